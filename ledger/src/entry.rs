@@ -1,0 +1,194 @@
+//! The journal: what an entry is.
+//!
+//! Entries are only ever appended. Each knows its key's previous entry (history is a walk along those pointers) and carries the
+//! hash of its own content and of the entry before it. The field set is frozen by that hash: [`Entry`] may only grow by a new
+//! hash version.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Amount, KeyId, OperationId, Timestamp};
+
+/// What kind of line an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// Money paid onto the key.
+    TopUp,
+    /// The end of one request; the amount is zero when it was free.
+    Charge,
+    /// Money given back for one charged request.
+    Refund,
+    /// A correction by an administrator, in either direction.
+    Adjust,
+}
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Position in the whole journal, ascending; 1 is the first.
+    pub position: i64,
+    /// Position among this key's entries; 1 is the first.
+    pub seq: i64,
+    /// The key.
+    pub key: KeyId,
+    /// The operation that made it: for a charge the request's id.
+    pub operation: OperationId,
+    /// What happened.
+    pub kind: EntryKind,
+    /// Signed: credits positive, charges negative.
+    pub amount: Amount,
+    /// Credit minus spent after this entry.
+    pub balance_after: Amount,
+    /// When.
+    pub at: Timestamp,
+    /// Who did it: an operator's name, or `gateway`.
+    pub actor: String,
+    /// The payment's own name, of top-ups, adjustments and refunds. Unique in the ledger.
+    pub reference: Option<String>,
+    /// Why, of adjustments and refunds.
+    pub reason: Option<String>,
+    /// The charged request that a refund gives back.
+    pub refunds: Option<OperationId>,
+    /// What was bought, of charges.
+    pub bill: Option<Bill>,
+}
+
+impl Entry {
+    /// The request this entry is about: a charge's own, a refund's charged one.
+    #[must_use]
+    pub fn request(&self) -> Option<OperationId> {
+        match self.kind {
+            EntryKind::Charge => Some(self.operation),
+            EntryKind::Refund => self.refunds,
+            EntryKind::TopUp | EntryKind::Adjust => None,
+        }
+    }
+}
+
+/// Everything about how one request ended. `lines` sum to charge + loss.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bill {
+    /// The public slug.
+    pub slug: String,
+    /// The wire family: `chat`, `responses` or `messages`.
+    pub family: String,
+    /// Provider and upstream model name that answered last, `provider/model`; empty when none was reached.
+    pub target: String,
+    /// The HTTP status the customer got.
+    pub status: u16,
+    /// Why the request ended; one of the gateway's fixed words (`stop`, `length`, `balance`, `client_gone`, …).
+    pub end_reason: String,
+    /// From the request's arrival to the first answer byte, milliseconds.
+    pub first_byte_ms: Option<u32>,
+    /// From the request's arrival to its end, milliseconds.
+    pub total_ms: u32,
+    /// The id in the upstream's answer, when it had one.
+    pub answer_id: Option<String>,
+    /// The hold's final size.
+    pub hold: Amount,
+    /// The part of the cost that nobody paid: the operator's.
+    pub loss: Amount,
+    /// Who counted.
+    pub evidence: Evidence,
+    /// Disjoint token counts.
+    pub usage: Usage,
+    /// Count times rate, one line for each priced thing.
+    pub lines: Vec<Line>,
+}
+
+/// Who counted the usage of a charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The provider's own usage.
+    #[default]
+    Provider,
+    /// Counted here, because the provider's usage was missing.
+    Local,
+    /// Counted here, because the provider's usage was absurd.
+    Disputed,
+    /// A checkpoint, after a crash.
+    Recovered,
+}
+
+/// Disjoint counts: no token is in two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Usage {
+    /// Fresh input tokens: neither read from nor written to a cache.
+    pub input: u64,
+    /// Input tokens read from a cache.
+    pub cache_read: u64,
+    /// Input tokens written to a cache for the default time.
+    pub cache_write: u64,
+    /// Input tokens written to a cache for one hour.
+    pub cache_write_1h: u64,
+    /// Output tokens without reasoning that is priced apart.
+    pub output: u64,
+    /// Reasoning tokens that are not in `output`.
+    pub reasoning: u64,
+    /// Pictures, where they are priced each.
+    pub images: u64,
+}
+
+/// One line of a bill: `count` × `rate` picodollars.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// What was bought: `input`, `cache_read`, …, `images`, `request`.
+    pub what: Cow<'static, str>,
+    /// How many.
+    pub count: u64,
+    /// Picodollars for one.
+    pub rate: Amount,
+}
+
+/// Money in (or, for a negative adjustment, out) by an administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credit {
+    /// Made by the caller and kept until the outcome is known.
+    pub operation: OperationId,
+    /// The key.
+    pub key: KeyId,
+    /// Top-up, adjustment or refund.
+    pub kind: CreditKind,
+    /// Positive for top-ups and refunds; either sign, not zero, for adjustments.
+    pub amount: Amount,
+    /// The payment's own name; unique in the ledger.
+    pub reference: String,
+    /// Who does it.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The three kinds of credit and what each needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CreditKind {
+    /// Money paid onto the key.
+    TopUp,
+    /// A correction.
+    Adjust {
+        /// Why.
+        reason: String,
+    },
+    /// Money back for one charged request; all refunds of it together never exceed its charge.
+    Refund {
+        /// The charged request.
+        request: OperationId,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The outcome of a [`Credit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// The entry, the first one when this was a repetition.
+    pub entry: Entry,
+    /// The key as it is now.
+    pub key: crate::Key,
+    /// Whether an earlier call with the same facts had already posted it.
+    pub repeated: bool,
+}

@@ -1,0 +1,185 @@
+//! Holds: money reserved for one running request.
+//!
+//! [`Hold`] is the only way the gateway touches held money. It cannot be copied; [`Hold::settle`] and [`Hold::release`]
+//! consume it; and one that is dropped instead (a panic, a forgotten path) hands its last noted bill to the store's resolver.
+//! A hold can therefore be late, never lost.
+
+use std::sync::Arc;
+
+use crate::{Amount, Bill, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+
+/// A request for a hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewHold {
+    /// The request's id.
+    pub request: OperationId,
+    /// Who pays.
+    pub key: KeyId,
+    /// How much at first.
+    pub amount: Amount,
+    /// The public slug.
+    pub slug: String,
+    /// The wire family.
+    pub family: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A larger hold, and what was metered so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extension {
+    /// The request.
+    pub request: OperationId,
+    /// The new total to hold; a smaller one than now leaves the amount as it is.
+    pub total: Amount,
+    /// Charge so far: what recovery would take after a crash. `bill.lines` say how it was counted.
+    pub checkpoint: Bill,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The end of a hold. `bill.lines` are what the request cost; the store decides how much of it the key can pay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// The request.
+    pub request: OperationId,
+    /// How it ended. `hold` and `loss` are filled in by the store.
+    pub bill: Bill,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What ending a hold did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// Taken from the key; not negative.
+    pub charge: Amount,
+    /// Cost that the key could not pay.
+    pub loss: Amount,
+    /// Available to the key right after.
+    pub available: Amount,
+}
+
+/// A hold as the lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenHold {
+    /// The request.
+    pub request: OperationId,
+    /// Who pays.
+    pub key: KeyId,
+    /// Held now.
+    pub amount: Amount,
+    /// Charge so far at the last checkpoint.
+    pub used: Amount,
+    /// The public slug.
+    pub slug: String,
+    /// The wire family.
+    pub family: String,
+    /// When it was opened.
+    pub at: Timestamp,
+    /// The gateway run that opened it.
+    pub epoch: i64,
+}
+
+/// What recovery did at a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// The new epoch.
+    pub epoch: i64,
+    /// Holds ended with a charge from their checkpoint.
+    pub settled: usize,
+    /// Holds ended without a charge.
+    pub released: usize,
+}
+
+/// Money held for one request; see the module's text.
+#[derive(Debug)]
+pub struct Hold {
+    ledger: Arc<dyn Ledger>,
+    request: OperationId,
+    amount: Amount,
+    noted: Option<Finish>,
+    open: bool,
+}
+
+impl Hold {
+    /// Reserves money, or says why not.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::open_hold`].
+    pub async fn open(ledger: Arc<dyn Ledger>, new: NewHold) -> Result<Self, LedgerError> {
+        let mut bill = Bill { slug: new.slug.clone(), family: new.family.clone(), ..Bill::default() };
+        bill.end_reason = "dropped".to_owned();
+        let noted = Finish { request: new.request, bill, at: new.at };
+        // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
+        let mut hold = Self { ledger: Arc::clone(&ledger), request: new.request, amount: new.amount, noted: Some(noted), open: true };
+        match ledger.open_hold(new).await {
+            Ok(()) => Ok(hold),
+            Err(error) => {
+                hold.open = matches!(error, LedgerError::Unknown(_));
+                Err(error)
+            }
+        }
+    }
+
+    /// Held now.
+    #[must_use]
+    pub const fn amount(&self) -> Amount {
+        self.amount
+    }
+
+    /// The request this hold pays for.
+    #[must_use]
+    pub const fn request(&self) -> OperationId {
+        self.request
+    }
+
+    /// Notes what would be charged if the request ended here and nobody said so.
+    pub fn note(&mut self, bill: Bill, at: Timestamp) {
+        self.noted = Some(Finish { request: self.request, bill, at });
+    }
+
+    /// Raises the hold to `total` and stores `checkpoint` durably.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::extend_hold`]; the hold stays as it was.
+    pub async fn extend(&mut self, total: Amount, checkpoint: Bill, at: Timestamp) -> Result<(), LedgerError> {
+        self.note(checkpoint.clone(), at);
+        self.ledger.extend_hold(Extension { request: self.request, total, checkpoint, at }).await?;
+        self.amount = self.amount.max(total);
+        Ok(())
+    }
+
+    /// Ends the hold with what the request cost.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::finish_hold`]; the finish is then with the store's resolver and will take effect later.
+    pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
+        let finish = Finish { request: self.request, bill, at };
+        self.noted = Some(finish.clone());
+        let finished = self.ledger.finish_hold(finish).await?;
+        self.open = false;
+        Ok(finished)
+    }
+
+    /// Ends the hold without a charge. `bill` says how the request ended; its lines are dropped.
+    ///
+    /// # Errors
+    /// As [`Hold::settle`].
+    pub async fn release(self, mut bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
+        bill.lines.clear();
+        self.settle(bill, at).await
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        tracing::error!(request = %self.request, "a hold was dropped before it was settled; its last noted bill goes to the resolver");
+        if let Some(finish) = self.noted.take() {
+            self.ledger.abandon_hold(finish);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Names of things: keys, operations and instants.
+//!
+//! All three are plain numbers in the store and text outside. Ids are made by callers ([`OperationId::new`] takes clock and
+//! randomness), so that repeating an operation is possible and tests are deterministic.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Crockford's base 32, lower case: no `i`, `l`, `o`, `u`.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// The public id of a key: 50 random bits, shown as `k_` and ten characters. It is also the key's row id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId(i64);
+
+impl KeyId {
+    /// Number of characters after `k_`.
+    pub const CHARS: usize = 10;
+
+    /// From any random number; only the low 50 bits count.
+    #[must_use]
+    pub const fn from_random(bits: u64) -> Self {
+        Self((bits & ((1 << 50) - 1)).cast_signed())
+    }
+
+    /// The number the store keeps. Always in `0..2^50`.
+    #[must_use]
+    pub const fn to_i64(self) -> i64 {
+        self.0
+    }
+
+    /// The inverse of [`KeyId::to_i64`]; `None` when out of range.
+    #[must_use]
+    pub const fn from_i64(number: i64) -> Option<Self> {
+        if number >= 0 && number < (1 << 50) { Some(Self(number)) } else { None }
+    }
+
+    /// The ten characters without the `k_`, as they stand inside a secret.
+    #[must_use]
+    pub fn chars(self) -> String {
+        encode(u128::from(self.0.cast_unsigned()), Self::CHARS)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "k_{}", self.chars())
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = IdError;
+
+    /// Takes the ten characters with or without `k_`, in either case.
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let digits = text.strip_prefix("k_").unwrap_or(text);
+        let number = decode(digits, Self::CHARS).ok_or_else(|| IdError(format!("{text:?} is not a key id; they look like k_7f3q9d2xw1")))?;
+        u64::try_from(number).map(Self::from_random).map_err(|_| IdError(format!("{text:?} is not a key id")))
+    }
+}
+
+impl Serialize for KeyId {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyId {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        String::deserialize(input)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The id of one ledger operation, made by its caller: 48 bits of milliseconds, then 80 random bits, so ids sort by time.
+/// A request's id is the id of its hold and of the charge that ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperationId(u128);
+
+impl OperationId {
+    const CHARS: usize = 26;
+
+    /// A fresh id from the caller's clock and randomness (only the low 80 bits of `random` count).
+    #[must_use]
+    pub fn new(now: Timestamp, random: u128) -> Self {
+        let time = u128::from(now.millis().max(0).cast_unsigned() & ((1 << 48) - 1));
+        Self(time << 80 | random & ((1 << 80) - 1))
+    }
+
+    /// As stored: 16 bytes, big-endian, so that byte order is time order.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The inverse of [`OperationId::to_bytes`].
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&encode(self.0, Self::CHARS))
+    }
+}
+
+impl FromStr for OperationId {
+    type Err = IdError;
+
+    /// Takes the 26 characters, with or without a `req_` or `op_` before them.
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let digits = text.strip_prefix("req_").or_else(|| text.strip_prefix("op_")).unwrap_or(text);
+        decode(digits, Self::CHARS).map(Self).ok_or_else(|| IdError(format!("{text:?} is not a request or operation id")))
+    }
+}
+
+impl Serialize for OperationId {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+/// Text that does not name what it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct IdError(String);
+
+/// An instant: milliseconds since 1970-01-01 UTC, from the caller's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since 1970.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole hours since 1970; the unit of usage rollups.
+    #[must_use]
+    pub const fn hour(self) -> i64 {
+        self.0.div_euclid(3_600_000)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(instant) => write!(out, "{instant:.3}"),
+            Err(_) => write!(out, "{} ms", self.0),
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+fn encode(mut number: u128, chars: usize) -> String {
+    let mut text = vec![b'0'; chars];
+    for place in text.iter_mut().rev() {
+        *place = ALPHABET.get((number & 31) as usize).copied().unwrap_or(b'0');
+        number >>= 5;
+    }
+    text.iter().map(|byte| char::from(*byte)).collect()
+}
+
+fn decode(text: &str, chars: usize) -> Option<u128> {
+    if text.len() != chars {
+        return None;
+    }
+    let mut number: u128 = 0;
+    for byte in text.bytes() {
+        let digit = ALPHABET.iter().position(|known| *known == byte.to_ascii_lowercase())?;
+        number = number.checked_mul(32)?.checked_add(digit as u128)?;
+    }
+    Some(number)
+}

@@ -1,0 +1,202 @@
+//! Money and keys: the one crate that can change a balance.
+//!
+//! A key's account has three numbers: `credit` (all that was ever paid in), `spent` and `held`. What a request may use is
+//! reserved first as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
+//!
+//! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
+//! - [`Ledger`] is the contract. [`sqlite`] keeps it on disk, [`memory`] is the reference the tests compare with.
+//! - [`entry`] is the journal: append-only, one hash chain per key.
+//!
+//! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id made by
+//! its caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any
+//! model vendor: slugs, families and targets are text to it.
+
+pub mod account;
+pub mod amount;
+pub mod entry;
+pub mod hold;
+pub mod id;
+pub mod key;
+pub mod memory;
+pub mod page;
+pub mod sqlite;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use account::Account;
+pub use amount::Amount;
+pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Posted, Usage};
+pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
+pub use id::{KeyId, OperationId, Timestamp};
+pub use key::{Act, Key, KeyChange, KeySettings, NewKey, Secret, SecretHash, Status};
+pub use page::{AuditRecord, EntryQuery, KeyOrder, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
+
+/// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
+///
+/// Methods that change something return only after the change is as durable as the store's setting promises. An
+/// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
+#[async_trait]
+pub trait Ledger: Send + Sync + std::fmt::Debug {
+    // --- keys ---
+
+    /// Creates a key together with its first credit, in one step. The same operation id again returns the key made first.
+    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError>;
+
+    /// One key's settings and account, from one consistent read. `None` when there is no such key.
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError>;
+
+    /// A page of keys; never OFFSET, so page N costs what page 1 costs.
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
+
+    /// Applies one administrative change to a key and writes it to the audit.
+    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError>;
+
+    // --- money in ---
+
+    /// Top-up, adjustment or refund. The same reference with the same facts answers as the first time; with others it is a
+    /// [`Refusal::ReferenceUsed`].
+    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
+
+    // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
+
+    /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used.
+    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError>;
+
+    /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
+    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError>;
+
+    /// Ends a hold with exactly one charge entry. Repeating it returns the first outcome.
+    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError>;
+
+    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails.
+    fn abandon_hold(&self, finish: Finish);
+
+    /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
+    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError>;
+
+    /// Starts a new epoch and ends every hold of earlier ones at its last checkpoint. Only under the serve lock.
+    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError>;
+
+    // --- reading ---
+
+    /// Journal entries, oldest first.
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError>;
+
+    /// The entry that an operation made: a charge by its request id, a credit by its operation id.
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError>;
+
+    /// The newest charge of this key whose upstream answer carried this id, among its last 100,000 entries.
+    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError>;
+
+    /// Hourly usage of one key, by slug, for hours in `[from, to)`.
+    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError>;
+
+    /// How many keys used each slug since an instant (whole hours).
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError>;
+
+    /// Running totals over all keys, kept in the same transactions as the entries.
+    async fn totals(&self) -> Result<Totals, LedgerError>;
+
+    /// Administrative acts, newest first, of one key or of all, older than `before` when given.
+    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError>;
+
+    /// Recomputes balances, charges, holds and chains of every key.
+    async fn verify(&self) -> Result<VerifyReport, LedgerError>;
+
+    // --- the catalog's memory ---
+
+    /// Remembers slugs as published. Known ones keep their first date.
+    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError>;
+
+    /// Every slug ever published.
+    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
+
+    // --- dashboard sessions and one-time links; both stored as SHA-256 ---
+
+    /// Stores a one-time sign-in link of a key and audits who made it.
+    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError>;
+
+    /// Consumes a link: the key it belonged to, once; `None` when unknown, used or expired.
+    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
+
+    /// Opens a dashboard session.
+    async fn open_session(&self, session: Session) -> Result<(), LedgerError>;
+
+    /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
+    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
+
+    /// Ends a session; unknown ones are fine.
+    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError>;
+}
+
+/// A shared ledger, as every caller holds it.
+pub type SharedLedger = Arc<dyn Ledger>;
+
+/// Why a ledger call did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// The rules say no, and nothing changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store cannot take writes now (disk full, busy, stopped). Nothing changed.
+    #[error("the ledger cannot be written: {0}")]
+    Unavailable(String),
+    /// The commit failed half way: it may or may not have happened. Repeat with the same id, or read that id.
+    #[error("the outcome is unknown: {0}")]
+    Unknown(String),
+    /// The file is not a ledger we can use; nothing was created or changed.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// A definite no from the rules.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No key with this id.
+    #[error("there is no key {0}")]
+    NoSuchKey(KeyId),
+    /// The key is blocked, expired or revoked.
+    #[error("the key is {0}")]
+    NotActive(Status),
+    /// Less money is available than asked for.
+    #[error("needed {needed}, available {available}, held {held}")]
+    Insufficient {
+        /// What the operation asked for.
+        needed: Amount,
+        /// Balance minus holds, now.
+        available: Amount,
+        /// Held by running requests, now.
+        held: Amount,
+    },
+    /// The reference was used by an operation with other facts.
+    #[error("reference {reference:?} was already used for key {key}")]
+    ReferenceUsed {
+        /// The reference in question.
+        reference: String,
+        /// The key whose entry carries it.
+        key: KeyId,
+    },
+    /// The operation id was used for something else.
+    #[error("operation {0} was already used for something else")]
+    OperationUsed(OperationId),
+    /// There is no open hold with this id (never opened, or already ended another way).
+    #[error("there is no open hold {0}")]
+    NoSuchHold(OperationId),
+    /// A refund names a request that was not charged, or asks for more than is left of its charge.
+    #[error("at most {refundable} of request {request} can be refunded")]
+    NotRefundable {
+        /// The charged request.
+        request: OperationId,
+        /// What is left of its charge.
+        refundable: Amount,
+    },
+    /// A limit of amounts: a top-up, a balance or a lifetime credit would be too large, or an amount has the wrong sign.
+    #[error("{0}")]
+    Limit(String),
+    /// The change does not apply to a key in this state (for example, unblocking a revoked key).
+    #[error("{0}")]
+    NotApplicable(String),
+}

@@ -1,0 +1,150 @@
+//! What can be asked of a ledger, and the rows it answers with.
+
+use serde::Serialize;
+
+use crate::{Amount, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+
+/// How a list of keys is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyOrder {
+    /// Oldest first.
+    #[default]
+    Created,
+    /// Newest first.
+    Newest,
+}
+
+/// A page of keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyQuery {
+    /// Order of the list.
+    pub order: KeyOrder,
+    /// Start behind this key (of an earlier page).
+    pub after: Option<KeyId>,
+    /// Only labels that contain this text (case-insensitive for ASCII).
+    pub label: Option<String>,
+    /// Only keys in this state at `now`.
+    pub status: Option<Status>,
+    /// Only keys whose balance is below this.
+    pub balance_below: Option<Amount>,
+    /// For `status`.
+    pub now: Timestamp,
+    /// At most so many rows.
+    pub limit: usize,
+}
+
+/// Which entries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EntryQuery {
+    /// Of one key (a pointer walk from its newest entry), or of all.
+    pub key: Option<KeyId>,
+    /// From this instant on.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
+    /// Only entries before this position in the journal: the next page of a walk towards the past.
+    pub before: Option<i64>,
+    /// The newest so many that match; `None` is all. They come oldest first either way.
+    pub limit: Option<usize>,
+}
+
+/// One hour of one key with one slug.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// The hour's first instant.
+    pub hour: Timestamp,
+    /// The slug.
+    pub slug: String,
+    /// Ended requests, free ones too.
+    pub requests: u64,
+    /// Token counts.
+    pub usage: Usage,
+    /// Charged.
+    pub charge: Amount,
+    /// The operator's loss.
+    pub loss: Amount,
+}
+
+/// How much a slug was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlugUse {
+    /// The slug.
+    pub slug: String,
+    /// Different keys.
+    pub keys: u64,
+    /// Ended requests.
+    pub requests: u64,
+}
+
+/// Sums over all keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Number of keys.
+    pub keys: u64,
+    /// Number of entries.
+    pub entries: u64,
+    /// Open holds.
+    pub holds: u64,
+    /// Ever paid in, picodollars.
+    pub credit: i128,
+    /// Ever charged.
+    pub spent: i128,
+    /// Held now.
+    pub held: i128,
+    /// Ever lost by the operator.
+    pub loss: i128,
+}
+
+/// One administrative act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Position in the audit, ascending.
+    pub position: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
+    pub act: String,
+    /// On which key.
+    pub key: KeyId,
+    /// The operation's id.
+    pub operation: OperationId,
+    /// Details as one JSON object, without secrets.
+    pub details: String,
+}
+
+/// A slug the gateway has served under at some time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedSlug {
+    /// The slug.
+    pub slug: String,
+    /// When it was first published.
+    pub since: Timestamp,
+}
+
+/// A dashboard session to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// SHA-256 of the cookie's token.
+    pub token: SecretHash,
+    /// Whose.
+    pub key: KeyId,
+    /// When it began.
+    pub at: Timestamp,
+    /// When it ends by itself.
+    pub expires: Timestamp,
+}
+
+/// What `verify` found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct VerifyReport {
+    /// Keys checked.
+    pub keys: u64,
+    /// Entries checked.
+    pub entries: u64,
+    /// Open holds checked.
+    pub holds: u64,
+    /// Every fault, in words, with key and position.
+    pub faults: Vec<String>,
+}

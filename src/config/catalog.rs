@@ -1,0 +1,125 @@
+//! The catalog: the canonical slug table and what each model costs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use farebox_ledger::Amount;
+use farebox_protocol::Family;
+
+use super::Route;
+
+/// Everything sold, by slug and alias.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Published models in the order of the file.
+    pub models: Vec<Arc<Model>>,
+    /// Models by slug and by alias.
+    pub(super) by_name: HashMap<String, Arc<Model>>,
+    /// Slugs that are no longer sold.
+    pub retired: Vec<Retired>,
+}
+
+/// One published model, with where it is served.
+#[derive(Debug)]
+pub struct Model {
+    /// Column "model".
+    pub name: String,
+    /// Column "customer slug": what callers send.
+    pub slug: String,
+    /// Column "provider".
+    pub provider: String,
+    /// Column "best path".
+    pub best_path: Family,
+    /// Column "best environments".
+    pub best_environments: Vec<String>,
+    /// Column "service price".
+    pub price: Price,
+    /// What it can do besides text.
+    pub capabilities: Vec<Capability>,
+    /// Sizes.
+    pub limits: Limits,
+    /// Other names that are accepted and never listed.
+    pub aliases: Vec<String>,
+    /// Where it is served.
+    pub route: Arc<Route>,
+}
+
+/// What a model can do besides text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Capability {
+    /// Reads pictures.
+    Vision,
+    /// Calls tools.
+    Tools,
+    /// Streams its answers.
+    Streaming,
+}
+
+/// Sizes of a model; defaults are filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Tokens of input and output together.
+    pub context: u64,
+    /// Most output tokens.
+    pub max_output: u32,
+    /// Output limit of whole answers that declare none.
+    pub default_output: u32,
+    /// Tokens a second assumed for output that a stream does not show.
+    pub speed: u32,
+    /// Largest inline picture, bytes.
+    pub image_bytes: Option<u64>,
+    /// Most tools.
+    pub tools: Option<u32>,
+}
+
+/// Prices of a model: picodollars for one token, and size tiers that reprice the whole request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// Rates below every tier.
+    pub base: Rates,
+    /// Tiers by rising `above_input`: the last one whose bound the request's input exceeds applies.
+    pub tiers: Vec<(u64, Rates)>,
+}
+
+/// Picodollars for one of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// Fresh input token.
+    pub input: Amount,
+    /// Output token.
+    pub output: Amount,
+    /// Input token read from a cache; the input rate when unset.
+    pub cache_read: Amount,
+    /// Input token written to a cache; the input rate when unset.
+    pub cache_write: Amount,
+    /// Input token written for one hour; requests that ask for it are refused when unset.
+    pub cache_write_1h: Option<Amount>,
+    /// Reasoning token; the output rate when unset.
+    pub reasoning: Amount,
+    /// One picture; zero when unset.
+    pub per_image: Amount,
+    /// One request; zero when unset.
+    pub per_request: Amount,
+}
+
+/// A slug that is no longer sold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retired {
+    /// The old slug.
+    pub slug: String,
+    /// When it ended, `YYYY-MM-DD`.
+    pub since: String,
+    /// What to use instead.
+    pub replacement: Option<String>,
+}
+
+/// What a model name means.
+#[derive(Debug)]
+pub enum Lookup<'a> {
+    /// A published slug or alias.
+    Found(&'a Arc<Model>),
+    /// It was sold once.
+    Retired(&'a Retired),
+    /// Never heard of; these published slugs are nearest, best first, at most three.
+    Unknown(Vec<&'a str>),
+}

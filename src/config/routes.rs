@@ -1,0 +1,125 @@
+//! Routes: providers and the ordered targets of each slug. Customers never see any of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_protocol::{AuthStyle, Family};
+
+/// Ordered targets of one slug and how they are used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Whose.
+    pub slug: String,
+    /// What happens upstream when the customer leaves.
+    pub on_disconnect: OnDisconnect,
+    /// In fallback order; never empty.
+    pub targets: Vec<Target>,
+    /// Extra tries on one target for a request that was provably not sent.
+    pub retry: u32,
+    /// When a target rests.
+    pub breaker: BreakerPolicy,
+}
+
+/// A provider and the model name it wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Who serves.
+    pub provider: Arc<Provider>,
+    /// What it calls the model.
+    pub model: String,
+}
+
+/// What happens upstream when the customer leaves before the stop reason was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDisconnect {
+    /// The upstream is stopped at once; input and metered output are charged.
+    Cancel,
+    /// The upstream is read to its end; real usage is charged.
+    Drain,
+}
+
+/// When a target's breaker opens, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerPolicy {
+    /// Failures in a row.
+    pub failures: u32,
+    /// Rest before one trial.
+    pub open: Duration,
+}
+
+/// A service that runs models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// Its name in the file.
+    pub name: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Families it serves.
+    pub speaks: Vec<Family>,
+    /// Used in turn; empty only for a provider that needs none.
+    pub keys: Vec<ProviderSecret>,
+    /// How it wants its key; the family's default when `None`.
+    pub auth: Option<AuthStyle>,
+    /// Extra request headers.
+    pub headers: Vec<(String, ProviderSecret)>,
+    /// Waits.
+    pub timeouts: Timeouts,
+    /// Most requests at once.
+    pub max_concurrent: Option<u32>,
+    /// The chat field in which an output limit is inserted.
+    pub chat_limit: ChatLimit,
+    /// Its chat/responses usage counts reasoning outside the output.
+    pub reasoning_outside: bool,
+    /// `anthropic-beta` flags that are refused.
+    pub refuse_beta: Vec<String>,
+}
+
+/// Where a provider is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// The built-in provider: deterministic answers, exact usage.
+    Simulated,
+    /// What stands before `/chat/completions`, without a slash at the end.
+    Http(String),
+}
+
+/// The chat field in which an output limit is inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatLimit {
+    /// `max_completion_tokens`
+    MaxCompletionTokens,
+    /// `max_tokens`
+    MaxTokens,
+}
+
+/// Waits of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To a connection.
+    pub connect: Duration,
+    /// To the first frame of a stream.
+    pub first_byte: Duration,
+    /// Between two reads of a stream.
+    pub idle: Duration,
+    /// For a whole answer.
+    pub whole: Duration,
+}
+
+/// A secret of the operator's. `Debug` never prints it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProviderSecret(pub(super) String);
+
+impl ProviderSecret {
+    /// The secret in the clear, for the request that needs it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProviderSecret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("ProviderSecret(…)")
+    }
+}

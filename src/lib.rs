@@ -1,0 +1,3 @@
+//! Farebox: a prepaid gateway to language models.
+pub mod config;
+pub mod upstream;
