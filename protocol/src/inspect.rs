@@ -45,9 +45,13 @@ pub struct Places {
     pub model: Range<usize>,
     /// The value of the limit field that is declared, with its name.
     pub limit: Option<(&'static str, Range<usize>)>,
+    /// The value of the second limit field when a chat request declares both with the same value.
+    pub limit_twin: Option<Range<usize>>,
+    /// Limit fields that are present but `null`: a limit to be inserted under that name replaces the `null`.
+    pub nulls: Vec<(&'static str, Range<usize>)>,
     /// The value of `stream_options` (chat) when present.
     pub stream_options: Option<Range<usize>>,
-    /// The value of `store` (responses) when present.
+    /// The value of `store` when present.
     pub store: Option<Range<usize>>,
     /// Whole members or array elements to take out, each with one neighbouring comma so that the rest stays valid.
     pub cuts: Vec<Range<usize>>,

@@ -26,7 +26,7 @@ use std::str::FromStr;
 pub use draft::{Draft, DraftStop, ToolCall};
 pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
-pub use sse::{Frame, FrameReader};
+pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use usage::{Reading, Usage, WireUsage};
 
 /// A wire dialect.
@@ -152,10 +152,19 @@ pub trait StreamReader: Send {
 
     /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here and the public slug.
     /// Cuts in after any frame read so far.
-    fn end_at_limit(&mut self, slug: &str, usage: &Usage) -> Vec<u8>;
+    fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
 
     /// The frame that tells the customer that a started stream broke. Never looks like a clean end.
     fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8>;
+}
+
+/// What the customer asked to see about usage in an ending made here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UsageWish<'a> {
+    /// Chat: the usage chunk is wanted ([`Inspection::asks_usage`]). The other families always report usage.
+    pub chunk: bool,
+    /// The value of `usage.cost`, a decimal literal, where it was asked for.
+    pub cost: Option<&'a str>,
 }
 
 /// What one frame of a streamed answer says.

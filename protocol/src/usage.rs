@@ -51,3 +51,17 @@ pub enum Reading {
     /// A negative or fractional count, or cached above prompt.
     Absurd,
 }
+
+impl WireUsage {
+    /// Takes over what a later frame says.
+    pub fn merge(&mut self, later: &Self) {
+        let _ = later;
+    }
+
+    /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning beside its output.
+    #[must_use]
+    pub fn reading(&self, reasoning_outside: bool) -> Reading {
+        let _ = reasoning_outside;
+        Reading::Missing
+    }
+}

@@ -1,0 +1,1 @@
+//! Walks JSON bytes without building a tree, and splices them.

@@ -1,0 +1,12 @@
+//! What a messages request asks for.
+
+use crate::{BadRequest, Inspection};
+
+pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
+    let _ = body;
+    Err(BadRequest { message: String::new(), param: None, code: None })
+}
+
+pub(super) fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
+    inspect(body)
+}

@@ -1,0 +1,65 @@
+//! Responses: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
+//! function names are in the other two families.
+
+mod draft;
+mod ending;
+mod error;
+mod inspect;
+mod patch;
+mod usage;
+
+use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Inspection, Protocol, StreamReader, Words};
+
+/// The responses dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct Responses;
+
+impl Protocol for Responses {
+    fn family(&self) -> Family {
+        Family::Responses
+    }
+
+    fn path(&self) -> &'static str {
+        "/responses"
+    }
+
+    fn public_path(&self) -> &'static str {
+        "/v1/responses"
+    }
+
+    fn default_auth(&self) -> AuthStyle {
+        AuthStyle::Bearer
+    }
+
+    fn forwarded_headers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body)
+    }
+
+    fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
+        patch::patch(body, seen, edits)
+    }
+
+    fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
+        usage::read_answer(body)
+    }
+
+    fn stream_reader(&self) -> Box<dyn StreamReader> {
+        Box::new(usage::Reader::default())
+    }
+
+    fn write_answer(&self, draft: &Draft) -> Vec<u8> {
+        draft::write_answer(draft)
+    }
+
+    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>> {
+        draft::write_frames(draft)
+    }
+
+    fn words(&self, case: Case) -> Words {
+        error::words(case)
+    }
+}
