@@ -1,6 +1,9 @@
-//! The rules of money: what each operation does to an account. Pure; every store calls these and nothing else.
+//! The rules of money: what each operation does to an account.
+//!
+//! Pure: no clock, no ids, no store; every store calls these and nothing else. Each rule returns a new account that satisfies
+//! `0 ≤ held`, `0 ≤ spent` and `spent + held ≤ credit`, or a refusal, and then nothing has changed.
 
-use crate::{Amount, Refusal};
+use crate::{Amount, Line, OperationId, Refusal};
 
 /// The three numbers of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,24 +16,258 @@ pub struct Account {
     pub held: Amount,
 }
 
+/// What the end of one hold does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// The account afterwards.
+    pub account: Account,
+    /// Taken from the key.
+    pub charge: Amount,
+    /// Cost that the key could not pay.
+    pub loss: Amount,
+}
+
 impl Account {
     /// `credit − spent`.
     #[must_use]
     pub fn balance(&self) -> Amount {
-        unimplemented!()
+        Amount::from_picos(self.credit.picos().saturating_sub(self.spent.picos()))
     }
 
     /// `balance − held`.
     #[must_use]
     pub fn available(&self) -> Amount {
-        unimplemented!()
+        Amount::from_picos(self.balance().picos().saturating_sub(self.held.picos()))
     }
 
-    /// Reserve.
+    /// Whether the three numbers obey the invariants.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        !self.credit.is_negative()
+            && !self.spent.is_negative()
+            && !self.held.is_negative()
+            && self.spent.checked_add(self.held).is_some_and(|used| used <= self.credit)
+    }
+
+    /// Reserves money. A key with nothing available is refused even when nothing is asked for.
     ///
     /// # Errors
-    /// [`Refusal::Insufficient`].
-    pub fn hold(self, _amount: Amount) -> Result<Self, Refusal> {
-        unimplemented!()
+    /// [`Refusal::Insufficient`]; [`Refusal::Limit`] for a negative amount.
+    pub fn hold(self, amount: Amount) -> Result<Self, Refusal> {
+        not_negative(amount, "a hold")?;
+        if !self.available().is_positive() {
+            return Err(self.insufficient(amount));
+        }
+        self.reserve(amount)
+    }
+
+    /// Raises a hold from `now` to `total`; a smaller total changes nothing. Returns the account and the hold's new size.
+    ///
+    /// # Errors
+    /// As [`Account::hold`].
+    pub fn extend(self, now: Amount, total: Amount) -> Result<(Self, Amount), Refusal> {
+        not_negative(total, "a hold")?;
+        if total <= now {
+            return Ok((self, now));
+        }
+        let more = total.checked_sub(now).ok_or_else(overflow)?;
+        self.reserve(more).map(|account| (account, total))
+    }
+
+    /// Ends a hold of size `held`. The charge is `min(cost, held + available)`; the rest of the cost is the operator's loss.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] for a negative cost or one above [`Amount::MAX_COST`].
+    pub fn finish(self, held: Amount, cost: Amount) -> Result<Ending, Refusal> {
+        not_negative(cost, "a cost")?;
+        if cost > Amount::MAX_COST {
+            return Err(Refusal::Limit(format!("a cost of {cost} for one request is not believed")));
+        }
+        let payable = held.checked_add(self.available()).ok_or_else(overflow)?;
+        let charge = cost.min(payable);
+        let loss = cost.checked_sub(charge).ok_or_else(overflow)?;
+        let spent = self.spent.checked_add(charge).ok_or_else(overflow)?;
+        let held = self.held.checked_sub(held).ok_or_else(overflow)?;
+        Ok(Ending { account: Self { spent, held, ..self }, charge, loss })
+    }
+
+    /// Ends a hold of size `held` without a charge.
+    ///
+    /// # Errors
+    /// As [`Account::finish`].
+    pub fn release(self, held: Amount) -> Result<Self, Refusal> {
+        self.finish(held, Amount::ZERO).map(|ending| ending.account)
+    }
+
+    /// Pays money in.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when the amount is not positive or a limit would be passed.
+    pub fn top_up(self, amount: Amount) -> Result<Self, Refusal> {
+        positive(amount, "a top-up")?;
+        if amount > Amount::MAX_TOP_UP {
+            return Err(Refusal::Limit(format!("a top-up is at most {}", Amount::MAX_TOP_UP)));
+        }
+        self.pay_in(amount)
+    }
+
+    /// Corrects the credit in either direction; downwards only as far as money is available.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] for nothing or too much, [`Refusal::Insufficient`] downwards.
+    pub fn adjust(self, amount: Amount) -> Result<Self, Refusal> {
+        if amount == Amount::ZERO {
+            return Err(Refusal::Limit("an adjustment is not zero".to_owned()));
+        }
+        if amount.is_positive() {
+            if amount > Amount::MAX_TOP_UP {
+                return Err(Refusal::Limit(format!("an adjustment is at most {}", Amount::MAX_TOP_UP)));
+            }
+            return self.pay_in(amount);
+        }
+        let taken = amount.checked_neg().ok_or_else(overflow)?;
+        if taken > self.available() {
+            return Err(self.insufficient(taken));
+        }
+        let credit = self.credit.checked_sub(taken).ok_or_else(overflow)?;
+        Ok(Self { credit, ..self })
+    }
+
+    /// Gives money back for one charged request, of which `charged − refunded` is left.
+    ///
+    /// # Errors
+    /// [`Refusal::NotRefundable`] above what is left, [`Refusal::Limit`] when the balance would be too large.
+    pub fn refund(self, amount: Amount, request: OperationId, charged: Amount, refunded: Amount) -> Result<Self, Refusal> {
+        positive(amount, "a refund")?;
+        let refundable = charged.checked_sub(refunded).ok_or_else(overflow)?;
+        if amount > refundable {
+            return Err(Refusal::NotRefundable { request, refundable });
+        }
+        let spent = self.spent.checked_sub(amount).ok_or_else(overflow)?;
+        Self { spent, ..self }.within_limits()
+    }
+
+    fn reserve(self, amount: Amount) -> Result<Self, Refusal> {
+        if amount > self.available() {
+            return Err(self.insufficient(amount));
+        }
+        let held = self.held.checked_add(amount).ok_or_else(overflow)?;
+        Ok(Self { held, ..self })
+    }
+
+    fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
+        let too_much = || Refusal::Limit(format!("a key is paid at most {} in its life", Amount::MAX_LIFETIME_CREDIT));
+        let credit = self.credit.checked_add(amount).ok_or_else(too_much)?;
+        if credit > Amount::MAX_LIFETIME_CREDIT {
+            return Err(too_much());
+        }
+        Self { credit, ..self }.within_limits()
+    }
+
+    fn within_limits(self) -> Result<Self, Refusal> {
+        if self.balance() > Amount::MAX_BALANCE {
+            return Err(Refusal::Limit(format!("a key holds at most {}", Amount::MAX_BALANCE)));
+        }
+        Ok(self)
+    }
+
+    fn insufficient(&self, needed: Amount) -> Refusal {
+        Refusal::Insufficient { needed, available: self.available(), held: self.held }
+    }
+}
+
+/// Σ count × rate, exactly.
+///
+/// # Errors
+/// [`Refusal::Limit`] when a rate is negative or the sum overflows or is above [`Amount::MAX_COST`]: the counts are then wrong,
+/// and the caller treats them as disputed.
+pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
+    let absurd = || Refusal::Limit("the lines of this bill do not add up to a believable cost".to_owned());
+    let mut sum = Amount::ZERO;
+    for line in lines {
+        if line.rate.is_negative() {
+            return Err(absurd());
+        }
+        sum = Amount::times(line.rate, line.count).and_then(|part| sum.checked_add(part)).ok_or_else(absurd)?;
+    }
+    if sum > Amount::MAX_COST { Err(absurd()) } else { Ok(sum) }
+}
+
+fn positive(amount: Amount, what: &str) -> Result<(), Refusal> {
+    if amount.is_positive() { Ok(()) } else { Err(Refusal::Limit(format!("{what} is more than zero"))) }
+}
+
+fn not_negative(amount: Amount, what: &str) -> Result<(), Refusal> {
+    if amount.is_negative() { Err(Refusal::Limit(format!("{what} is not negative"))) } else { Ok(()) }
+}
+
+fn overflow() -> Refusal {
+    Refusal::Limit("the amounts are too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    fn picos(picos: i64) -> Amount {
+        Amount::from_picos(picos)
+    }
+
+    fn account(credit: i64, spent: i64, held: i64) -> Account {
+        Account { credit: picos(credit), spent: picos(spent), held: picos(held) }
+    }
+
+    #[test]
+    fn holds_stay_within_what_is_available() {
+        assert_eq!(account(100, 10, 20).hold(picos(70)).unwrap(), account(100, 10, 90));
+        let refused = Refusal::Insufficient { needed: picos(71), available: picos(70), held: picos(20) };
+        assert_eq!(account(100, 10, 20).hold(picos(71)), Err(refused));
+        assert!(account(100, 80, 20).hold(picos(0)).is_err(), "nothing available refuses free requests too");
+        assert!(account(100, 0, 0).hold(picos(-1)).is_err());
+        assert_eq!(account(100, 0, 30).extend(picos(30), picos(100)).unwrap(), (account(100, 0, 100), picos(100)));
+        assert_eq!(account(100, 0, 30).extend(picos(30), picos(10)).unwrap(), (account(100, 0, 30), picos(30)));
+        assert!(account(100, 0, 30).extend(picos(30), picos(101)).is_err());
+    }
+
+    #[test]
+    fn a_charge_never_makes_debt() {
+        let ending = account(100, 10, 50).finish(picos(30), picos(200)).unwrap();
+        assert_eq!(ending, Ending { account: account(100, 80, 20), charge: picos(70), loss: picos(130) });
+        assert_eq!(account(100, 10, 50).release(picos(30)).unwrap(), account(100, 10, 20));
+        assert!(account(100, 0, 0).finish(picos(0), picos(-1)).is_err());
+    }
+
+    #[test]
+    fn credits_obey_the_limits() {
+        assert!(Account::default().top_up(picos(0)).is_err());
+        assert!(Account::default().top_up(Amount::MAX_TOP_UP).is_ok());
+        assert!(Account::default().top_up(picos(Amount::MAX_TOP_UP.picos() + 1)).is_err());
+        let full = account(Amount::MAX_BALANCE.picos(), 0, 0);
+        assert!(full.top_up(picos(1)).is_err());
+        let old = account(Amount::MAX_LIFETIME_CREDIT.picos(), Amount::MAX_LIFETIME_CREDIT.picos(), 0);
+        assert!(old.top_up(picos(1)).is_err());
+        assert_eq!(account(100, 10, 20).adjust(picos(-70)).unwrap(), account(30, 10, 20));
+        assert!(account(100, 10, 20).adjust(picos(-71)).is_err());
+        assert!(account(100, 10, 20).adjust(picos(0)).is_err());
+        assert!(account(100, 10, 20).adjust(picos(i64::MIN)).is_err());
+    }
+
+    #[test]
+    fn refunds_never_exceed_their_charge() {
+        let request = OperationId::from_bytes([1; 16]);
+        assert_eq!(account(100, 60, 0).refund(picos(20), request, picos(50), picos(30)).unwrap(), account(100, 40, 0));
+        let refused = Refusal::NotRefundable { request, refundable: picos(20) };
+        assert_eq!(account(100, 60, 0).refund(picos(21), request, picos(50), picos(30)), Err(refused));
+    }
+
+    #[test]
+    fn a_bill_is_exact_or_refused() {
+        let line = |count, rate| Line { what: Cow::Borrowed("input"), count, rate: picos(rate) };
+        assert_eq!(cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(), picos(405_000_000));
+        assert!(cost(&[line(u64::MAX, 2)]).is_err());
+        assert!(cost(&[line(1, i64::MAX)]).is_err());
+        assert!(cost(&[line(1, -1)]).is_err());
     }
 }

@@ -112,7 +112,8 @@ impl Hold {
         bill.end_reason = "dropped".to_owned();
         let noted = Finish { request: new.request, bill, at: new.at };
         // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
-        let mut hold = Self { ledger: Arc::clone(&ledger), request: new.request, amount: new.amount, noted: Some(noted), open: true };
+        let mut hold =
+            Self { ledger: Arc::clone(&ledger), request: new.request, amount: new.amount, noted: Some(noted), open: true };
         match ledger.open_hold(new).await {
             Ok(()) => Ok(hold),
             Err(error) => {

@@ -56,7 +56,8 @@ impl FromStr for KeyId {
     /// Takes the ten characters with or without `k_`, in either case.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text.strip_prefix("k_").unwrap_or(text);
-        let number = decode(digits, Self::CHARS).ok_or_else(|| IdError(format!("{text:?} is not a key id; they look like k_7f3q9d2xw1")))?;
+        let number = decode(digits, Self::CHARS)
+            .ok_or_else(|| IdError(format!("{text:?} is not a key id; they look like k_7f3q9d2xw1")))?;
         u64::try_from(number).map(Self::from_random).map_err(|_| IdError(format!("{text:?} is not a key id")))
     }
 }
@@ -170,7 +171,7 @@ impl Serialize for Timestamp {
 fn encode(mut number: u128, chars: usize) -> String {
     let mut text = vec![b'0'; chars];
     for place in text.iter_mut().rev() {
-        *place = ALPHABET.get((number & 31) as usize).copied().unwrap_or(b'0');
+        *place = usize::try_from(number & 31).ok().and_then(|digit| ALPHABET.get(digit)).copied().unwrap_or(b'0');
         number >>= 5;
     }
     text.iter().map(|byte| char::from(*byte)).collect()

@@ -11,6 +11,8 @@
 //! its caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any
 //! model vendor: slugs, families and targets are text to it.
 
+#![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
+
 pub mod account;
 pub mod amount;
 pub mod entry;
@@ -26,11 +28,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use account::Account;
-pub use amount::Amount;
+pub use amount::{Amount, AmountError};
 pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Posted, Usage};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
-pub use id::{KeyId, OperationId, Timestamp};
-pub use key::{Act, Key, KeyChange, KeySettings, NewKey, Secret, SecretHash, Status};
+pub use id::{IdError, KeyId, OperationId, Timestamp};
+pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use page::{AuditRecord, EntryQuery, KeyOrder, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
