@@ -15,6 +15,8 @@
 
 pub mod account;
 pub mod amount;
+mod audit;
+mod chain;
 pub mod entry;
 pub mod hold;
 pub mod id;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Amount, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+use crate::{Amount, Bill, Entry, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +63,32 @@ pub struct UsageRow {
     pub charge: Amount,
     /// The operator's loss.
     pub loss: Amount,
+}
+
+impl UsageRow {
+    pub(crate) fn empty(hour: Timestamp, slug: &str) -> Self {
+        let slug = slug.to_owned();
+        Self { hour, slug, requests: 0, usage: Usage::default(), charge: Amount::ZERO, loss: Amount::ZERO }
+    }
+
+    /// Adds one ended request. Saturating, as the stores are: an hour of one key comes nowhere near.
+    pub(crate) fn add(&mut self, entry: &Entry, bill: &Bill) {
+        self.requests = self.requests.saturating_add(1);
+        let (sum, more) = (&mut self.usage, &bill.usage);
+        for (sum, more) in [
+            (&mut sum.input, more.input),
+            (&mut sum.cache_read, more.cache_read),
+            (&mut sum.cache_write, more.cache_write),
+            (&mut sum.cache_write_1h, more.cache_write_1h),
+            (&mut sum.output, more.output),
+            (&mut sum.reasoning, more.reasoning),
+            (&mut sum.images, more.images),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.charge = Amount::from_picos(self.charge.picos().saturating_sub(entry.amount.picos()));
+        self.loss = Amount::from_picos(self.loss.picos().saturating_add(bill.loss.picos()));
+    }
 }
 
 /// How much a slug was used.

@@ -1,1 +1,596 @@
 //! Walks JSON bytes without building a tree, and splices them.
+//!
+//! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and pulls: the caller says what it wants next.
+//! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
+//! positions in the whole text, also those of a cursor set to a value inside.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::TextSize;
+
+/// Deepest nesting of arrays and objects that is taken.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why bytes are not the JSON that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, in bytes from the start.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// A value that was skipped: where it stands and how large it is without its white space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// Its bytes, quotes or braces included.
+    pub span: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
+    /// Its bytes without white space between tokens.
+    pub size: TextSize,
+}
+
+impl Value {
+    /// A string's size without its quotes, another value's whole size.
+    #[must_use]
+    pub fn text_size(&self) -> TextSize {
+        let quotes = if self.kind == Kind::String { 2 } else { 0 };
+        TextSize { ascii: self.size.ascii.saturating_sub(quotes), other: self.size.other }
+    }
+}
+
+/// A member's name and where the member begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key<'a> {
+    /// Position of the name's opening quote.
+    pub at: usize,
+    /// The name, unescaped.
+    pub name: Cow<'a, str>,
+}
+
+/// State of a walk over one object's members or one array's elements.
+#[derive(Debug)]
+pub struct Walk {
+    first: bool,
+}
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    other: u64,
+    blank: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the beginning.
+    ///
+    /// # Errors
+    /// The bytes are not UTF-8.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault { at: error.valid_up_to(), what: "invalid UTF-8" })?;
+        Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
+    }
+
+    /// A cursor at `at` in the same text: at a value that this one has already passed.
+    #[must_use]
+    pub fn back_to(&self, at: usize) -> Self {
+        Self { text: self.text, at, depth: 0, other: 0, blank: 0 }
+    }
+
+    /// Position of the next byte.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The text of a range.
+    #[must_use]
+    pub fn slice(&self, span: Range<usize>) -> &'a str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    /// What the next value is.
+    ///
+    /// # Errors
+    /// No value begins here.
+    pub fn peek(&mut self) -> Result<Kind, Fault> {
+        self.blanks();
+        match self.byte() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            Some(_) => self.fault("a value is expected"),
+            None => self.fault("the text ends too early"),
+        }
+    }
+
+    /// Steps over the next value.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn skip(&mut self) -> Result<Value, Fault> {
+        let kind = self.peek()?;
+        let (start, other, blank) = (self.at, self.other, self.blank);
+        self.value(kind)?;
+        Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank) })
+    }
+
+    /// What was passed since `before`, a copy of this cursor, without white space between tokens.
+    #[must_use]
+    pub fn size_since(&self, before: &Self) -> TextSize {
+        self.size(before.at, before.other, before.blank)
+    }
+
+    fn size(&self, start: usize, other: u64, blank: u64) -> TextSize {
+        let (other, blank) = (self.other.saturating_sub(other), self.blank.saturating_sub(blank));
+        TextSize { ascii: (self.at.saturating_sub(start) as u64).saturating_sub(other + blank), other }
+    }
+
+    /// Steps into an object.
+    ///
+    /// # Errors
+    /// The next value is no object, or too deep.
+    pub fn enter_object(&mut self) -> Result<Walk, Fault> {
+        self.enter(b'{', "an object is expected")
+    }
+
+    /// The next member's name; its value must be taken before the next call. `None` behind the last one.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn member(&mut self, walk: &mut Walk) -> Result<Option<Key<'a>>, Fault> {
+        if !self.more(walk, b'}')? {
+            return Ok(None);
+        }
+        let at = self.at;
+        let escaped = self.string()?;
+        let raw = self.slice(at + 1..self.at.saturating_sub(1));
+        self.colon()?;
+        Ok(Some(Key { at, name: if escaped { unescape(raw) } else { Cow::Borrowed(raw) } }))
+    }
+
+    /// Steps into an array.
+    ///
+    /// # Errors
+    /// The next value is no array, or too deep.
+    pub fn enter_array(&mut self) -> Result<Walk, Fault> {
+        self.enter(b'[', "an array is expected")
+    }
+
+    /// Whether there is a next element; it must be taken before the next call.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn element(&mut self, walk: &mut Walk) -> Result<bool, Fault> {
+        self.more(walk, b']')
+    }
+
+    /// Nothing but white space may follow.
+    ///
+    /// # Errors
+    /// Something follows.
+    pub fn end(&mut self) -> Result<(), Fault> {
+        self.blanks();
+        if self.at < self.text.len() { self.fault("something follows the value") } else { Ok(()) }
+    }
+
+    /// The text of a string that was skipped, unescaped. `None` when the value is no string.
+    #[must_use]
+    pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
+        self.raw_text(value).map(unescape)
+    }
+
+    /// The text of a string that was skipped, as it stands between its quotes.
+    #[must_use]
+    pub fn raw_text(&self, value: &Value) -> Option<&'a str> {
+        (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
+    }
+
+    /// The text of the string at `span`, quotes included, unescaped.
+    #[must_use]
+    pub fn string_at(&self, span: Range<usize>) -> Cow<'a, str> {
+        unescape(self.slice(span.start + 1..span.end.saturating_sub(1)))
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
+        Err(Fault { at: self.at, what })
+    }
+
+    fn blanks(&mut self) {
+        let from = self.at;
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
+            self.at += 1;
+        }
+        self.blank += (self.at - from) as u64;
+    }
+
+    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<Walk, Fault> {
+        self.blanks();
+        if self.byte() != Some(bracket) {
+            return self.fault(what);
+        }
+        self.deeper()?;
+        Ok(Walk { first: true })
+    }
+
+    fn deeper(&mut self) -> Result<(), Fault> {
+        if self.depth >= MAX_DEPTH {
+            return self.fault("nested deeper than 128");
+        }
+        self.depth += 1;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn more(&mut self, walk: &mut Walk, bracket: u8) -> Result<bool, Fault> {
+        self.blanks();
+        match self.byte() {
+            Some(byte) if byte == bracket => {
+                self.at += 1;
+                self.depth = self.depth.saturating_sub(1);
+                return Ok(false);
+            }
+            Some(_) if walk.first => {}
+            Some(b',') => {
+                self.at += 1;
+                self.blanks();
+            }
+            Some(_) => return self.fault("a comma or the end of the list is expected"),
+            None => return self.fault("the text ends too early"),
+        }
+        walk.first = false;
+        Ok(true)
+    }
+
+    fn colon(&mut self) -> Result<(), Fault> {
+        self.blanks();
+        if self.byte() != Some(b':') {
+            return self.fault("a colon is expected");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn value(&mut self, kind: Kind) -> Result<(), Fault> {
+        match kind {
+            Kind::Object | Kind::Array => self.container(),
+            Kind::String => self.string().map(drop),
+            Kind::Number => self.number(),
+            Kind::Bool if self.byte() == Some(b't') => self.literal("true"),
+            Kind::Bool => self.literal("false"),
+            Kind::Null => self.literal("null"),
+        }
+    }
+
+    /// Skips a container in a loop: `objects` has one bit for each open level, set where that level is an object.
+    fn container(&mut self) -> Result<(), Fault> {
+        let base = self.depth;
+        let mut objects: u128 = 0;
+        loop {
+            let kind = self.peek()?;
+            match kind {
+                Kind::Object | Kind::Array => {
+                    self.deeper()?;
+                    objects = (objects << 1) | u128::from(kind == Kind::Object);
+                    self.blanks();
+                    if !matches!(self.byte(), Some(b'}' | b']')) {
+                        self.name_in(objects)?;
+                        continue;
+                    }
+                }
+                scalar => self.value(scalar)?,
+            }
+            loop {
+                self.blanks();
+                match self.byte() {
+                    Some(b',') => {
+                        self.at += 1;
+                        self.blanks();
+                        self.name_in(objects)?;
+                        break;
+                    }
+                    Some(b'}') if objects & 1 == 1 => {}
+                    Some(b']') if objects & 1 == 0 => {}
+                    Some(_) => return self.fault("a comma or the end of the list is expected"),
+                    None => return self.fault("the text ends too early"),
+                }
+                self.at += 1;
+                self.depth -= 1;
+                objects >>= 1;
+                if self.depth == base {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn name_in(&mut self, objects: u128) -> Result<(), Fault> {
+        if objects & 1 == 0 {
+            return Ok(());
+        }
+        self.string()?;
+        self.colon()
+    }
+
+    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
+        if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+            return self.fault("a value is expected");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let from = self.at;
+        while let Some(b'0'..=b'9') = self.byte() {
+            self.at += 1;
+        }
+        if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
+    }
+
+    /// Steps over a string and says whether it has escapes.
+    fn string(&mut self) -> Result<bool, Fault> {
+        if self.byte() != Some(b'"') {
+            return self.fault("a string is expected");
+        }
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            let (length, other) = plain(self.text.as_bytes().get(self.at..).unwrap_or_default());
+            self.at += length;
+            self.other += other;
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return self.fault("a control character in a string must be escaped"),
+                None => return self.fault("the text ends inside a string"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
+        let length = match rest.first() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+            Some(b'u') if rest.get(1..5).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => 6,
+            _ => return self.fault("an unknown escape in a string"),
+        };
+        self.at += length;
+        Ok(())
+    }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Length of the run without quote, backslash and control characters, and how many of its bytes are not ASCII.
+///
+/// Eight bytes at a time: the lowest flagged byte of each test is exact, only flags above it may be false.
+fn plain(bytes: &[u8]) -> (usize, u64) {
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut length = 0;
+    let mut other = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * 0x22);
+        let slash = word ^ (ONES * 0x5c);
+        let flags =
+            (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | (word.wrapping_sub(ONES * 0x20) & !word);
+        let stop = flags & HIGH;
+        if stop != 0 {
+            let run = stop.trailing_zeros() / 8;
+            let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
+            return (length + run as usize, other + u64::from(before.count_ones()));
+        }
+        let high = word & HIGH;
+        if high != 0 {
+            other += (high >> 7).wrapping_mul(ONES) >> 56;
+        }
+        length += 8;
+    }
+    for byte in bytes.get(length..).unwrap_or_default() {
+        if matches!(byte, b'"' | b'\\' | 0..0x20) {
+            break;
+        }
+        length += 1;
+        other += u64::from(*byte >= 0x80);
+    }
+    (length, other)
+}
+
+/// Takes the escapes out of a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
+#[must_use]
+pub fn unescape(raw: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            Some('u') => {
+                let (units, length) = utf16_units(after.as_bytes());
+                out.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
+                rest = after.get(length..).unwrap_or_default();
+                continue;
+            }
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{c}'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some(same) => out.push(same),
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// The UTF-16 units of `uXXXX`, or of `uXXXX\uXXXX` when that is a surrogate pair, and how many bytes they take.
+fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
+    let unit = |at: usize| {
+        let hex = bytes.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
+        hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
+    };
+    let first = unit(1).unwrap_or(0xfffd);
+    let pair = (0xd800..0xdc00).contains(&first) && bytes.get(5..7) == Some(b"\\u");
+    let second = if pair { unit(7).filter(|second| (0xdc00..0xe000).contains(second)) } else { None };
+    let length = if second.is_some() { 11 } else { 5 };
+    (std::iter::once(first).chain(second), length)
+}
+
+/// Steps over the next value and gives its place if it is a string.
+pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Fault> {
+    let value = cursor.skip()?;
+    Ok((value.kind == Kind::String).then_some(value.span))
+}
+
+/// Steps over the next value and gives its size as text; `null` has none.
+pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, Fault> {
+    let value = cursor.skip()?;
+    Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
+}
+
+/// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
+/// object becomes one of these members only.
+pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
+    let mut edits = Vec::new();
+    let mut missing: Vec<&(&str, &str)> = set.iter().collect();
+    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else { return set_members("{}", set) };
+    let mut added: Vec<String> = missing.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
+    if !empty {
+        added.push(String::new());
+    }
+    edits.push(Edit::replace(start..start, added.join(",").into_bytes()));
+    String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
+}
+
+fn places<'a>(
+    object: &str,
+    set: &'a [(&str, &'a str)],
+    edits: &mut Vec<Edit<'a>>,
+    missing: &mut Vec<&(&str, &str)>,
+) -> Option<(usize, bool)> {
+    let mut cursor = Cursor::new(object.as_bytes()).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let start = cursor.at();
+    let mut empty = true;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        empty = false;
+        let value = cursor.skip().ok()?;
+        if let Some((_, with)) = set.iter().find(|(name, _)| *name == key.name) {
+            missing.retain(|(name, _)| *name != key.name);
+            edits.push(Edit::replace(value.span, with.as_bytes()));
+        }
+    }
+    Some((start, empty))
+}
+
+/// One change to a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit<'a> {
+    /// The bytes to take out; an empty range inserts.
+    pub at: Range<usize>,
+    /// The bytes to put there.
+    pub with: Cow<'a, [u8]>,
+}
+
+impl<'a> Edit<'a> {
+    /// Takes bytes out.
+    #[must_use]
+    pub fn cut(at: Range<usize>) -> Self {
+        Self { at, with: Cow::Borrowed(b"") }
+    }
+
+    /// Puts other bytes there.
+    #[must_use]
+    pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
+        Self { at, with: with.into() }
+    }
+}
+
+/// The body with its edits made, in one pass and one allocation. Edits at one place keep their order; one that begins inside an
+/// earlier one is left out.
+#[must_use]
+pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
+    edits.sort_by_key(|edit| edit.at.start);
+    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
+    let mut out = Vec::with_capacity(body.len() + added);
+    let mut done = 0;
+    for edit in edits.iter() {
+        let Some(kept) = body.get(done..edit.at.start) else { continue };
+        out.extend_from_slice(kept);
+        out.extend_from_slice(&edit.with);
+        done = edit.at.end.max(edit.at.start);
+    }
+    out.extend_from_slice(body.get(done..).unwrap_or_default());
+    out
+}
+
+/// A text as a JSON string, quotes included.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

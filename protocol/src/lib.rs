@@ -9,14 +9,19 @@
 //! - [`inspect`] has the facts the gateway needs from a request, [`usage`] the token classes and their law.
 //! - [`error`] has the one error body and each family's words for it.
 
+mod bought;
 pub mod chat;
+mod content;
 pub mod draft;
 pub mod error;
 pub mod inspect;
 pub mod json;
+mod media;
 pub mod messages;
+mod patch;
 pub mod responses;
 pub mod sse;
+mod tools;
 pub mod usage;
 
 use std::fmt;
