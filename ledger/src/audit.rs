@@ -152,7 +152,12 @@ mod tests {
             last_entry_at: None,
         };
         let state = state(&key);
-        assert_eq!(state, "GOLDEN_STATE");
+        let expected = concat!(
+            r#"{"v":1,"settings":{"label":"a \"b\"","models":["m"],"expires_at":null,"rate":3,"concurrency":null},"status":"blocked""#,
+            r#","secret":"b275f17ab5d11b6b95859d5430c8e0cc09e73f1919f06732d815a2dc1485c26a","old_secret":"379926cd25cb402172917dec219e4802c508ba7cf6540e105f34e47ecdb0513a""#,
+            r#","old_until":"1970-01-01T00:00:00.009Z","created_at":"1970-01-01T00:00:00.007Z","created_by":"ada"}"#,
+        );
+        assert_eq!(state, expected);
         assert!(!state.contains("abab") && !state.contains("cdcd"));
     }
 }

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_format_is_frozen() {
-        assert_eq!(hex(entry_hash(&GENESIS, 4, &charge())), "GOLDEN_CHARGE");
+        assert_eq!(hex(entry_hash(&GENESIS, 4, &charge())), "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd");
         let top_up = Entry {
             kind: EntryKind::TopUp,
             amount: Amount::from_picos(1000),
@@ -186,7 +186,7 @@ mod tests {
             bill: None,
             ..charge()
         };
-        assert_eq!(hex(entry_hash(&[5; 32], 0, &top_up)), "GOLDEN_TOPUP");
+        assert_eq!(hex(entry_hash(&[5; 32], 0, &top_up)), "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481");
         let record = AuditRecord {
             position: 2,
             at: Timestamp::from_millis(5),
@@ -196,7 +196,10 @@ mod tests {
             operation: OperationId::from_bytes([9; 16]),
             details: "{}".to_owned(),
         };
-        assert_eq!(hex(audit_hash(&GENESIS, 1, &record, "{\"v\":1}")), "GOLDEN_AUDIT");
+        assert_eq!(
+            hex(audit_hash(&GENESIS, 1, &record, "{\"v\":1}")),
+            "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca"
+        );
     }
 
     #[test]

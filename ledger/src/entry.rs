@@ -69,7 +69,7 @@ impl Entry {
 }
 
 /// Everything about how one request ended. `lines` sum to charge + loss.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
     /// The public slug.
     pub slug: String,

@@ -12,9 +12,9 @@ use crate::account::Account;
 use crate::audit::{self, Written};
 use crate::hold::{charge_entry, recovered};
 use crate::{
-    Act, Amount, AuditRecord, Bill, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Extension, Finish, Finished, Key,
+    Act, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, EntryQuery, Extension, Finish, Finished, Key,
     KeyChange, KeyId, KeyOrder, KeyQuery, Ledger, LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug,
-    Recovered, Refusal, SecretHash, Session, SlugUse, Status, Timestamp, Totals, UsageRow, VerifyReport,
+    Recovered, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 
 /// A ledger in memory.

@@ -71,23 +71,28 @@ impl UsageRow {
         Self { hour, slug, requests: 0, usage: Usage::default(), charge: Amount::ZERO, loss: Amount::ZERO }
     }
 
-    /// Adds one ended request. Saturating, as the stores are: an hour of one key comes nowhere near.
+    /// Adds one ended request.
     pub(crate) fn add(&mut self, entry: &Entry, bill: &Bill) {
-        self.requests = self.requests.saturating_add(1);
-        let (sum, more) = (&mut self.usage, &bill.usage);
+        self.merge(&bill.usage, 1, entry.amount.checked_neg().unwrap_or_default(), bill.loss);
+    }
+
+    /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.
+    pub(crate) fn merge(&mut self, usage: &Usage, requests: u64, charge: Amount, loss: Amount) {
+        let sum = &mut self.usage;
         for (sum, more) in [
-            (&mut sum.input, more.input),
-            (&mut sum.cache_read, more.cache_read),
-            (&mut sum.cache_write, more.cache_write),
-            (&mut sum.cache_write_1h, more.cache_write_1h),
-            (&mut sum.output, more.output),
-            (&mut sum.reasoning, more.reasoning),
-            (&mut sum.images, more.images),
+            (&mut self.requests, requests),
+            (&mut sum.input, usage.input),
+            (&mut sum.cache_read, usage.cache_read),
+            (&mut sum.cache_write, usage.cache_write),
+            (&mut sum.cache_write_1h, usage.cache_write_1h),
+            (&mut sum.output, usage.output),
+            (&mut sum.reasoning, usage.reasoning),
+            (&mut sum.images, usage.images),
         ] {
             *sum = sum.saturating_add(more);
         }
-        self.charge = Amount::from_picos(self.charge.picos().saturating_sub(entry.amount.picos()));
-        self.loss = Amount::from_picos(self.loss.picos().saturating_add(bill.loss.picos()));
+        self.charge = Amount::from_picos(self.charge.picos().saturating_add(charge.picos()));
+        self.loss = Amount::from_picos(self.loss.picos().saturating_add(loss.picos()));
     }
 }
 
