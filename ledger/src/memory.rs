@@ -265,6 +265,7 @@ impl State {
         if self.links.contains_key(&token.0) {
             return Err(Refusal::NotApplicable("this link exists already".to_owned()));
         }
+        self.links.retain(|_, (_, end)| act.at < *end);
         self.links.insert(token.0, (key, expires));
         self.write_audit(written);
         Ok(())
@@ -273,12 +274,13 @@ impl State {
     fn open_session(&mut self, session: Session) -> Result<(), Refusal> {
         self.key(session.key)?.check_not_stopped()?;
         match self.sessions.get(&session.token.0) {
-            Some(known) if *known != session => Err(Refusal::NotApplicable("this session exists already".to_owned())),
-            _ => {
-                self.sessions.insert(session.token.0, session);
-                Ok(())
-            }
+            Some(known) if *known == session => return Ok(()),
+            Some(_) => return Err(Refusal::NotApplicable("this session exists already".to_owned())),
+            None => {}
         }
+        self.sessions.retain(|_, open| session.at < open.expires);
+        self.sessions.insert(session.token.0, session);
+        Ok(())
     }
 
     fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
