@@ -380,17 +380,52 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it has escapes.
+    /// Steps over a string and says whether it has escapes. Takes eight bytes at a time; flagged ones are looked at singly.
     fn string(&mut self) -> Result<bool, Fault> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
-        self.at += 1;
+        let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
         let mut escaped = false;
         loop {
-            let (length, other) = plain(self.text.as_bytes().get(self.at..).unwrap_or_default());
-            self.at += length;
-            self.other += other;
+            let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+                self.at = at;
+                return self.string_end(escaped);
+            };
+            let word = u64::from_le_bytes(*eight);
+            let mut flags = flags(word);
+            let mut taken = 8;
+            while flags != 0 {
+                let run = flags.trailing_zeros() as usize / 8;
+                match eight.get(run) {
+                    Some(b'"') => {
+                        let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
+                        self.other += u64::from(before.count_ones());
+                        self.at = at + run + 1;
+                        return Ok(escaped);
+                    }
+                    Some(b'\\') => {
+                        escaped = true;
+                        let next = run + escape_length(bytes, at + run)?;
+                        flags &= u64::MAX.checked_shl(next as u32 * 8).unwrap_or(0);
+                        taken = taken.max(next);
+                    }
+                    Some(0..0x20) => return Err(Fault { at: at + run, what: CONTROL }),
+                    _ => flags &= flags - 1,
+                }
+            }
+            let high = word & HIGH;
+            if high != 0 {
+                self.other += (high >> 7).wrapping_mul(ONES) >> 56;
+            }
+            at += taken;
+        }
+    }
+
+    /// The last bytes of the text, one at a time.
+    fn string_end(&mut self, mut escaped: bool) -> Result<bool, Fault> {
+        loop {
             match self.byte() {
                 Some(b'"') => {
                     self.at += 1;
@@ -398,62 +433,41 @@ impl<'a> Cursor<'a> {
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    self.escape()?;
+                    self.at += escape_length(self.text.as_bytes(), self.at)?;
                 }
-                Some(_) => return self.fault("a control character in a string must be escaped"),
+                Some(0..0x20) => return self.fault(CONTROL),
+                Some(byte) => {
+                    self.at += 1;
+                    self.other += u64::from(byte >= 0x80);
+                }
                 None => return self.fault("the text ends inside a string"),
             }
         }
     }
+}
 
-    fn escape(&mut self) -> Result<(), Fault> {
-        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
-        let length = match rest.first() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') if rest.get(1..5).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => 6,
-            _ => return self.fault("an unknown escape in a string"),
-        };
-        self.at += length;
-        Ok(())
+const CONTROL: &str = "a control character in a string must be escaped";
+
+fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
+        _ => Err(Fault { at, what: "an unknown escape in a string" }),
     }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Length of the run without quote, backslash and control characters, and how many of its bytes are not ASCII.
-///
-/// Eight bytes at a time: the lowest flagged byte of each test is exact, only flags above it may be false.
-fn plain(bytes: &[u8]) -> (usize, u64) {
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut length = 0;
-    let mut other = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * 0x22);
-        let slash = word ^ (ONES * 0x5c);
-        let flags =
-            (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | (word.wrapping_sub(ONES * 0x20) & !word);
-        let stop = flags & HIGH;
-        if stop != 0 {
-            let run = stop.trailing_zeros() / 8;
-            let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
-            return (length + run as usize, other + u64::from(before.count_ones()));
-        }
-        let high = word & HIGH;
-        if high != 0 {
-            other += (high >> 7).wrapping_mul(ONES) >> 56;
-        }
-        length += 8;
-    }
-    for byte in bytes.get(length..).unwrap_or_default() {
-        if matches!(byte, b'"' | b'\\' | 0..0x20) {
-            break;
-        }
-        length += 1;
-        other += u64::from(*byte >= 0x80);
-    }
-    (length, other)
+/// The high bit of each byte that is a quote, a backslash or a control character. The lowest flag is exact, those above it may
+/// be false: whoever uses them looks at the byte.
+fn flags(word: u64) -> u64 {
+    let quote = word ^ (ONES * 0x22);
+    let slash = word ^ (ONES * 0x5c);
+    let quote = quote.wrapping_sub(ONES) & !quote;
+    let slash = slash.wrapping_sub(ONES) & !slash;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | slash | control) & HIGH
 }
 
 /// Takes the escapes out of a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
