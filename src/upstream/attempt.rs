@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{Family, Frame, FrameReader, UpstreamError};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use tokio::time::timeout;
 
 use super::classify::{self, Fault};
 use super::client::Pool;
 use super::simulated::Simulated;
-use super::stream::{Body, cause};
+use super::stream::{Body, Unread, cause};
 use super::{Call, Prepared};
 use crate::config::Target;
 
@@ -47,7 +47,7 @@ pub(super) enum Begun {
     /// All of it.
     Whole(Bytes),
     /// Its first data frame, and where the rest comes from.
-    Stream(Frame, FrameReader, Body),
+    Stream(Frame, Box<Unread>),
 }
 
 /// Asks one target once.
@@ -78,7 +78,7 @@ async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Fault> {
     })?;
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = Kind::of(text(CONTENT_TYPE));
-    let retry_after = classify::retry_after(text(RETRY_AFTER), jiff::Timestamp::now());
+    let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
     Ok(Reply { status: response.status().as_u16(), kind, retry_after, body: Body::Network(Box::new(response)) })
 }
 
@@ -132,7 +132,7 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, Fault> {
     loop {
         while let Some(frame) = reader.next_frame().map_err(|error| Fault::Broken(error.to_string()))? {
             if decides(&frame) {
-                return check(&frame, family).map(|()| Begun::Stream(frame, reader, body));
+                return check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body })));
             }
         }
         if let Some(chunk) = body.chunk().await.map_err(Fault::Broken)? {
@@ -140,7 +140,7 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, Fault> {
             continue;
         }
         return match reader.finish().frame.filter(decides) {
-            Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, reader, Body::Over)),
+            Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body: Body::Over }))),
             None => Err(Fault::Broken("the stream ended before its first event".to_owned())),
         };
     }

@@ -136,14 +136,13 @@ pub(super) fn of_error(error: UpstreamError) -> Fault {
     }
 }
 
-/// Reads a `retry-after` header: seconds, also with a fraction, or a date.
-pub(super) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
-    let value = value.trim();
-    if let Ok(secs) = value.parse::<f64>() {
+/// Reads a `retry-after` header: seconds, also with a fraction, or a date, which the answer's own `date` turns into a wait.
+pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
+    if let Ok(secs) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(secs.clamp(0.0, 86_400.0)).ok();
     }
-    let when = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
-    Some(Duration::try_from(when.duration_since(now)).unwrap_or_default())
+    let time = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|zoned| zoned.timestamp());
+    Some(Duration::try_from(time(value)?.duration_since(time(date)?)).unwrap_or_default())
 }
 
 fn is_operators(error: &UpstreamError) -> bool {
@@ -264,7 +263,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {
-        let now: jiff::Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let now = "Sat, 21 Nov 2026 10:00:00 GMT";
         assert_eq!(retry_after("12", now), Some(Duration::from_secs(12)));
         assert_eq!(retry_after(" 0.5 ", now), Some(Duration::from_millis(500)));
         assert_eq!(retry_after("-3", now), Some(Duration::ZERO));
@@ -272,6 +271,7 @@ mod tests {
         assert_eq!(retry_after("NaN", now), None);
         assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", now), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("Sat, 21 Nov 2026 09:00:30 GMT", now), Some(Duration::ZERO));
+        assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", ""), None);
         assert_eq!(retry_after("soon", now), None);
     }
 }

@@ -33,7 +33,7 @@ use classify::Fault;
 use client::{Pool, Trust};
 pub use health::TargetState;
 use health::{Health, Try};
-use retry::Next;
+use retry::Move;
 use scrub::Known;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
@@ -237,12 +237,12 @@ impl Upstreams {
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
-            if next == Next::Stop {
+            if next == Move::Stop {
                 return Some(Err(fault));
             }
             let why = failures.add(target, &fault.why(), fault.retry_after());
             running.failed(&why, fault.retry_after());
-            if next == Next::NextTarget {
+            if next == Move::NextTarget {
                 return Some(Err(fault));
             }
             drop(running);
@@ -323,9 +323,9 @@ fn content(begun: Begun, provider: &Provider, mut running: Try) -> AnswerContent
             running.succeeded();
             AnswerContent::Whole(bytes)
         }
-        Begun::Stream(first, reader, body) => {
+        Begun::Stream(first, unread) => {
             running.began();
-            AnswerContent::Stream(first, FrameStream::new(body, reader, provider.timeouts.idle, running))
+            AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::classify::Fault;
 
 /// What to do after a failed try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Move {
     /// Tell the customer.
     Stop,
     /// Ask the same target again.
@@ -22,11 +22,11 @@ pub(super) enum Next {
 }
 
 /// Decides, after `tries` at one target of which the last ended in `fault`; `extra` more are allowed.
-pub(super) fn after(fault: &Fault, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Next {
+pub(super) fn after(fault: &Fault, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
     match fault {
-        Fault::Client { .. } => Next::Stop,
-        Fault::Unsent(_) if tries <= extra && budget.take(now) => Next::SameTarget,
-        Fault::Unsent(_) | Fault::Operator(_) | Fault::Busy { .. } | Fault::Broken(_) => Next::NextTarget,
+        Fault::Client { .. } => Move::Stop,
+        Fault::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
+        Fault::Unsent(_) | Fault::Operator(_) | Fault::Busy { .. } | Fault::Broken(_) => Move::NextTarget,
     }
 }
 
@@ -95,16 +95,16 @@ mod tests {
     fn only_what_never_left_is_sent_again_to_the_same_target() {
         let now = Instant::now();
         let mut budget = Budget::new(now);
-        assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Next::SameTarget);
-        assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Next::NextTarget);
-        assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Next::NextTarget);
+        assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Move::SameTarget);
+        assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Move::NextTarget);
+        assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Move::NextTarget);
         for fault in
             [Fault::Operator(String::new()), Fault::Broken(String::new()), Fault::Busy { why: String::new(), retry_after: None }]
         {
-            assert_eq!(after(&fault, 1, 5, now, &mut budget), Next::NextTarget);
+            assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
         }
         let client = Fault::Client { status: 400, error: UpstreamError::default() };
-        assert_eq!(after(&client, 1, 5, now, &mut budget), Next::Stop);
+        assert_eq!(after(&client, 1, 5, now, &mut budget), Move::Stop);
     }
 
     #[test]

@@ -99,20 +99,27 @@ impl Paced {
 #[error("{0}")]
 pub struct StreamBroken(pub String);
 
+/// What of a stream has not been read yet.
+pub(super) struct Unread {
+    pub(super) reader: FrameReader,
+    pub(super) body: Body,
+}
+
 /// The frames of a running answer. Dropping it cancels the upstream call.
-pub struct FrameStream {
-    body: Body,
-    reader: FrameReader,
+pub struct FrameStream(Box<Running>);
+
+struct Running {
+    unread: Box<Unread>,
     idle: Duration,
     waiting_since: Option<Instant>,
     broken: Option<StreamBroken>,
-    running: Try,
+    health: Try,
 }
 
 impl FrameStream {
     /// The rest of an answer whose first frame was read.
-    pub(super) fn new(body: Body, reader: FrameReader, idle: Duration, running: Try) -> Self {
-        Self { body, reader, idle, waiting_since: None, broken: None, running }
+    pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Try) -> Self {
+        Self(Box::new(Running { unread, idle, waiting_since: None, broken: None, health }))
     }
 
     /// The next frame, `None` at the end of the upstream's bytes.
@@ -122,16 +129,16 @@ impl FrameStream {
     /// # Errors
     /// When the connection broke, went silent for the provider's idle limit, or sent a frame over the size limit.
     pub async fn next(&mut self) -> Result<Option<Frame>, StreamBroken> {
-        if let Some(broken) = &self.broken {
+        if let Some(broken) = &self.0.broken {
             return Err(broken.clone());
         }
-        match self.read().await {
+        match self.0.read().await {
             Ok(frame) => Ok(frame),
             Err(why) => {
                 self.blame(&why);
-                self.body = Body::Over;
+                self.0.unread.body = Body::Over;
                 let broken = StreamBroken(why);
-                self.broken = Some(broken.clone());
+                self.0.broken = Some(broken.clone());
                 Err(broken)
             }
         }
@@ -139,28 +146,30 @@ impl FrameStream {
 
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
-        self.running.failed(&format!("broken: {why}"), None);
+        self.0.health.failed(&format!("broken: {why}"), None);
     }
+}
 
+impl Running {
     async fn read(&mut self) -> Result<Option<Frame>, String> {
         loop {
-            if let Some(frame) = self.reader.next_frame().map_err(|error| error.to_string())? {
+            if let Some(frame) = self.unread.reader.next_frame().map_err(|error| error.to_string())? {
                 return Ok(Some(frame));
             }
             let since = *self.waiting_since.get_or_insert_with(Instant::now);
-            let chunk = timeout_at(since + self.idle, self.body.chunk()).await;
+            let chunk = timeout_at(since + self.idle, self.unread.body.chunk()).await;
             let chunk = chunk.map_err(|_| format!("silent for {:?}", self.idle))??;
             self.waiting_since = None;
             match chunk {
-                Some(chunk) => self.reader.push(chunk),
+                Some(chunk) => self.unread.reader.push(chunk),
                 None => return self.end(),
             }
         }
     }
 
     fn end(&mut self) -> Result<Option<Frame>, String> {
-        self.body = Body::Over;
-        let tail = self.reader.finish();
+        self.unread.body = Body::Over;
+        let tail = self.unread.reader.finish();
         match tail.frame {
             None if tail.left > 0 => Err("the stream ended in the middle of an event".to_owned()),
             frame => Ok(frame),
@@ -170,6 +179,6 @@ impl FrameStream {
 
 impl fmt::Debug for FrameStream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("FrameStream").field("idle", &self.idle).field("broken", &self.broken).finish_non_exhaustive()
+        out.debug_struct("FrameStream").field("idle", &self.0.idle).field("broken", &self.0.broken).finish_non_exhaustive()
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     streamed: bool,
-    parts: Vec<Vec<u8>>,
+    pub(super) parts: Vec<Vec<u8>>,
     before: Vec<Step>,
     between: Vec<(usize, Step)>,
     pace: Option<Duration>,
@@ -67,9 +67,13 @@ impl Reply {
         Self {
             status,
             // Such headers must never reach a customer.
-            headers: [("content-type", content_type), ("x-request-id", "req_upstream0001"), ("openai-organization", "org-upstream0001")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .to_vec(),
+            headers: [
+                ("content-type", content_type),
+                ("x-request-id", "req_upstream0001"),
+                ("openai-organization", "org-upstream0001"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
             streamed: false,
             parts: vec![body.into()],
             before: Vec::new(),

@@ -112,7 +112,8 @@ impl Speech {
         let mut choice = said;
         choice["index"] = json!(0);
         choice["finish_reason"] = if ends { json!(self.stop_word("stop")) } else { Value::Null };
-        let mut answer = json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": [choice]});
+        let mut answer =
+            json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": [choice]});
         if object == "chat.completion" {
             answer["usage"] = self.counts();
         }
@@ -147,9 +148,7 @@ impl Speech {
 
     fn response_frames(&self) -> Vec<String> {
         let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
-        let item = |status: &str, content: Value| {
-            json!({"id": "msg_up1", "type": "message", "role": "assistant", "status": status, "content": content})
-        };
+        let item = |status: &str, content: Value| json!({"id": "msg_up1", "type": "message", "role": "assistant", "status": status, "content": content});
         let text = self.text();
         let place = json!({"item_id": "msg_up1", "output_index": 0, "content_index": 0});
         let mut events = vec![

@@ -42,8 +42,11 @@ pub(crate) enum Script {
     /// One reply for each request; the last one stays.
     InOrder(VecDeque<Reply>),
     /// A reply made from the request and its number, from 0.
-    By(Box<dyn FnMut(&Seen, usize) -> Reply + Send>),
+    By(Answerer),
 }
+
+/// Makes a reply from the request and its number.
+type Answerer = Box<dyn FnMut(&Seen, usize) -> Reply + Send>;
 
 impl Script {
     /// Replies made from the requests.

@@ -110,7 +110,7 @@ impl Simulated {
     fn usage(&self, prompt: &Prompt, output: u64) -> Usage {
         let total = prompt.tokens();
         let cache_read = self.memory.recall(&prompt.tape.blocks).min(total.saturating_sub(1));
-        let marked = prompt.tape.marked.map_or(0, |chars| tokens_of_blocks(chars)).min(total.saturating_sub(1));
+        let marked = prompt.tape.marked.map_or(0, tokens_of_blocks).min(total.saturating_sub(1));
         let written = marked.saturating_sub(cache_read);
         let (cache_write, cache_write_1h) = if prompt.tape.one_hour { (0, written) } else { (written, 0) };
         Usage { input: total - cache_read - written, cache_read, cache_write, cache_write_1h, output, reasoning: 0 }

@@ -10,7 +10,7 @@ use farebox_protocol::DraftStop;
 use super::prompt::Prompt;
 use super::{CHARS_PER_TOKEN, tools};
 
-const REQUESTS: [&str; 6] = ["say ", "reply with exactly ", "reply with ", "respond with ", "answer with ", "echo "];
+const REQUESTS: [&str; 6] = ["say ", "reply with ", "respond with ", "answer with ", "repeat ", "echo "];
 const MOST_REPEATED: usize = 1_000;
 const MOST_WORDS: usize = 50_000;
 const WORDS_PER_PIECE: usize = 4;
@@ -69,7 +69,7 @@ fn wish(said: &str) -> Option<&str> {
         let head = line.get(..request.len())?;
         head.eq_ignore_ascii_case(request).then(|| &line[request.len()..])
     })?;
-    let wish = wish.trim_start_matches(':').trim().trim_matches(quotes);
+    let wish = wish.trim_start().trim_start_matches("exactly").trim_start_matches(':').trim().trim_matches(quotes);
     (!wish.is_empty()).then_some(wish)
 }
 
@@ -78,10 +78,8 @@ fn words_wanted(said: &str) -> Option<usize> {
     let mut words = said.split_whitespace();
     let mut before = words.next()?;
     for word in words {
-        if word.starts_with("words") {
-            if let Ok(count) = before.replace(',', "").parse::<usize>() {
-                return Some(count.clamp(1, MOST_WORDS));
-            }
+        if let (true, Ok(count)) = (word.starts_with("words"), before.replace(',', "").parse::<usize>()) {
+            return Some(count.clamp(1, MOST_WORDS));
         }
         before = word;
     }
