@@ -4,10 +4,17 @@
 //! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
 //! positions in the whole text, also those of a cursor set to a value inside.
 
+mod edit;
+mod text;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
+
+pub(crate) use edit::set_members;
+pub use edit::{Edit, splice};
+pub use text::{quoted, unescape};
 
 /// Deepest nesting of arrays and objects that is taken.
 pub const MAX_DEPTH: usize = 128;
@@ -470,51 +477,6 @@ fn flags(word: u64) -> u64 {
     (quote | slash | control) & HIGH
 }
 
-/// Takes the escapes out of a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
-#[must_use]
-pub fn unescape(raw: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
-        return Cow::Borrowed(raw);
-    }
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        let mut chars = after.chars();
-        match chars.next() {
-            Some('u') => {
-                let (units, length) = utf16_units(after.as_bytes());
-                out.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
-                rest = after.get(length..).unwrap_or_default();
-                continue;
-            }
-            Some('b') => out.push('\u{8}'),
-            Some('f') => out.push('\u{c}'),
-            Some('n') => out.push('\n'),
-            Some('r') => out.push('\r'),
-            Some('t') => out.push('\t'),
-            Some(same) => out.push(same),
-            None => {}
-        }
-        rest = chars.as_str();
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-/// The UTF-16 units of `uXXXX`, or of `uXXXX\uXXXX` when that is a surrogate pair, and how many bytes they take.
-fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
-    let unit = |at: usize| {
-        let hex = bytes.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
-        hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
-    };
-    let first = unit(1).unwrap_or(0xfffd);
-    let pair = (0xd800..0xdc00).contains(&first) && bytes.get(5..7) == Some(b"\\u");
-    let second = if pair { unit(7).filter(|second| (0xdc00..0xe000).contains(second)) } else { None };
-    let length = if second.is_some() { 11 } else { 5 };
-    (std::iter::once(first).chain(second), length)
-}
-
 /// Steps over the next value and gives its place if it is a string.
 pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Fault> {
     let value = cursor.skip()?;
@@ -525,86 +487,4 @@ pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>
 pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, Fault> {
     let value = cursor.skip()?;
     Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
-}
-
-/// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
-/// object becomes one of these members only.
-pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
-    let mut edits = Vec::new();
-    let mut missing: Vec<&(&str, &str)> = set.iter().collect();
-    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else { return set_members("{}", set) };
-    let mut added: Vec<String> = missing.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
-    if !empty {
-        added.push(String::new());
-    }
-    edits.push(Edit::replace(start..start, added.join(",").into_bytes()));
-    String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
-}
-
-fn places<'a>(
-    object: &str,
-    set: &'a [(&str, &'a str)],
-    edits: &mut Vec<Edit<'a>>,
-    missing: &mut Vec<&(&str, &str)>,
-) -> Option<(usize, bool)> {
-    let mut cursor = Cursor::new(object.as_bytes()).ok()?;
-    let mut walk = cursor.enter_object().ok()?;
-    let start = cursor.at();
-    let mut empty = true;
-    while let Some(key) = cursor.member(&mut walk).ok()? {
-        empty = false;
-        let value = cursor.skip().ok()?;
-        if let Some((_, with)) = set.iter().find(|(name, _)| *name == key.name) {
-            missing.retain(|(name, _)| *name != key.name);
-            edits.push(Edit::replace(value.span, with.as_bytes()));
-        }
-    }
-    Some((start, empty))
-}
-
-/// One change to a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit<'a> {
-    /// The bytes to take out; an empty range inserts.
-    pub at: Range<usize>,
-    /// The bytes to put there.
-    pub with: Cow<'a, [u8]>,
-}
-
-impl<'a> Edit<'a> {
-    /// Takes bytes out.
-    #[must_use]
-    pub fn cut(at: Range<usize>) -> Self {
-        Self { at, with: Cow::Borrowed(b"") }
-    }
-
-    /// Puts other bytes there.
-    #[must_use]
-    pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
-        Self { at, with: with.into() }
-    }
-}
-
-/// The body with its edits made, in one pass and one allocation. Edits at one place keep their order; one that begins inside an
-/// earlier one is left out.
-#[must_use]
-pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
-    edits.sort_by_key(|edit| edit.at.start);
-    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
-    let mut out = Vec::with_capacity(body.len() + added);
-    let mut done = 0;
-    for edit in edits.iter() {
-        let Some(kept) = body.get(done..edit.at.start) else { continue };
-        out.extend_from_slice(kept);
-        out.extend_from_slice(&edit.with);
-        done = edit.at.end.max(edit.at.start);
-    }
-    out.extend_from_slice(body.get(done..).unwrap_or_default());
-    out
-}
-
-/// A text as a JSON string, quotes included.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

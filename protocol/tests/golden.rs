@@ -1,5 +1,7 @@
 //! Recorded requests, whole answers and streams go in, snapshots of their facts come out.
 
+#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+
 mod support;
 
 use std::fmt::Write as _;

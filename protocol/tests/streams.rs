@@ -1,5 +1,7 @@
 //! Single cases of framing and of usage as upstreams report it.
 
+#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+
 mod support;
 
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use farebox_protocol::{Family, Frame, FrameReader};
 use serde_json::Value;
 
 /// Name and bytes of each fixture of a family whose file name ends so.
-pub fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(family.name());
     let mut found: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
         .expect("the family's fixtures")
@@ -24,7 +24,7 @@ pub fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Recorded requests, expanded and compact as clients send them.
-pub fn requests(family: Family) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn requests(family: Family) -> Vec<(String, Vec<u8>)> {
     let mut all = fixtures(family, ".json");
     all.retain(|(name, _)| !name.ends_with(".answer"));
     all.into_iter()
@@ -51,7 +51,7 @@ fn expand(value: &mut Value) {
 }
 
 /// All frames of a stream that ends properly.
-pub fn frames(stream: &[u8]) -> Vec<Frame> {
+pub(crate) fn frames(stream: &[u8]) -> Vec<Frame> {
     let mut reader = FrameReader::new();
     reader.push(Bytes::copy_from_slice(stream));
     let mut out = Vec::new();
