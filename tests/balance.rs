@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::upstream::{Gate, ScriptedUpstream, Script};
+use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Gateway, chat, speech_for, talking};
 
 #[tokio::test]
@@ -14,13 +14,22 @@ async fn an_empty_key_is_refused_and_works_again_after_a_top_up() {
     let key = gateway.key("0").await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     let error = answer.json()["error"].clone();
-    assert_eq!((answer.status, error["code"].clone(), error["type"].clone()), (429, json!("insufficient_quota"), json!("insufficient_quota")));
+    assert_eq!(
+        (answer.status, error["code"].clone(), error["type"].clone()),
+        (429, json!("insufficient_quota"), json!("insufficient_quota"))
+    );
     assert!(error["message"].as_str().unwrap().starts_with("out of balance"), "{error}");
     assert_eq!(error["details"]["available"], "0.00");
     assert_eq!(error["details"]["affordable_output_tokens"], 0);
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert_eq!(answer.header("retry-after"), None);
-    let native = gateway.post("/native/v1/messages", &key, &json!({ "model": "test-model", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}] })).await;
+    let native = gateway
+        .post(
+            "/native/v1/messages",
+            &key,
+            &json!({ "model": "test-model", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}] }),
+        )
+        .await;
     assert_eq!((native.status, native.json()["error"]["type"].clone()), (429, json!("billing_error")));
     assert!(native.json()["error"]["message"].as_str().unwrap().starts_with("out of balance"));
     assert_eq!(upstream.requests().len(), 0);

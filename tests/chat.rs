@@ -42,7 +42,8 @@ async fn only_the_named_bytes_of_a_request_change() {
     let key = gateway.key("5.00").await;
     let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "x_unknown" : {"a":[1.50,2e3]},"model":"test-alias","max_tokens":7 }"#;
     let url = format!("{}/v1/chat/completions", gateway.base);
-    let sent = gateway.client.post(url).bearer_auth(&key.secret).header("x-secret-of-customer", "1").body(body).send().await.unwrap();
+    let sent =
+        gateway.client.post(url).bearer_auth(&key.secret).header("x-secret-of-customer", "1").body(body).send().await.unwrap();
     assert_eq!(sent.status(), 200);
     let seen = upstream.request(0).await;
     assert_eq!(String::from_utf8(seen.body.clone()).unwrap(), body.replace("test-alias", "upstream-model-1"));
@@ -82,7 +83,13 @@ async fn the_usage_chunk_and_the_cost_are_shown_to_who_asks() {
     let charge = gateway.charges(&key).await[0].amount.to_string();
     assert!(answer.text.contains(&format!("\"cost\":{}", charge.trim_start_matches('-'))), "{}", answer.text);
     assert!(upstream.request(0).await.json().get("usage").is_none(), "our own field does not go upstream");
-    let whole = gateway.post("/v1/chat/completions", &key, &json!({ "model": "test-model", "messages": [{"role": "user", "content": "hi"}], "usage": {"include": true} })).await;
+    let whole = gateway
+        .post(
+            "/v1/chat/completions",
+            &key,
+            &json!({ "model": "test-model", "messages": [{"role": "user", "content": "hi"}], "usage": {"include": true} }),
+        )
+        .await;
     assert!(whole.json()["usage"]["cost"].is_number(), "{}", whole.text);
 }
 
@@ -106,7 +113,9 @@ async fn a_model_that_cannot_see_call_tools_or_stream_says_so() {
     let key = gateway.key("5.00").await;
     let picture = json!({ "model": "test-blind", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "https://example.com/a.png" } }] }] });
     let tools = json!({ "model": "test-blind", "messages": [{ "role": "user", "content": "hi" }], "tools": [{ "type": "function", "function": { "name": "f", "parameters": {} } }] });
-    for (body, code) in [(picture, "vision_unsupported"), (tools, "tools_unsupported"), (chat("test-blind", true), "streaming_unsupported")] {
+    for (body, code) in
+        [(picture, "vision_unsupported"), (tools, "tools_unsupported"), (chat("test-blind", true), "streaming_unsupported")]
+    {
         let answer = gateway.post("/v1/chat/completions", &key, &body).await;
         assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (400, json!(code)));
     }
@@ -119,7 +128,12 @@ async fn unknown_retired_and_empty_model_names_are_404s_that_help() {
     let upstream = ScriptedUpstream::start(talking("x")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    for (name, help) in [("gpt-4o", "model not found"), ("", "model not found"), ("test-old", "use \"test-model\" instead"), ("test-mode", "test-model")] {
+    for (name, help) in [
+        ("gpt-4o", "model not found"),
+        ("", "model not found"),
+        ("test-old", "use \"test-model\" instead"),
+        ("test-mode", "test-model"),
+    ] {
         let answer = gateway.post("/v1/chat/completions", &key, &chat(name, false)).await;
         let body = answer.json();
         assert_eq!((answer.status, body["error"]["code"].clone()), (404, json!("model_not_found")), "{name}");
@@ -135,7 +149,12 @@ async fn bad_bodies_are_refused_without_a_charge() {
     let key = gateway.key("5.00").await;
     let deep = format!(r#"{{"model":"test-model","messages":[],"x":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     let bodies = [
-        "", "nonsense", "[]", "{}", r#"{"model":"test-model"}"#, r#"{"model":7,"messages":[]}"#,
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        r#"{"model":"test-model"}"#,
+        r#"{"model":7,"messages":[]}"#,
         r#"{"model":"test-model","mod\u0065l":"test-blind","messages":[{"role":"user","content":"x"}]}"#,
         r#"{"model":"test-model","messages":[{"role":"user","content":"x"}],"max_tokens":0}"#,
         r#"{"model":"test-model","messages":[{"role":"user","content":"x"}],"max_tokens":1e308}"#,
@@ -146,7 +165,10 @@ async fn bad_bodies_are_refused_without_a_charge() {
     ];
     for body in bodies {
         let url = format!("{}/v1/chat/completions", gateway.base);
-        let answer = crate::support::Answer::read(gateway.client.post(url).bearer_auth(&key.secret).body(body.to_owned()).send().await.unwrap()).await;
+        let answer = crate::support::Answer::read(
+            gateway.client.post(url).bearer_auth(&key.secret).body(body.to_owned()).send().await.unwrap(),
+        )
+        .await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.text);
         assert_eq!(answer.json()["error"]["type"], "invalid_request_error");
     }
@@ -161,8 +183,11 @@ async fn a_body_over_the_limit_gets_a_413_that_the_client_can_read() {
     let key = gateway.key("5.00").await;
     let url = format!("{}/v1/chat/completions", gateway.base);
     let huge = vec![b' '; 40 * 1024 * 1024];
-    let answer = crate::support::Answer::read(gateway.client.post(&url).bearer_auth(&key.secret).body(huge.clone()).send().await.unwrap()).await;
+    let answer =
+        crate::support::Answer::read(gateway.client.post(&url).bearer_auth(&key.secret).body(huge.clone()).send().await.unwrap())
+            .await;
     assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (413, json!("request_too_large")));
-    let unknown = crate::support::Answer::read(gateway.client.post(&url).bearer_auth("wrong").body(huge).send().await.unwrap()).await;
+    let unknown =
+        crate::support::Answer::read(gateway.client.post(&url).bearer_auth("wrong").body(huge).send().await.unwrap()).await;
     assert_eq!(unknown.status, 401, "an early refusal is readable too");
 }

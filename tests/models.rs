@@ -64,7 +64,9 @@ async fn probes_need_no_key_and_wrong_base_urls_are_explained() {
         assert_eq!(probe.status(), 200, "{path}");
         assert!(probe.headers().contains_key("x-request-id"));
     }
-    for (path, text) in [("/v1/v1/chat/completions", "twice"), ("/v1/messages", "/native"), ("/native/v1/chat/completions", "/v1")] {
+    for (path, text) in
+        [("/v1/v1/chat/completions", "twice"), ("/v1/messages", "/native"), ("/native/v1/chat/completions", "/v1")]
+    {
         let answer = Answer::read(gateway.client.post(format!("{}{path}", gateway.base)).send().await.unwrap()).await;
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.json()["error"]["message"].as_str().unwrap().contains(text), "{}", answer.text);

@@ -26,7 +26,8 @@ async fn a_stream_that_breaks_ends_with_an_error_and_charges_what_was_delivered(
     let speech = || Speech::new(Family::Chat, WORDS).stream();
     let cut = speech().end_after(6);
     let reset = speech().reset_after(6);
-    let error = speech().then(6, "data: {\"error\":{\"message\":\"boom at org-secret\",\"type\":\"server_error\"}}\n\n").end_after(7);
+    let error =
+        speech().then(6, "data: {\"error\":{\"message\":\"boom at org-secret\",\"type\":\"server_error\"}}\n\n").end_after(7);
     for (name, reply) in [("cut", cut), ("reset", reset), ("error", error)] {
         let (text, gateway, key) = broken(reply).await;
         assert!(text.contains("\"error\""), "{name}: {text}");
@@ -45,12 +46,18 @@ async fn an_answer_that_never_begins_is_free_and_a_503() {
     let overloaded = Reply::error(529, "overloaded_error", None, "overloaded");
     let error_first = Reply::events(["data: {\"error\":{\"message\":\"quota of org-1\",\"type\":\"insufficient_quota\"}}\n\n"]);
     let operators_trouble = Reply::error(401, "authentication_error", None, "bad key sk-operator-secret");
-    for (name, reply) in [("json", json_to_stream), ("529", overloaded), ("error first", error_first), ("401", operators_trouble)] {
+    for (name, reply) in [("json", json_to_stream), ("529", overloaded), ("error first", error_first), ("401", operators_trouble)]
+    {
         let upstream = ScriptedUpstream::start(reply).await;
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5.00").await;
         let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await;
-        assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (503, json!("upstream_unavailable")), "{name}: {}", answer.text);
+        assert_eq!(
+            (answer.status, answer.json()["error"]["code"].clone()),
+            (503, json!("upstream_unavailable")),
+            "{name}: {}",
+            answer.text
+        );
         assert!(answer.header("retry-after").is_some());
         assert!(!answer.text.contains("sk-operator") && !answer.text.contains("org-1"), "{name}: {}", answer.text);
         let charges = gateway.charges(&key).await;
@@ -65,7 +72,8 @@ async fn a_customer_who_leaves_stops_the_upstream_and_pays_for_what_was_made() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let url = format!("{}/v1/chat/completions", gateway.base);
-    let mut answer = gateway.client.post(url).bearer_auth(&key.secret).json(&chat("test-model", true)).send().await.unwrap().bytes_stream();
+    let mut answer =
+        gateway.client.post(url).bearer_auth(&key.secret).json(&chat("test-model", true)).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
     drop(answer);
     let closed_after = upstream.closed_by_peer(0).await;
@@ -85,7 +93,8 @@ async fn a_route_that_drains_charges_the_real_usage() {
     let gateway = Gateway::start(CATALOG, &draining).await;
     let key = gateway.key("5.00").await;
     let url = format!("{}/v1/chat/completions", gateway.base);
-    let mut answer = gateway.client.post(url).bearer_auth(&key.secret).json(&chat("test-model", true)).send().await.unwrap().bytes_stream();
+    let mut answer =
+        gateway.client.post(url).bearer_auth(&key.secret).json(&chat("test-model", true)).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
     drop(answer);
     upstream.completed(0).await;

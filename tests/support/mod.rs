@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox::app::{App, Settings};
+use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
-use farebox::clock;
 use farebox_ledger::sqlite::{Durability, SqliteLedger};
-use farebox_ledger::{Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret};
+use farebox_ledger::{
+    Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
+};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -71,7 +73,8 @@ impl Secrets for TestSecrets {
 impl Gateway {
     /// Starts a gateway with these two files.
     pub async fn start(catalog: &str, routes: &str) -> Self {
-        let (loaded, diagnostics) = config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
+        let (loaded, diagnostics) =
+            config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
@@ -90,6 +93,8 @@ impl Gateway {
         let running = tokio::spawn(app.serve(async {
             let _ = stopping.await;
         }));
+        // Another test of this process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { base, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
     }
