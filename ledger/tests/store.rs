@@ -1,7 +1,6 @@
 //! The SQLite store as a file that several threads and processes share.
 //!
 //! What the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod common;
 
