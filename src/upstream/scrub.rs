@@ -320,6 +320,16 @@ mod tests {
         assert_eq!(text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
     }
 
+    proptest::proptest! {
+        #[test]
+        fn nothing_known_survives_in_any_surroundings(before in "\\PC{0,40}", behind in "\\PC{0,40}", which in 0_usize..3) {
+            let secret = ["verysecretvalue", " api.acme.example ", " req_011CSHoEeqs5 "][which];
+            let clean = text_for_customer(&format!("{before}{secret}{behind}"), &known());
+            proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
+            let _ = text_for_operator(&clean, &known());
+        }
+    }
+
     #[test]
     fn hosts_are_read_from_urls() {
         assert_eq!(host_of("https://user@a.b.example:8443/v1"), "a.b.example");
