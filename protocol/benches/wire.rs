@@ -2,6 +2,7 @@
 //!
 //! A plain harness: each case runs for a fixed time in rounds, and the best round is shown. `cargo bench -p farebox-protocol`.
 
+#![expect(clippy::expect_used, reason = "a bench that cannot go on stops")]
 #![expect(clippy::print_stdout, reason = "a bench shows its figures")]
 
 use std::hint::black_box;

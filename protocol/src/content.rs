@@ -118,7 +118,9 @@ fn nested<'a>(cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &mut Part<'a
             "data" => part.data = Some(cursor.skip()?),
             "url" => part.url = Some(cursor.skip()?),
             "detail" => part.detail = detail(cursor)?,
-            "content" => drop(content(cursor, seen).map_err(|bad| bad.within("content"))?),
+            "content" => {
+                content(cursor, seen).map_err(|bad| bad.within("content"))?;
+            }
             other => named(other, cursor, seen, part)?,
         }
     }

@@ -361,7 +361,9 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
     options("usage", cursor, |name, cursor| {
         match name {
             "include" => asks = flag(name, cursor)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
         Ok(())
     })?;

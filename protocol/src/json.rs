@@ -4,10 +4,17 @@
 //! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
 //! positions in the whole text, also those of a cursor set to a value inside.
 
+mod edit;
+mod text;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
+
+pub(crate) use edit::set_members;
+pub use edit::{Edit, splice};
+pub use text::{quoted, unescape};
 
 /// Deepest nesting of arrays and objects that is taken.
 pub const MAX_DEPTH: usize = 128;
@@ -380,17 +387,52 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it has escapes.
+    /// Steps over a string and says whether it has escapes. Takes eight bytes at a time; flagged ones are looked at singly.
     fn string(&mut self) -> Result<bool, Fault> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
-        self.at += 1;
+        let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
         let mut escaped = false;
         loop {
-            let (length, other) = plain(self.text.as_bytes().get(self.at..).unwrap_or_default());
-            self.at += length;
-            self.other += other;
+            let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+                self.at = at;
+                return self.string_end(escaped);
+            };
+            let word = u64::from_le_bytes(*eight);
+            let mut flags = flags(word);
+            let mut taken = 8;
+            while flags != 0 {
+                let run = flags.trailing_zeros() as usize / 8;
+                match eight.get(run) {
+                    Some(b'"') => {
+                        let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
+                        self.other += u64::from(before.count_ones());
+                        self.at = at + run + 1;
+                        return Ok(escaped);
+                    }
+                    Some(b'\\') => {
+                        escaped = true;
+                        let next = run + escape_length(bytes, at + run)?;
+                        flags &= u64::MAX.checked_shl(next as u32 * 8).unwrap_or(0);
+                        taken = taken.max(next);
+                    }
+                    Some(0..0x20) => return Err(Fault { at: at + run, what: CONTROL }),
+                    _ => flags &= flags - 1,
+                }
+            }
+            let high = word & HIGH;
+            if high != 0 {
+                self.other += (high >> 7).wrapping_mul(ONES) >> 56;
+            }
+            at += taken;
+        }
+    }
+
+    /// The last bytes of the text, one at a time.
+    fn string_end(&mut self, mut escaped: bool) -> Result<bool, Fault> {
+        loop {
             match self.byte() {
                 Some(b'"') => {
                     self.at += 1;
@@ -398,107 +440,41 @@ impl<'a> Cursor<'a> {
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    self.escape()?;
+                    self.at += escape_length(self.text.as_bytes(), self.at)?;
                 }
-                Some(_) => return self.fault("a control character in a string must be escaped"),
+                Some(0..0x20) => return self.fault(CONTROL),
+                Some(byte) => {
+                    self.at += 1;
+                    self.other += u64::from(byte >= 0x80);
+                }
                 None => return self.fault("the text ends inside a string"),
             }
         }
     }
+}
 
-    fn escape(&mut self) -> Result<(), Fault> {
-        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
-        let length = match rest.first() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') if rest.get(1..5).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => 6,
-            _ => return self.fault("an unknown escape in a string"),
-        };
-        self.at += length;
-        Ok(())
+const CONTROL: &str = "a control character in a string must be escaped";
+
+fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
+        _ => Err(Fault { at, what: "an unknown escape in a string" }),
     }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Length of the run without quote, backslash and control characters, and how many of its bytes are not ASCII.
-///
-/// Eight bytes at a time: the lowest flagged byte of each test is exact, only flags above it may be false.
-fn plain(bytes: &[u8]) -> (usize, u64) {
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut length = 0;
-    let mut other = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * 0x22);
-        let slash = word ^ (ONES * 0x5c);
-        let flags =
-            (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash) | (word.wrapping_sub(ONES * 0x20) & !word);
-        let stop = flags & HIGH;
-        if stop != 0 {
-            let run = stop.trailing_zeros() / 8;
-            let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
-            return (length + run as usize, other + u64::from(before.count_ones()));
-        }
-        let high = word & HIGH;
-        if high != 0 {
-            other += (high >> 7).wrapping_mul(ONES) >> 56;
-        }
-        length += 8;
-    }
-    for byte in bytes.get(length..).unwrap_or_default() {
-        if matches!(byte, b'"' | b'\\' | 0..0x20) {
-            break;
-        }
-        length += 1;
-        other += u64::from(*byte >= 0x80);
-    }
-    (length, other)
-}
-
-/// Takes the escapes out of a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
-#[must_use]
-pub fn unescape(raw: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
-        return Cow::Borrowed(raw);
-    }
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        let mut chars = after.chars();
-        match chars.next() {
-            Some('u') => {
-                let (units, length) = utf16_units(after.as_bytes());
-                out.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
-                rest = after.get(length..).unwrap_or_default();
-                continue;
-            }
-            Some('b') => out.push('\u{8}'),
-            Some('f') => out.push('\u{c}'),
-            Some('n') => out.push('\n'),
-            Some('r') => out.push('\r'),
-            Some('t') => out.push('\t'),
-            Some(same) => out.push(same),
-            None => {}
-        }
-        rest = chars.as_str();
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-/// The UTF-16 units of `uXXXX`, or of `uXXXX\uXXXX` when that is a surrogate pair, and how many bytes they take.
-fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
-    let unit = |at: usize| {
-        let hex = bytes.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
-        hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
-    };
-    let first = unit(1).unwrap_or(0xfffd);
-    let pair = (0xd800..0xdc00).contains(&first) && bytes.get(5..7) == Some(b"\\u");
-    let second = if pair { unit(7).filter(|second| (0xdc00..0xe000).contains(second)) } else { None };
-    let length = if second.is_some() { 11 } else { 5 };
-    (std::iter::once(first).chain(second), length)
+/// The high bit of each byte that is a quote, a backslash or a control character. The lowest flag is exact, those above it may
+/// be false: whoever uses them looks at the byte.
+fn flags(word: u64) -> u64 {
+    let quote = word ^ (ONES * 0x22);
+    let slash = word ^ (ONES * 0x5c);
+    let quote = quote.wrapping_sub(ONES) & !quote;
+    let slash = slash.wrapping_sub(ONES) & !slash;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | slash | control) & HIGH
 }
 
 /// Steps over the next value and gives its place if it is a string.
@@ -511,86 +487,4 @@ pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>
 pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, Fault> {
     let value = cursor.skip()?;
     Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
-}
-
-/// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
-/// object becomes one of these members only.
-pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
-    let mut edits = Vec::new();
-    let mut missing: Vec<&(&str, &str)> = set.iter().collect();
-    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else { return set_members("{}", set) };
-    let mut added: Vec<String> = missing.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
-    if !empty {
-        added.push(String::new());
-    }
-    edits.push(Edit::replace(start..start, added.join(",").into_bytes()));
-    String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
-}
-
-fn places<'a>(
-    object: &str,
-    set: &'a [(&str, &'a str)],
-    edits: &mut Vec<Edit<'a>>,
-    missing: &mut Vec<&(&str, &str)>,
-) -> Option<(usize, bool)> {
-    let mut cursor = Cursor::new(object.as_bytes()).ok()?;
-    let mut walk = cursor.enter_object().ok()?;
-    let start = cursor.at();
-    let mut empty = true;
-    while let Some(key) = cursor.member(&mut walk).ok()? {
-        empty = false;
-        let value = cursor.skip().ok()?;
-        if let Some((_, with)) = set.iter().find(|(name, _)| *name == key.name) {
-            missing.retain(|(name, _)| *name != key.name);
-            edits.push(Edit::replace(value.span, with.as_bytes()));
-        }
-    }
-    Some((start, empty))
-}
-
-/// One change to a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit<'a> {
-    /// The bytes to take out; an empty range inserts.
-    pub at: Range<usize>,
-    /// The bytes to put there.
-    pub with: Cow<'a, [u8]>,
-}
-
-impl<'a> Edit<'a> {
-    /// Takes bytes out.
-    #[must_use]
-    pub fn cut(at: Range<usize>) -> Self {
-        Self { at, with: Cow::Borrowed(b"") }
-    }
-
-    /// Puts other bytes there.
-    #[must_use]
-    pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
-        Self { at, with: with.into() }
-    }
-}
-
-/// The body with its edits made, in one pass and one allocation. Edits at one place keep their order; one that begins inside an
-/// earlier one is left out.
-#[must_use]
-pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
-    edits.sort_by_key(|edit| edit.at.start);
-    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
-    let mut out = Vec::with_capacity(body.len() + added);
-    let mut done = 0;
-    for edit in edits.iter() {
-        let Some(kept) = body.get(done..edit.at.start) else { continue };
-        out.extend_from_slice(kept);
-        out.extend_from_slice(&edit.with);
-        done = edit.at.end.max(edit.at.start);
-    }
-    out.extend_from_slice(body.get(done..).unwrap_or_default());
-    out
-}
-
-/// A text as a JSON string, quotes included.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

@@ -159,6 +159,9 @@ pub trait StreamReader: Send {
     /// Cuts in after any frame read so far.
     fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
 
+    /// The terminal marker, for an upstream that stopped properly and then left it out.
+    fn missing_end(&self) -> Vec<u8>;
+
     /// The frame that tells the customer that a started stream broke. Never looks like a clean end.
     fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8>;
 }

@@ -120,7 +120,9 @@ impl Tools {
                 "environment" => offer.environment = environment(cursor)?,
                 "cache_control" => cache_control(cursor, seen)?,
                 "tools" => self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?,
-                _ => drop(cursor.skip()?),
+                _ => {
+                    cursor.skip()?;
+                }
             }
         }
         let row = table.iter().find(|(pattern, _)| matches(pattern, &offer.kind)).map(|(_, tool)| *tool);
@@ -160,7 +162,9 @@ fn environment<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> 
     crate::inspect::options("environment", cursor, |name, cursor| {
         match name {
             "type" => kind = word(cursor)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
         Ok(())
     })?;

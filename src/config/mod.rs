@@ -8,6 +8,7 @@ mod code;
 mod compare;
 pub mod diagnostic;
 mod diff;
+mod environment;
 mod mask;
 mod outline;
 mod price;
@@ -33,6 +34,7 @@ pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Reti
 pub use compare::compare;
 pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use diff::{Change, DiffRow, Subject, diff};
+pub use environment::{no_color, system_user};
 pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
 pub use price::{PriceError, PriceUnit, parse_price, show_price};
 pub use render::Paint;

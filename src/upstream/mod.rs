@@ -90,6 +90,8 @@ pub struct Prepared {
 pub struct Answer {
     /// Who answered.
     pub target: Target,
+    /// Tries that failed before.
+    pub attempts: Vec<Attempt>,
     /// What it said.
     pub content: AnswerContent,
 }
@@ -132,6 +134,12 @@ pub struct Attempt {
     pub target: String,
     /// What went wrong, in words for the operator's log: one word for metrics, a colon, the reason. Never a secret.
     pub why: String,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.target, self.why)
+    }
 }
 
 impl Attempt {
@@ -186,7 +194,7 @@ impl Upstreams {
         let mut failures = Failures { known: Known::of(call.route), attempts: Vec::new(), retry_after: None };
         for target in route::candidates(call.route, call.family) {
             match self.ask(&call, target, prepare, &mut failures).await {
-                Some(Ok(content)) => return Ok(Answer { target: target.clone(), content }),
+                Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
                 Some(Err(Fault::Client { status, error })) => {
                     let error = scrub::scrub(&error, &failures.known);
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });

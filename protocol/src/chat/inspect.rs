@@ -81,7 +81,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "cache_control" => content::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
         _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(true)
 }
@@ -93,7 +95,9 @@ fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), 
     options("stream_options", cursor, |name, cursor| {
         match name {
             "include_usage" => asks = flag(name, cursor)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
         Ok(())
     })?;

@@ -147,6 +147,10 @@ impl StreamReader for Reader {
         ending::end_at_limit(&self.head, slug, usage, wish)
     }
 
+    fn missing_end(&self) -> Vec<u8> {
+        crate::sse::data("[DONE]")
+    }
+
     fn error_event(&mut self, _slug: &str, error: &ErrorBody) -> Vec<u8> {
         ending::error_event(error)
     }
@@ -171,7 +175,9 @@ fn say(cursor: &mut Cursor<'_>) -> Result<Said, Fault> {
                 }
             }
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     Ok(said)
@@ -188,7 +194,9 @@ fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, Fault> {
             }
             "finish_reason" => choice.stop = string_span(cursor)?,
             "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     Ok(choice)
@@ -212,7 +220,9 @@ fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Fault> {
                 choice.hidden |= cursor.slice(value.span).contains("reasoning.encrypted");
             }
             "tool_calls" | "function_call" => calls(cursor, &mut choice.shown)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     choice.shown.add(reasoning);
@@ -234,11 +244,15 @@ fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize) -> Result<(), Fault> {
                 match key.name.as_ref() {
                     "function" | "custom" => calls(cursor, shown)?,
                     "name" | "arguments" | "input" => shown.add(text_size(cursor)?),
-                    _ => drop(cursor.skip()?),
+                    _ => {
+                        cursor.skip()?;
+                    }
                 }
             }
         }
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(())
 }

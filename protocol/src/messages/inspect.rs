@@ -68,7 +68,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
             return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
         }
         "messages" => content::messages(name, cursor, seen)?,
-        "system" => drop(content::content(cursor, seen).map_err(|bad| bad.within(name))?),
+        "system" => {
+            content::content(cursor, seen).map_err(|bad| bad.within(name))?;
+        }
         "stream" => seen.stream = flag(name, cursor)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,
         "thinking" => thinking(cursor, seen)?,
@@ -77,7 +79,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "output_config" | "output_format" => text(cursor, seen)?,
         "cache_control" => content::cache_control(cursor, seen)?,
         _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(true)
 }

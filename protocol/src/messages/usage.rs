@@ -143,6 +143,10 @@ impl StreamReader for Reader {
         ending::end_at_limit(&self.head, slug, usage)
     }
 
+    fn missing_end(&self) -> Vec<u8> {
+        crate::sse::event("message_stop", r#"{"type":"message_stop"}"#)
+    }
+
     fn error_event(&mut self, _slug: &str, error: &ErrorBody) -> Vec<u8> {
         ending::error_event(error)
     }
@@ -190,7 +194,9 @@ fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Re
                 block(cursor, said)?;
             }
         }
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(())
 }
@@ -210,7 +216,9 @@ fn block(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), Fault> {
             }
             "thinking" => said.thinking.add(text_size(cursor)?),
             "stop_reason" => said.stop = string_span(cursor)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     Ok(())

@@ -77,7 +77,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
         _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(true)
 }

@@ -157,6 +157,11 @@ impl StreamReader for Reader {
         ending::end_at_limit(&mut self.head, slug, usage, wish)
     }
 
+    fn missing_end(&self) -> Vec<u8> {
+        // The last event carries the answer itself; without it there is nothing to close.
+        Vec::new()
+    }
+
     fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8> {
         ending::error_event(&mut self.head, slug, error)
     }
@@ -199,7 +204,9 @@ fn response(cursor: &mut Cursor<'_>) -> Result<Response, Fault> {
             "usage" => said.usage = read(cursor, NAMES)?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
             "output" => shown(cursor, &mut said.shown)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     Ok(said)
@@ -211,7 +218,9 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Fault> {
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
             "reason" => reason = string_span(cursor)?,
-            _ => drop(cursor.skip()?),
+            _ => {
+                cursor.skip()?;
+            }
         }
     }
     Ok(reason)
@@ -232,11 +241,15 @@ fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<(), Fault> {
                 match key.name.as_ref() {
                     "content" | "summary" => shown(cursor, size)?,
                     "text" | "refusal" | "arguments" | "name" | "input" => size.add(text_size(cursor)?),
-                    _ => drop(cursor.skip()?),
+                    _ => {
+                        cursor.skip()?;
+                    }
                 }
             }
         }
-        _ => drop(cursor.skip()?),
+        _ => {
+            cursor.skip()?;
+        }
     }
     Ok(())
 }

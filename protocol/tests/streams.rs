@@ -1,0 +1,132 @@
+//! Single cases of framing and of usage as upstreams report it.
+
+#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+
+mod support;
+
+use bytes::Bytes;
+use farebox_protocol::{Family, FrameReader, FrameTooLarge, Reading, Usage, WireUsage};
+use serde_json::{Value, json};
+use support::frames;
+
+#[test]
+fn a_frame_in_one_chunk_is_not_copied() {
+    let chunk = Bytes::from_static(b"event: a\ndata: 1\n\ndata: 2\n\n");
+    let mut reader = FrameReader::new();
+    reader.push(chunk.clone());
+    let first = reader.next_frame().expect("small").expect("whole");
+    let second = reader.next_frame().expect("small").expect("whole");
+    assert_eq!((first.event(), first.data().as_deref(), first.data_range()), (Some("a"), Some(&b"1"[..]), Some(15..16)));
+    assert_eq!((second.event(), second.data().as_deref()), (None, Some(&b"2"[..])));
+    assert_eq!(first.raw().as_ptr(), chunk.as_ptr());
+    assert_eq!(second.raw().as_ptr(), chunk[18..].as_ptr());
+    assert_eq!(reader.finish().left, 0);
+}
+
+#[test]
+fn fields_are_read_as_the_standard_says() {
+    let stream = b"\xef\xbb\xbf: comment\r\nid: 7\r\nretry: 5\r\nevent:x\r\ndata:  two\r\ndata\r\ndata:end\r\nother: y\r\n\r\n";
+    let frame = frames(stream).pop().expect("one frame");
+    assert_eq!((frame.event(), frame.data().as_deref(), frame.data_range()), (Some("x"), Some(&b" two\n\nend"[..]), None));
+    assert_eq!(frame.raw().as_ref(), stream);
+}
+
+#[test]
+fn bytes_of_an_unfinished_frame_are_told() {
+    let mut reader = FrameReader::new();
+    reader.push(Bytes::from_static(b"data: 1\n\ndata: {\"half"));
+    assert!(reader.next_frame().expect("small").is_some());
+    assert!(reader.next_frame().expect("small").is_none());
+    let tail = reader.finish();
+    assert_eq!((tail.frame, tail.left), (None, 12));
+    reader.push(Bytes::from_static(b"data: 1\r\r"));
+    assert!(reader.next_frame().expect("small").is_none(), "a LF may follow");
+    assert!(reader.finish().frame.is_some());
+}
+
+#[test]
+fn a_frame_has_a_largest_size() {
+    let mut reader = FrameReader::new();
+    let chunk = Bytes::from(vec![b'x'; 1 << 20]);
+    for _ in 0..16 {
+        reader.push(chunk.clone());
+        assert_eq!(reader.next_frame(), Ok(None));
+    }
+    reader.push(chunk);
+    assert_eq!(reader.next_frame(), Err(FrameTooLarge));
+    assert_eq!(reader.next_frame(), Err(FrameTooLarge));
+}
+
+#[test]
+fn places_are_right_when_data_has_several_lines() {
+    let stream = b"data: {\"model\":\ndata:  \"up\", \"choices\":[],\ndata: \"usage\": {\"prompt_tokens\":1\ndata: ,\"completion_tokens\":2 }}\n\n";
+    let frame = frames(stream).pop().expect("one frame");
+    let facts = Family::Chat.protocol().stream_reader().read(&frame);
+    assert_eq!(&stream[facts.model.expect("a model")], b"\"up\"");
+    let end = facts.usage_end.expect("usage");
+    assert_eq!(&stream[end - 1..=end + 1], b" }}");
+}
+
+fn chat(usages: &[Value]) -> WireUsage {
+    let mut reader = Family::Chat.protocol().stream_reader();
+    for usage in usages {
+        let chunk = json!({"choices": [{"index": 0, "delta": {}}], "usage": usage});
+        reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    reader.usage().clone()
+}
+
+#[test]
+fn absurd_counts_are_never_priced() {
+    let good = json!({"prompt_tokens": 10, "completion_tokens": 5});
+    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    assert_eq!(chat(std::slice::from_ref(&good)).reading(false), Reading::Counted(usage));
+    for (name, value) in [
+        ("prompt_tokens", json!(-1)),
+        ("completion_tokens", json!(1.5)),
+        ("completion_tokens", json!("5")),
+        ("prompt_tokens", json!(true)),
+    ] {
+        let mut bad = good.clone();
+        bad[name] = value;
+        assert_eq!(chat(&[bad]).reading(false), Reading::Absurd, "{name}");
+    }
+    let cached = json!({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}});
+    assert_eq!(chat(&[cached]).reading(false), Reading::Absurd);
+    let reasoning = json!({"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}});
+    assert_eq!(chat(std::slice::from_ref(&reasoning)).reading(false), Reading::Absurd);
+    let outside = Usage { input: 10, output: 5, reasoning: 9, ..Usage::default() };
+    assert_eq!(chat(&[reasoning]).reading(true), Reading::Counted(outside));
+    let huge = json!({"prompt_tokens": u64::MAX, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": u64::MAX, "cache_write_tokens": 1}});
+    assert_eq!(chat(&[huge]).reading(false), Reading::Absurd);
+}
+
+#[test]
+fn the_last_count_wins_and_zero_replaces_nothing() {
+    assert_eq!(chat(&[Value::Null]).reading(false), Reading::Missing);
+    assert_eq!(chat(&[json!({"prompt_tokens": 4})]).reading(false), Reading::Missing);
+    let several = [
+        json!({"prompt_tokens": 10, "completion_tokens": 1}),
+        json!({"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": null}),
+        Value::Null,
+        json!({"prompt_tokens": 0, "completion_tokens": null}),
+    ];
+    assert_eq!(chat(&several).reading(false), Reading::Counted(Usage { input: 12, output: 7, ..Usage::default() }));
+}
+
+#[test]
+fn durations_of_cache_writes_are_told_apart() {
+    let answer = |usage: Value| {
+        let body = json!({"type": "message", "content": [], "usage": usage}).to_string();
+        Family::Messages.protocol().read_answer(body.as_bytes()).expect("JSON").usage.reading(false)
+    };
+    let split = json!({"input_tokens": 1, "output_tokens": 2, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}});
+    let expected = Usage { input: 1, cache_write: 3, cache_write_1h: 4, output: 2, ..Usage::default() };
+    assert_eq!(answer(split.clone()), Reading::Counted(expected));
+    let mut with_total = split.clone();
+    with_total["cache_creation_input_tokens"] = json!(7);
+    assert_eq!(answer(with_total), Reading::Counted(expected));
+    let mut absurd = split;
+    absurd["cache_creation_input_tokens"] = json!(2);
+    assert_eq!(answer(absurd), Reading::Absurd);
+}
