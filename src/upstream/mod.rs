@@ -233,7 +233,7 @@ impl Upstreams {
             tries += 1;
             let prepared = prepare(target);
             let fault = match Box::pin(attempt::attempt(&pool, &self.simulated, call, target, &prepared)).await {
-                Ok(begun) => return Some(Ok(content(begun, &pool.provider, running))),
+                Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
@@ -241,7 +241,9 @@ impl Upstreams {
                 return Some(Err(fault));
             }
             let why = failures.add(target, &fault.why(), fault.retry_after());
-            running.failed(&why, fault.retry_after());
+            if is_generation(call) {
+                running.failed(&why, fault.retry_after());
+            }
             if next == Move::NextTarget {
                 return Some(Err(fault));
             }
@@ -317,10 +319,17 @@ impl Failures<'_> {
     }
 }
 
-fn content(begun: Begun, provider: &Provider, mut running: Try) -> AnswerContent {
+/// Side paths say nothing about a target's health: many providers have no `count_tokens`, and a working one proves little.
+fn is_generation(call: &Call<'_>) -> bool {
+    call.path_suffix.is_empty()
+}
+
+fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {
     match begun {
         Begun::Whole(bytes) => {
-            running.succeeded();
+            if is_generation(call) {
+                running.succeeded();
+            }
             AnswerContent::Whole(bytes)
         }
         Begun::Stream(first, unread) => {

@@ -105,7 +105,7 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
 /// What may stand beside a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
-    /// No letter, digit, `-` or `_` on either side: `anthropic` is not in `anthropic-beta`.
+    /// No letter, digit, `-` or `_` on either side: `acme` is not in `acme-beta`.
     Word,
     /// The same in front; behind, a dated or tagged form (`-20250929`, `:free`) is taken along.
     Name,
@@ -318,6 +318,16 @@ mod tests {
     #[test]
     fn the_operator_reads_names_but_no_secrets_and_no_control_characters() {
         assert_eq!(text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_known_survives_in_any_surroundings(before in "\\PC{0,40}", behind in "\\PC{0,40}", which in 0_usize..3) {
+            let secret = ["verysecretvalue", " api.acme.example ", " req_011CSHoEeqs5 "][which];
+            let clean = text_for_customer(&format!("{before}{secret}{behind}"), &known());
+            proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
+            let _ = text_for_operator(&clean, &known());
+        }
     }
 
     #[test]

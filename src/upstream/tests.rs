@@ -126,4 +126,5 @@ async fn class(stream: bool, reply: Reply) -> String {
 
 mod answers;
 mod failures;
+mod keys;
 mod streams;

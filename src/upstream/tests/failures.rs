@@ -102,6 +102,13 @@ async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
     let desk = Desk::new(route([provider("a", &base)]));
     assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
 
+    let no_tls = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole()).await;
+    let mut hasty = provider("a", &no_tls.base_url().replace("http://", "https://"));
+    hasty.timeouts.connect = Duration::from_millis(100);
+    let desk = Desk::new(route([hasty]));
+    assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
+    assert!(no_tls.requests().is_empty());
+
     let resetting = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole().reset()).await;
     let desk = Desk::before(&[&resetting]);
     assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["broken"]);
@@ -136,6 +143,18 @@ async fn a_customer_who_leaves_before_the_answer_closes_the_upstream_and_blames_
     assert!(upstream.closed_by_peer(0).await < SECOND);
     let state = desk.state(0);
     assert_eq!((state.errors, state.in_flight), (0, 0));
+}
+
+#[tokio::test]
+async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
+    let upstream = ScriptedUpstream::start(Reply::whole(404, "text/plain", "not found")).await;
+    let desk = Desk::before(&[&upstream]);
+    let call = Call { route: &desk.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+    for _ in 0..5 {
+        assert_eq!(attempts(desk.upstreams.dispatch(call, &|_| Prepared::default()).await), ["operator"]);
+    }
+    let state = desk.state(0);
+    assert_eq!((state.state, state.failures, state.requests), (BreakerState::Closed, 0, 5));
 }
 
 #[tokio::test]
