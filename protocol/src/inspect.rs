@@ -30,7 +30,7 @@ pub struct Inspection {
     pub hidden_reasoning: bool,
     /// What the model will read.
     pub content: Content,
-    /// A cache write for one hour is asked for somewhere.
+    /// A cache write for one hour or longer is asked for somewhere.
     pub one_hour_cache: bool,
     /// The customer asked for the usage chunk of a chat stream.
     pub asks_usage: bool,
@@ -360,6 +360,18 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
     })?;
     seen.asks_cost = asks;
     Ok(false)
+}
+
+/// Reads `prompt_cache_options`: a long lifetime is a cache write of the dearer kind.
+pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("prompt_cache_options", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl != "30m") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// Counts a value that the model will read.

@@ -48,6 +48,22 @@ impl Tools {
         self.list(table, cursor, seen, true).map_err(|bad| bad.within("tools"))
     }
 
+    /// Walks a list of tools that stands inside the conversation, where nothing can be taken out.
+    pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
+    /// Walks one tool that stands inside the conversation.
+    pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.tool(table, cursor, seen, false)?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
     /// Notes where `tool_choice` stands.
     pub(crate) fn choice(&mut self, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
         let value = cursor.skip()?;

@@ -147,3 +147,30 @@ fn the_upstreams_own_price_is_cut() {
     assert_eq!(cut(&text, &facts.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
     assert!(facts.usage_empty);
 }
+
+/// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
+#[test]
+fn compactions_are_charged_too() {
+    let usage = json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
+        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
+        {"type": "message", "input_tokens": 23, "output_tokens": 1},
+    ]});
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+    let mut reader = Family::Messages.protocol().stream_reader();
+    for _ in 0..2 {
+        reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    let expected = Usage { input: 203, cache_read: 5, output: 4, ..Usage::default() };
+    assert_eq!(reader.usage().reading(false), Reading::Counted(expected));
+}
+
+#[test]
+fn long_cache_writes_are_told_apart() {
+    let usage = json!({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": {
+        "cached_tokens": 10, "cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30},
+    }});
+    let body = json!({"object": "response", "usage": usage}).to_string();
+    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
+    let expected = Usage { input: 40, cache_read: 10, cache_write: 20, cache_write_1h: 30, output: 1, ..Usage::default() };
+    assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
+}

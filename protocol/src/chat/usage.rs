@@ -12,12 +12,13 @@ use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, U
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("prompt_tokens",             "",                   Slot::Input),
-    ("prompt_tokens_details",     "cached_tokens",      Slot::CacheRead),
-    ("prompt_cache_hit_tokens",   "",                   Slot::CacheRead),
-    ("prompt_tokens_details",     "cache_write_tokens", Slot::CacheWrite),
-    ("completion_tokens",         "",                   Slot::Output),
-    ("completion_tokens_details", "reasoning_tokens",   Slot::Reasoning),
+    ("",                           "prompt_tokens",           Slot::Input),
+    ("prompt_tokens_details",      "cached_tokens",           Slot::CacheRead),
+    ("",                           "prompt_cache_hit_tokens", Slot::CacheRead),
+    ("prompt_tokens_details",      "cache_write_tokens",      Slot::CacheWrite),
+    ("",                           "completion_tokens",       Slot::Output),
+    ("completion_tokens_details",  "reasoning_tokens",        Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
 ];
 
 /// What one chunk or one whole answer says.

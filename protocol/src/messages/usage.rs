@@ -12,14 +12,14 @@ use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, U
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("input_tokens",                "",                          Slot::Input),
-    ("cache_read_input_tokens",     "",                          Slot::CacheRead),
-    ("cache_creation_input_tokens", "",                          Slot::CacheWrite),
-    ("cache_creation",              "ephemeral_5m_input_tokens", Slot::CacheWrite5m),
-    ("cache_creation",              "ephemeral_1h_input_tokens", Slot::CacheWrite1h),
-    ("output_tokens",               "",                          Slot::Output),
-    ("output_tokens_details",       "reasoning_tokens",          Slot::Reasoning),
-    ("output_tokens_details",       "thinking_tokens",           Slot::Reasoning),
+    ("",                      "input_tokens",                Slot::Input),
+    ("",                      "cache_read_input_tokens",     Slot::CacheRead),
+    ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
+    ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
+    ("cache_creation",        "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("",                      "output_tokens",               Slot::Output),
+    ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
+    ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
 ];
 
 /// What one event, its `message`, or one whole answer says: the names do not clash.

@@ -13,11 +13,12 @@ use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, U
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("input_tokens",          "",                   Slot::Input),
-    ("input_tokens_details",  "cached_tokens",      Slot::CacheRead),
-    ("input_tokens_details",  "cache_write_tokens", Slot::CacheWrite),
-    ("output_tokens",         "",                   Slot::Output),
-    ("output_tokens_details", "reasoning_tokens",   Slot::Reasoning),
+    ("",                           "input_tokens",       Slot::Input),
+    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
+    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
+    ("",                           "output_tokens",      Slot::Output),
+    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
 ];
 
 /// What a response object says, whole or inside an event.
