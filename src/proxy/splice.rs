@@ -1,4 +1,5 @@
-//! The changes an answer gets on its way back: the public slug for the upstream's model name, and `usage.cost` where asked for.
+//! The changes an answer gets on its way back: the public slug for the upstream's model name, `usage.cost` where asked for, and
+//! what the upstream says of its own price and name is cut. Everything else is the very bytes that came.
 
 use std::ops::Range;
 
@@ -15,11 +16,13 @@ pub(super) struct Marks {
     pub(super) usage_end: Option<usize>,
     /// The usage object has no members.
     pub(super) usage_empty: bool,
+    /// What the upstream says of its own price and name.
+    pub(super) cuts: Vec<Range<usize>>,
 }
 
 /// The bytes as the customer gets them; the very same bytes where nothing changes.
 pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, slug: &str, cost: Option<Amount>) -> Bytes {
-    let mut edits = Vec::new();
+    let mut edits: Vec<Edit<'_>> = marks.cuts.iter().cloned().map(Edit::cut).collect();
     if let Some(place) = marks.model.clone() {
         edits.push(Edit::replace(place, json::quoted(slug).into_bytes()));
     }
