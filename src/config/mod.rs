@@ -9,6 +9,7 @@ mod compare;
 mod debounce;
 pub mod diagnostic;
 mod diff;
+mod environment;
 mod mask;
 mod outline;
 mod price;
@@ -36,6 +37,7 @@ pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Reti
 pub use compare::compare;
 pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use diff::{Change, DiffRow, Subject, diff};
+pub use environment::{no_color, system_user};
 pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
 pub use price::{PriceError, PriceUnit, parse_price, show_price};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
