@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::json::{Cursor, Fault, Kind, Value};
+use crate::json::{Cursor, Cuts, Fault, Kind, Value};
 use crate::usage::count;
 
 /// Most top-level fields a request may have.
@@ -262,18 +262,9 @@ impl<'a> Request<'a> {
     /// The finished inspection, with a cut for each member that goes.
     pub(crate) fn finish(self) -> Inspection {
         let mut seen = self.seen;
-        let mut kept_before = false;
-        for (index, member) in self.members.iter().enumerate() {
-            if !member.cut {
-                kept_before = true;
-                continue;
-            }
-            let before = index.checked_sub(1).and_then(|index| self.members.get(index)).filter(|_| kept_before);
-            let after = self.members.get(index + 1).filter(|_| !kept_before);
-            let start = before.map_or(member.span.start, |member| member.span.end);
-            let end = after.map_or(member.span.end, |member| member.span.start);
-            seen.places.cuts.push(start..end);
-        }
+        let mut cuts = Cuts::default();
+        self.members.into_iter().for_each(|member| cuts.take(member.span, !member.cut));
+        seen.places.cuts.extend(cuts.finish());
         seen.places.cuts.sort_by_key(|cut| cut.start);
         seen
     }

@@ -3,7 +3,9 @@
 //! A [`WireUsage`] is what an upstream wrote, field by field; [`WireUsage::reading`] turns it into disjoint counts. One reader
 //! for each family fills it, from the upstream's own frames, by that family's table of names. Counts are never guessed here.
 
-use crate::json::{Cursor, Fault, Kind, Value};
+use std::ops::Range;
+
+use crate::json::{Cursor, Cuts, Fault, Kind, Value};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,8 +138,14 @@ pub(crate) struct Seen {
     pub(crate) wire: WireUsage,
     /// Position of its closing brace.
     pub(crate) end: usize,
+    /// It has no members that customers see.
     pub(crate) empty: bool,
+    /// Members that customers must not see.
+    pub(crate) cuts: Vec<Range<usize>>,
 }
+
+/// What an upstream says about its own price.
+const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
 /// Reads a usage object; `None` when the value is something else, such as `null`.
 pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen>, Fault> {
@@ -145,21 +153,24 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen
         cursor.skip()?;
         return Ok(None);
     }
-    let mut seen = Seen { empty: true, ..Seen::default() };
+    let mut seen = Seen::default();
+    let mut cuts = Cuts::default();
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
-        seen.empty = false;
-        if cursor.peek()? != Kind::Object {
+        if cursor.peek()? == Kind::Object {
+            let mut inner = cursor.enter_object()?;
+            while let Some(detail) = cursor.member(&mut inner)? {
+                take(cursor, names, (&key.name, &detail.name), &mut seen.wire, &mut write_5m)?;
+            }
+        } else {
             take(cursor, names, (&key.name, ""), &mut seen.wire, &mut write_5m)?;
-            continue;
         }
-        let mut inner = cursor.enter_object()?;
-        while let Some(detail) = cursor.member(&mut inner)? {
-            take(cursor, names, (&key.name, &detail.name), &mut seen.wire, &mut write_5m)?;
-        }
+        cuts.take(key.at..cursor.at(), !HIDDEN.contains(&key.name.as_ref()));
     }
     seen.end = cursor.at().saturating_sub(1);
+    seen.empty = cuts.nothing_stays();
+    seen.cuts = cuts.finish();
     if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some()) {
         seen.wire.cache_write = write_5m.unwrap_or(0).checked_add(seen.wire.cache_write_1h.unwrap_or(0));
     }

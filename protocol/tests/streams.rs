@@ -130,3 +130,20 @@ fn durations_of_cache_writes_are_told_apart() {
     absurd["cache_creation_input_tokens"] = json!(2);
     assert_eq!(answer(absurd), Reading::Absurd);
 }
+
+/// What the operator pays and who served the answer is nobody's business.
+#[test]
+fn the_upstreams_own_price_is_cut() {
+    let cut = |body: &str, cuts: &[std::ops::Range<usize>]| {
+        let mut edits: Vec<_> = cuts.iter().cloned().map(farebox_protocol::json::Edit::cut).collect();
+        String::from_utf8(farebox_protocol::json::splice(body.as_bytes(), &mut edits)).expect("UTF-8")
+    };
+    let body = r#"{"provider":"Host","id":"x","usage":{"cost":0.1,"prompt_tokens":1,"cost_details":{"a":1},"completion_tokens":2,"is_byok":false}}"#;
+    let facts = Family::Chat.protocol().read_answer(body.as_bytes()).expect("JSON");
+    assert_eq!(cut(body, &facts.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
+    let frame = frames(br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#.iter().chain(b"\n\n").copied().collect::<Vec<u8>>().as_slice()).pop().expect("one");
+    let facts = Family::Responses.protocol().stream_reader().read(&frame);
+    let text = String::from_utf8_lossy(frame.raw()).into_owned();
+    assert_eq!(cut(&text, &facts.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
+    assert!(facts.usage_empty);
+}

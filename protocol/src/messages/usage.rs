@@ -51,6 +51,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         id: said.id.map(text),
         usage_end: (usage.end > 0).then_some(usage.end),
         usage_empty: usage.empty,
+        cuts: usage.cuts,
         usage: usage.wire,
         shown: said.shown,
         stop: said.stop.map(text),
@@ -115,6 +116,7 @@ impl Reader {
             facts.usage = true;
             facts.usage_end = Some(frame.raw_position(usage.end));
             facts.usage_empty = usage.empty;
+            facts.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
         facts.last = facts.end || facts.stop || (facts.usage && self.head.stopped);
         Ok(facts)
