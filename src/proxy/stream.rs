@@ -110,7 +110,7 @@ impl Relay {
         self.job.meter.observe(&facts, self.reader.usage());
         self.count_hidden(&facts);
         self.stop_seen |= facts.stop;
-        let marks = Marks { model: facts.model.clone(), usage_end: facts.usage_end, usage_empty: facts.usage_empty };
+        let marks = Marks::from(&facts);
         let dropped = facts.usage_only && !self.job.seen.asks_usage;
         if facts.last || !self.kept.is_empty() || self.kept_since.is_some() {
             self.kept_since.get_or_insert_with(Instant::now);
