@@ -1,2 +1,8 @@
-//! main
-fn main() {}
+//! Starts the runtime and runs one command.
+
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    farebox::cli::run().await
+}

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, KeyId, OperationId, Timestamp};
+use crate::audit::check_text;
+use crate::{Amount, KeyId, OperationId, Refusal, Timestamp};
 
 /// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ impl Entry {
 }
 
 /// Everything about how one request ended. `lines` sum to charge + loss.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
     /// The public slug.
     pub slug: String,
@@ -96,6 +97,25 @@ pub struct Bill {
     pub usage: Usage,
     /// Count times rate, one line for each priced thing.
     pub lines: Vec<Line>,
+}
+
+impl Bill {
+    /// Largest count that is believed: far above any request, far below where an hour's sum could overflow.
+    pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
+
+    /// What the request cost.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
+    pub fn cost(&self) -> Result<Amount, Refusal> {
+        let usage = &self.usage;
+        let counts =
+            [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images];
+        if counts.iter().any(|count| *count > Self::MAX_COUNT) {
+            return Err(Refusal::Limit("the usage of this bill is not believed".to_owned()));
+        }
+        crate::account::cost(&self.lines)
+    }
 }
 
 /// Who counted the usage of a charge.
@@ -180,6 +200,56 @@ pub enum CreditKind {
         /// Why.
         reason: String,
     },
+}
+
+impl Credit {
+    /// Reference, reason and actor are there and of a reasonable length.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        check_text("a reference", &self.reference, 200, true)?;
+        check_text("an actor", &self.actor, 200, false)?;
+        match &self.kind {
+            CreditKind::TopUp => Ok(()),
+            CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => check_text("a reason", reason, 1000, true),
+        }
+    }
+
+    /// Whether `entry` is this credit, posted before. Who repeats it and when does not matter.
+    pub(crate) fn repeats(&self, entry: &Entry) -> bool {
+        let (kind, reason, refunds) = self.facts();
+        (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
+            && entry.reference.as_deref() == Some(self.reference.as_str())
+            && entry.reason.as_deref() == reason
+            && entry.refunds == refunds
+    }
+
+    /// The entry's kind, reason and refunded request.
+    pub(crate) fn facts(&self) -> (EntryKind, Option<&str>, Option<OperationId>) {
+        match &self.kind {
+            CreditKind::TopUp => (EntryKind::TopUp, None, None),
+            CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason), None),
+            CreditKind::Refund { request, reason } => (EntryKind::Refund, Some(reason), Some(*request)),
+        }
+    }
+
+    /// The entry this credit makes, at its place.
+    pub(crate) fn entry(&self, position: i64, seq: i64, balance_after: Amount) -> Entry {
+        let (kind, reason, refunds) = self.facts();
+        Entry {
+            position,
+            seq,
+            key: self.key,
+            operation: self.operation,
+            kind,
+            amount: self.amount,
+            balance_after,
+            at: self.at,
+            actor: self.actor.clone(),
+            reference: Some(self.reference.clone()),
+            reason: reason.map(str::to_owned),
+            refunds,
+            bill: None,
+        }
+    }
 }
 
 /// The outcome of a [`Credit`].

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::{Amount, Bill, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+use crate::account::Ending;
+use crate::{Amount, Bill, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,43 @@ pub struct Finish {
     pub bill: Bill,
     /// When.
     pub at: Timestamp,
+}
+
+impl Finish {
+    /// The finish that a resolver makes of one with an absurd bill: the last checkpoint's counts, marked as disputed.
+    pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
+        let counted = checkpoint.unwrap_or_default();
+        let bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        Self { bill, ..self }
+    }
+}
+
+/// The finish that recovery gives a hold whose process died.
+pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestamp) -> Finish {
+    let blank = || Bill { slug: hold.slug.clone(), family: hold.family.clone(), ..Bill::default() };
+    let mut bill = checkpoint.unwrap_or_else(blank);
+    bill.evidence = Evidence::Recovered;
+    bill.end_reason = "recovered".to_owned();
+    Finish { request: hold.request, bill, at: now }
+}
+
+/// The entry that ends a hold, at its place.
+pub(crate) fn charge_entry(hold: &OpenHold, finish: Finish, ending: &Ending, position: i64, seq: i64) -> Option<Entry> {
+    Some(Entry {
+        position,
+        seq,
+        key: hold.key,
+        operation: finish.request,
+        kind: EntryKind::Charge,
+        amount: ending.charge.checked_neg()?,
+        balance_after: ending.account.balance(),
+        at: finish.at,
+        actor: "gateway".to_owned(),
+        reference: None,
+        reason: None,
+        refunds: None,
+        bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
+    })
 }
 
 /// What ending a hold did.

@@ -9,7 +9,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::{Account, Amount, KeyId, OperationId, Refusal, Timestamp};
+use crate::audit::check_text;
+use crate::{Account, Amount, Credit, CreditKind, KeyId, OperationId, Refusal, Timestamp};
 
 const PREFIX: &str = "sk-fb-";
 const RANDOM_CHARS: usize = 43;
@@ -215,6 +216,94 @@ impl Key {
     pub fn opens_with(&self, hash: SecretHash, now: Timestamp) -> bool {
         self.secret == hash || self.old_secret.is_some_and(|(old, until)| old == hash && now < until)
     }
+
+    /// Refuses anything but an active key.
+    pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            Status::Active => Ok(()),
+            other => Err(Refusal::NotActive(other)),
+        }
+    }
+
+    /// Refuses a key on which nothing of the customer's may begin: a blocked or revoked one.
+    pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
+        match self.stored_status {
+            Status::Blocked | Status::Revoked => Err(Refusal::NotActive(self.stored_status)),
+            Status::Active | Status::Expired => Ok(()),
+        }
+    }
+
+    /// Refuses to take money for a key that can never use it.
+    pub(crate) fn check_payable(&self) -> Result<(), Refusal> {
+        match self.stored_status {
+            Status::Revoked => Err(Refusal::NotApplicable(format!("key {} is revoked, it takes no more money", self.id))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies a change. Blocking a blocked key and the like are fine; nothing but revoking again applies to a revoked one.
+    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
+        if self.stored_status == Status::Revoked && !matches!(change, Change::Revoke) {
+            return Err(Refusal::NotApplicable(format!("key {} is revoked, which is for ever", self.id)));
+        }
+        match change {
+            Change::Set(settings) => {
+                settings.check()?;
+                self.settings = settings.clone();
+            }
+            Change::Block => self.stored_status = Status::Blocked,
+            Change::Unblock => self.stored_status = Status::Active,
+            Change::Revoke => self.stored_status = Status::Revoked,
+            Change::Rotate { secret, old_until } => {
+                self.old_secret = old_until.map(|until| (self.secret, until));
+                self.secret = *secret;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl KeySettings {
+    /// Texts and lists are of a reasonable length.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        check_text("a label", &self.label, 200, false)?;
+        let models = self.models.as_deref().unwrap_or_default();
+        if models.len() > 1000 {
+            return Err(Refusal::Limit("a key names at most 1000 models".to_owned()));
+        }
+        models.iter().try_for_each(|model| check_text("a model", model, 200, true))
+    }
+}
+
+impl Change {
+    /// Whether dashboard sessions and links of the key end with it.
+    pub(crate) const fn ends_sessions(&self) -> bool {
+        matches!(self, Self::Block | Self::Revoke | Self::Rotate { .. })
+    }
+}
+
+impl NewKey {
+    /// The key at its creation, without money.
+    pub(crate) fn key(&self) -> Key {
+        Key {
+            id: self.id,
+            settings: self.settings.clone(),
+            stored_status: Status::Active,
+            secret: self.secret,
+            old_secret: None,
+            account: Account::default(),
+            created_at: self.act.at,
+            created_by: self.act.actor.clone(),
+            last_entry_at: None,
+        }
+    }
+
+    /// The credit it is created with.
+    pub(crate) fn credit(&self) -> Option<Credit> {
+        let (amount, reference) = self.first_credit.clone()?;
+        let Act { operation, actor, at } = self.act.clone();
+        Some(Credit { operation, key: self.id, kind: CreditKind::TopUp, amount, reference, actor, at })
+    }
 }
 
 /// Who did an administrative act, when, and under which operation id.
@@ -272,4 +361,31 @@ pub enum Change {
         /// When the old secret stops working; `None` is at once.
         old_until: Option<Timestamp>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_checked_without_a_store() {
+        let id = KeyId::from_random(0x1234_5678_9abc);
+        let secret = Secret::generate(id, [0xff; 32]);
+        let text = secret.reveal().to_owned();
+        assert_eq!(text.len(), 6 + 10 + 1 + 43 + 1 + 6);
+        let (found, parsed) = Secret::parse(&text).unwrap();
+        assert_eq!((found, parsed.hash()), (id, secret.hash()));
+        for place in 0..text.len() {
+            let mut wrong = text.clone().into_bytes();
+            wrong[place] = if wrong[place] == b'a' { b'b' } else { b'a' };
+            assert!(Secret::parse(std::str::from_utf8(&wrong).unwrap()).is_err(), "{place}");
+        }
+        let upper = text.replacen(&id.chars(), &id.chars().to_uppercase(), 1);
+        assert_eq!(Secret::parse(&upper), Err(SecretError::Checksum));
+        for wrong in ["", "sk-fb-", "sk-ant-x", "sk-fb---", &text[..60], &format!("{text}x"), &format!("{text}-x"), " sk-fb-"] {
+            assert!(Secret::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(!format!("{secret:?}{:?}", secret.hash()).contains(&text[20..40]));
+        assert_ne!(Secret::generate(id, [0; 32]), Secret::generate(id, [1; 32]));
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Amount, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+use crate::{Amount, Bill, Entry, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +63,37 @@ pub struct UsageRow {
     pub charge: Amount,
     /// The operator's loss.
     pub loss: Amount,
+}
+
+impl UsageRow {
+    pub(crate) fn empty(hour: Timestamp, slug: &str) -> Self {
+        let slug = slug.to_owned();
+        Self { hour, slug, requests: 0, usage: Usage::default(), charge: Amount::ZERO, loss: Amount::ZERO }
+    }
+
+    /// Adds one ended request.
+    pub(crate) fn add(&mut self, entry: &Entry, bill: &Bill) {
+        self.merge(&bill.usage, 1, entry.amount.checked_neg().unwrap_or_default(), bill.loss);
+    }
+
+    /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.
+    pub(crate) fn merge(&mut self, usage: &Usage, requests: u64, charge: Amount, loss: Amount) {
+        let sum = &mut self.usage;
+        for (sum, more) in [
+            (&mut self.requests, requests),
+            (&mut sum.input, usage.input),
+            (&mut sum.cache_read, usage.cache_read),
+            (&mut sum.cache_write, usage.cache_write),
+            (&mut sum.cache_write_1h, usage.cache_write_1h),
+            (&mut sum.output, usage.output),
+            (&mut sum.reasoning, usage.reasoning),
+            (&mut sum.images, usage.images),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.charge = Amount::from_picos(self.charge.picos().saturating_add(charge.picos()));
+        self.loss = Amount::from_picos(self.loss.picos().saturating_add(loss.picos()));
+    }
 }
 
 /// How much a slug was used.

@@ -46,3 +46,9 @@ pub enum DraftStop {
     /// To have a tool called.
     Tool,
 }
+
+/// A text in two pieces, as streams bring arguments.
+pub(crate) fn halves(text: &str) -> [&str; 2] {
+    let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
+    [first, second]
+}

@@ -1,6 +1,13 @@
-//! Errors on the wire: the one body that every client understands, and each family's words for each case.
+//! Errors on the wire: the one body that every client understands, the words for each case, and what upstreams write.
+//!
+//! Must not decide whose fault something is or whether to try again: callers do. An upstream's text is data here, never cleaned
+//! of names; it is only cut to [`MAX_MESSAGE_CHARS`].
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+/// Longest message taken over from an upstream.
+pub const MAX_MESSAGE_CHARS: usize = 4_000;
 
 /// Why a customer gets an error; each family has its own status and words for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +52,7 @@ pub struct Words {
 }
 
 /// The one error body: `{"type":"error","error":{"type","code","param","message"},"request_id"}`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ErrorBody {
     /// `error.type`.
     pub kind: String,
@@ -78,14 +85,101 @@ impl ErrorBody {
     /// The body as JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        Vec::new()
+        self.to_value().to_string().into_bytes()
+    }
+
+    /// What stands under `error`.
+    #[must_use]
+    pub fn inner(&self) -> Value {
+        let mut inner = json!({"type": self.kind, "code": self.code, "param": self.param, "message": self.message});
+        if let (Some(details), Value::Object(members)) = (&self.details, &mut inner) {
+            members.insert("details".to_owned(), details.clone());
+        }
+        inner
+    }
+
+    fn to_value(&self) -> Value {
+        json!({"type": "error", "error": self.inner(), "request_id": self.request_id})
     }
 }
 
+impl Serialize for ErrorBody {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(out)
+    }
+}
+
+/// The words of the two families under `/v1`.
+pub(crate) fn v1_words(case: Case) -> Words {
+    let (status, kind, code) = match case {
+        Case::Unauthenticated => (401, "invalid_request_error", Some("invalid_api_key")),
+        Case::Forbidden => (403, "invalid_request_error", Some("key_blocked")),
+        Case::NoPath => (404, "invalid_request_error", Some("path_not_found")),
+        Case::NoModel => (404, "invalid_request_error", Some("model_not_found")),
+        Case::OutOfBalance => (429, "insufficient_quota", Some("insufficient_quota")),
+        Case::BalanceInUse => (429, "rate_limit_exceeded", Some("balance_in_use")),
+        Case::RateLimited => (429, "rate_limit_exceeded", Some("rate_limit_exceeded")),
+        Case::BadRequest => (400, "invalid_request_error", None),
+        Case::TooLarge => (413, "invalid_request_error", Some("request_too_large")),
+        Case::NoTarget => (503, "api_error", Some("upstream_unavailable")),
+        Case::Unavailable => (503, "api_error", Some("ledger_unavailable")),
+        Case::Internal => (500, "api_error", Some("internal_error")),
+        Case::BrokenStream => (502, "upstream_error", Some("upstream_error")),
+    };
+    Words { status, kind, code }
+}
+
 impl UpstreamError {
-    /// Reads an upstream's error body, whatever its shape.
+    /// Reads an upstream's error body, whatever its shape: JSON of any vendor, plain text, or a web page.
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
-        Self { message: String::from_utf8_lossy(body).into_owned(), ..Self::default() }
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => Self::from_value(&value),
+            Err(_) => Self { message: cut(&plain_text(&String::from_utf8_lossy(body))), ..Self::default() },
+        }
     }
+
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Array(several) => several.first().map(Self::from_value).unwrap_or_default(),
+            Value::Object(_) => Self::from_object(value),
+            other => Self { message: cut(&text(other).unwrap_or_default()), ..Self::default() },
+        }
+    }
+
+    fn from_object(value: &Value) -> Self {
+        let nested = [&value["error"], &value["response"]["error"], &value["errors"][0]];
+        if let Some(inner) = nested.into_iter().find(|inner| inner.is_object()) {
+            return Self::from_object(inner);
+        }
+        // A bare `error` is the message; `type: "error"` only says that this is an error.
+        let message = [&value["message"], &value["error"], &value["msg"], &value["detail"], &value["detail"][0]["msg"]];
+        let message = message.into_iter().find_map(Value::as_str).map_or_else(|| value.to_string(), str::to_owned);
+        let kind = [&value["type"], &value["status"]].into_iter().find_map(Value::as_str).filter(|kind| *kind != "error");
+        Self { kind: kind.map(str::to_owned), code: text(&value["code"]), param: text(&value["param"]), message: cut(&message) }
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// A web page becomes its title; other text stays.
+fn plain_text(text: &str) -> String {
+    let text = text.trim();
+    if !text.starts_with('<') {
+        return text.to_owned();
+    }
+    let lower = text.to_ascii_lowercase();
+    let title = lower.find("<title>").zip(lower.find("</title>"));
+    let title = title.and_then(|(start, end)| text.get(start + "<title>".len()..end));
+    title.map_or_else(|| "a web page instead of an error".to_owned(), |title| title.trim().to_owned())
+}
+
+fn cut(message: &str) -> String {
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
 }

@@ -3,7 +3,15 @@
 //! An [`Inspection`] borrows nothing: it records where things stand as byte ranges, so that the body can be spliced later
 //! without a second walk. Fields nobody needs here are not looked at and pass untouched.
 
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
+
+use crate::json::{Cursor, Cuts, Fault, Kind, Value};
+use crate::usage::count;
+
+/// Most top-level fields a request may have.
+const MAX_FIELDS: usize = 1_024;
 
 /// What one request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,7 +30,7 @@ pub struct Inspection {
     pub hidden_reasoning: bool,
     /// What the model will read.
     pub content: Content,
-    /// A cache write for one hour is asked for somewhere.
+    /// A cache write for one hour or longer is asked for somewhere.
     pub one_hour_cache: bool,
     /// The customer asked for the usage chunk of a chat stream.
     pub asks_usage: bool,
@@ -131,4 +139,246 @@ pub struct BadRequest {
     pub param: Option<String>,
     /// A stable word for programs, when one helps.
     pub code: Option<&'static str>,
+}
+
+impl TextSize {
+    /// All bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.ascii.saturating_add(self.other)
+    }
+
+    /// Adds another size to this one.
+    pub fn add(&mut self, more: Self) {
+        self.ascii = self.ascii.saturating_add(more.ascii);
+        self.other = self.other.saturating_add(more.other);
+    }
+
+    /// The size of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let other = text.bytes().filter(|byte| *byte >= 0x80).count() as u64;
+        Self { ascii: text.len() as u64 - other, other }
+    }
+}
+
+impl BadRequest {
+    /// A refusal that concerns the request as a whole.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), param: None, code: None }
+    }
+
+    /// The refusal of one field.
+    #[must_use]
+    pub fn at(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { message: message.into(), param: Some(param.into()), code: None }
+    }
+
+    /// The same refusal seen from further outside: `prefix` goes before the path.
+    pub(crate) fn within(mut self, prefix: impl Display) -> Self {
+        self.param = self.param.map(|param| match param.as_str() {
+            "" => prefix.to_string(),
+            inner if inner.starts_with('[') => format!("{prefix}{inner}"),
+            inner => format!("{prefix}.{inner}"),
+        });
+        self
+    }
+}
+
+impl From<Fault> for BadRequest {
+    fn from(fault: Fault) -> Self {
+        Self::new(format!("The request body is not valid JSON: {} at byte {}. Send one JSON object.", fault.what, fault.at))
+    }
+}
+
+/// One top-level member.
+#[derive(Debug)]
+struct Member<'a> {
+    name: Cow<'a, str>,
+    span: Range<usize>,
+    cut: bool,
+}
+
+/// A walk over a request's top level. Knows what every family has in common; the family says what its own fields mean.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    cursor: Cursor<'a>,
+    members: Vec<Member<'a>>,
+    /// What was found so far.
+    pub(crate) seen: Inspection,
+}
+
+impl<'a> Request<'a> {
+    /// Walks the body; `field` takes the value of each member and says whether the member stays.
+    pub(crate) fn walk(
+        body: &'a [u8],
+        mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<bool, BadRequest>,
+    ) -> Result<Self, BadRequest> {
+        let mut cursor = Cursor::new(body)?;
+        if cursor.peek()? != Kind::Object {
+            return Err(BadRequest::new("The request body must be one JSON object."));
+        }
+        let mut seen = Inspection { choices: 1, ..Inspection::default() };
+        let mut members: Vec<Member<'a>> = Vec::with_capacity(16);
+        let mut walk = cursor.enter_object()?;
+        seen.places.start = cursor.at();
+        while let Some(key) = cursor.member(&mut walk)? {
+            if members.len() == MAX_FIELDS {
+                return Err(BadRequest::new(format!("The request has more than {MAX_FIELDS} top-level fields.")));
+            }
+            cursor.peek()?;
+            let stays = field(&key.name, &mut cursor, &mut seen)?;
+            members.push(Member { name: key.name, span: key.at..cursor.at(), cut: !stays });
+        }
+        cursor.end()?;
+        seen.places.empty = members.is_empty();
+        let request = Self { cursor, members, seen };
+        request.no_name_twice()?;
+        Ok(request)
+    }
+
+    fn no_name_twice(&self) -> Result<(), BadRequest> {
+        let mut names: Vec<&str> = self.members.iter().map(|member| member.name.as_ref()).collect();
+        names.sort_unstable();
+        match names.windows(2).find_map(|pair| (pair.first() == pair.last()).then(|| pair.first()).flatten()) {
+            Some(name) => Err(BadRequest::at(*name, format!("`{name}` is written twice. Send it once."))),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a top-level member out.
+    pub(crate) fn cut(&mut self, name: &str) {
+        for member in self.members.iter_mut().filter(|member| member.name == name) {
+            member.cut = true;
+        }
+    }
+
+    /// The text of a range of the body.
+    pub(crate) fn slice(&self, span: Range<usize>) -> &'a str {
+        self.cursor.slice(span)
+    }
+
+    /// The finished inspection, with a cut for each member that goes.
+    pub(crate) fn finish(self) -> Inspection {
+        let mut seen = self.seen;
+        let mut cuts = Cuts::default();
+        self.members.into_iter().for_each(|member| cuts.take(member.span, !member.cut));
+        seen.places.cuts.extend(cuts.finish());
+        seen.places.cuts.sort_by_key(|cut| cut.start);
+        seen
+    }
+}
+
+/// Reads `model`.
+pub(crate) fn model(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    let Some(name) = cursor.text_of(&value) else { return Err(no_model()) };
+    seen.model = name.into_owned();
+    seen.places.model = value.span;
+    Ok(())
+}
+
+/// Refuses a request without `model`.
+pub(crate) fn need_model(seen: &Inspection) -> Result<(), BadRequest> {
+    if seen.places.model.is_empty() { Err(no_model()) } else { Ok(()) }
+}
+
+fn no_model() -> BadRequest {
+    BadRequest::at("model", "`model` must be a string: send the slug of a published model.")
+}
+
+/// Reads a limit field: an integer in 1…2^31−1; `null` is no limit.
+pub(crate) fn limit(name: &'static str, cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    if value.kind == Kind::Null {
+        seen.places.nulls.push((name, value.span));
+        return Ok(());
+    }
+    let tokens = positive(name, cursor, &value)?;
+    match (seen.limit, &seen.places.limit) {
+        (Some(first), Some((other, _))) if first != tokens => {
+            let message = format!("`{other}` and `{name}` differ. Send one of them.");
+            return Err(BadRequest::at(name, message));
+        }
+        (Some(_), _) => seen.places.limit_twin = Some(value.span),
+        (None, _) => {
+            seen.limit = Some(tokens);
+            seen.places.limit = Some((name, value.span));
+        }
+    }
+    Ok(())
+}
+
+/// An integer in 1…2^31−1.
+pub(crate) fn positive(name: &str, cursor: &Cursor<'_>, value: &Value) -> Result<u32, BadRequest> {
+    let number = count(cursor, value).and_then(|number| u32::try_from(number).ok());
+    number
+        .filter(|number| (1..=i32::MAX.unsigned_abs()).contains(number))
+        .ok_or_else(|| BadRequest::at(name, format!("`{name}` must be an integer between 1 and {}, or be left out.", i32::MAX)))
+}
+
+/// Reads an optional `true` or `false`.
+pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadRequest> {
+    let value = cursor.skip()?;
+    match value.kind {
+        Kind::Bool => Ok(cursor.slice(value.span) == "true"),
+        Kind::Null => Ok(false),
+        _ => Err(BadRequest::at(name, format!("`{name}` must be true or false, or be left out."))),
+    }
+}
+
+/// The members of an optional object: each goes to `member`, whose name may occur only once. `false` when there is none.
+pub(crate) fn options<'a>(
+    name: &str,
+    cursor: &mut Cursor<'a>,
+    mut member: impl FnMut(&str, &mut Cursor<'a>) -> Result<(), BadRequest>,
+) -> Result<bool, BadRequest> {
+    match cursor.peek()? {
+        Kind::Object => {}
+        Kind::Null => return cursor.skip().map(|_| false).map_err(BadRequest::from),
+        _ => return Err(BadRequest::at(name, format!("`{name}` must be an object, or be left out."))),
+    }
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        member(&key.name, cursor).map_err(|bad| bad.within(name))?;
+    }
+    Ok(true)
+}
+
+/// Reads `usage: {include: true}`, the customer's wish for `usage.cost`. Says whether the member stays.
+pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<bool, BadRequest> {
+    let mut asks = false;
+    options("usage", cursor, |name, cursor| {
+        match name {
+            "include" => asks = flag(name, cursor)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    seen.asks_cost = asks;
+    Ok(false)
+}
+
+/// Reads `prompt_cache_options`: a long lifetime is a cache write of the dearer kind.
+pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("prompt_cache_options", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl != "30m") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Counts a value that the model will read.
+pub(crate) fn text(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    if value.kind != Kind::Null {
+        seen.content.text.add(value.text_size());
+    }
+    Ok(())
 }

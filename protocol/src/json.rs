@@ -1,1 +1,490 @@
 //! Walks JSON bytes without building a tree, and splices them.
+//!
+//! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and pulls: the caller says what it wants next.
+//! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
+//! positions in the whole text, also those of a cursor set to a value inside.
+
+mod edit;
+mod text;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::TextSize;
+
+pub(crate) use edit::{Cuts, set_members};
+pub use edit::{Edit, splice};
+pub use text::{quoted, unescape};
+
+/// Deepest nesting of arrays and objects that is taken.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why bytes are not the JSON that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, in bytes from the start.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// A value that was skipped: where it stands and how large it is without its white space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// Its bytes, quotes or braces included.
+    pub span: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
+    /// Its bytes without white space between tokens.
+    pub size: TextSize,
+}
+
+impl Value {
+    /// A string's size without its quotes, another value's whole size.
+    #[must_use]
+    pub fn text_size(&self) -> TextSize {
+        let quotes = if self.kind == Kind::String { 2 } else { 0 };
+        TextSize { ascii: self.size.ascii.saturating_sub(quotes), other: self.size.other }
+    }
+}
+
+/// A member's name and where the member begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key<'a> {
+    /// Position of the name's opening quote.
+    pub at: usize,
+    /// The name, unescaped.
+    pub name: Cow<'a, str>,
+}
+
+/// State of a walk over one object's members or one array's elements.
+#[derive(Debug)]
+pub struct Walk {
+    first: bool,
+}
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    other: u64,
+    blank: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the beginning.
+    ///
+    /// # Errors
+    /// The bytes are not UTF-8.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault { at: error.valid_up_to(), what: "invalid UTF-8" })?;
+        Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
+    }
+
+    /// A cursor at `at` in the same text: at a value that this one has already passed.
+    #[must_use]
+    pub fn back_to(&self, at: usize) -> Self {
+        Self { text: self.text, at, depth: 0, other: 0, blank: 0 }
+    }
+
+    /// Position of the next byte.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The text of a range.
+    #[must_use]
+    pub fn slice(&self, span: Range<usize>) -> &'a str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    /// What the next value is.
+    ///
+    /// # Errors
+    /// No value begins here.
+    pub fn peek(&mut self) -> Result<Kind, Fault> {
+        self.blanks();
+        match self.byte() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            Some(_) => self.fault("a value is expected"),
+            None => self.fault("the text ends too early"),
+        }
+    }
+
+    /// Steps over the next value.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn skip(&mut self) -> Result<Value, Fault> {
+        let kind = self.peek()?;
+        let (start, other, blank) = (self.at, self.other, self.blank);
+        self.value(kind)?;
+        Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank) })
+    }
+
+    /// What was passed since `before`, a copy of this cursor, without white space between tokens.
+    #[must_use]
+    pub fn size_since(&self, before: &Self) -> TextSize {
+        self.size(before.at, before.other, before.blank)
+    }
+
+    fn size(&self, start: usize, other: u64, blank: u64) -> TextSize {
+        let (other, blank) = (self.other.saturating_sub(other), self.blank.saturating_sub(blank));
+        TextSize { ascii: (self.at.saturating_sub(start) as u64).saturating_sub(other + blank), other }
+    }
+
+    /// Steps into an object.
+    ///
+    /// # Errors
+    /// The next value is no object, or too deep.
+    pub fn enter_object(&mut self) -> Result<Walk, Fault> {
+        self.enter(b'{', "an object is expected")
+    }
+
+    /// The next member's name; its value must be taken before the next call. `None` behind the last one.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn member(&mut self, walk: &mut Walk) -> Result<Option<Key<'a>>, Fault> {
+        if !self.more(walk, b'}')? {
+            return Ok(None);
+        }
+        let at = self.at;
+        let escaped = self.string()?;
+        let raw = self.slice(at + 1..self.at.saturating_sub(1));
+        self.colon()?;
+        Ok(Some(Key { at, name: if escaped { unescape(raw) } else { Cow::Borrowed(raw) } }))
+    }
+
+    /// Steps into an array.
+    ///
+    /// # Errors
+    /// The next value is no array, or too deep.
+    pub fn enter_array(&mut self) -> Result<Walk, Fault> {
+        self.enter(b'[', "an array is expected")
+    }
+
+    /// Whether there is a next element; it must be taken before the next call.
+    ///
+    /// # Errors
+    /// It is not strict JSON.
+    pub fn element(&mut self, walk: &mut Walk) -> Result<bool, Fault> {
+        self.more(walk, b']')
+    }
+
+    /// Nothing but white space may follow.
+    ///
+    /// # Errors
+    /// Something follows.
+    pub fn end(&mut self) -> Result<(), Fault> {
+        self.blanks();
+        if self.at < self.text.len() { self.fault("something follows the value") } else { Ok(()) }
+    }
+
+    /// The text of a string that was skipped, unescaped. `None` when the value is no string.
+    #[must_use]
+    pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
+        self.raw_text(value).map(unescape)
+    }
+
+    /// The text of a string that was skipped, as it stands between its quotes.
+    #[must_use]
+    pub fn raw_text(&self, value: &Value) -> Option<&'a str> {
+        (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
+    }
+
+    /// The text of the string at `span`, quotes included, unescaped.
+    #[must_use]
+    pub fn string_at(&self, span: Range<usize>) -> Cow<'a, str> {
+        unescape(self.slice(span.start + 1..span.end.saturating_sub(1)))
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
+        Err(Fault { at: self.at, what })
+    }
+
+    fn blanks(&mut self) {
+        let from = self.at;
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
+            self.at += 1;
+        }
+        self.blank += (self.at - from) as u64;
+    }
+
+    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<Walk, Fault> {
+        self.blanks();
+        if self.byte() != Some(bracket) {
+            return self.fault(what);
+        }
+        self.deeper()?;
+        Ok(Walk { first: true })
+    }
+
+    fn deeper(&mut self) -> Result<(), Fault> {
+        if self.depth >= MAX_DEPTH {
+            return self.fault("nested deeper than 128");
+        }
+        self.depth += 1;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn more(&mut self, walk: &mut Walk, bracket: u8) -> Result<bool, Fault> {
+        self.blanks();
+        match self.byte() {
+            Some(byte) if byte == bracket => {
+                self.at += 1;
+                self.depth = self.depth.saturating_sub(1);
+                return Ok(false);
+            }
+            Some(_) if walk.first => {}
+            Some(b',') => {
+                self.at += 1;
+                self.blanks();
+            }
+            Some(_) => return self.fault("a comma or the end of the list is expected"),
+            None => return self.fault("the text ends too early"),
+        }
+        walk.first = false;
+        Ok(true)
+    }
+
+    fn colon(&mut self) -> Result<(), Fault> {
+        self.blanks();
+        if self.byte() != Some(b':') {
+            return self.fault("a colon is expected");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn value(&mut self, kind: Kind) -> Result<(), Fault> {
+        match kind {
+            Kind::Object | Kind::Array => self.container(),
+            Kind::String => self.string().map(drop),
+            Kind::Number => self.number(),
+            Kind::Bool if self.byte() == Some(b't') => self.literal("true"),
+            Kind::Bool => self.literal("false"),
+            Kind::Null => self.literal("null"),
+        }
+    }
+
+    /// Skips a container in a loop: `objects` has one bit for each open level, set where that level is an object.
+    fn container(&mut self) -> Result<(), Fault> {
+        let base = self.depth;
+        let mut objects: u128 = 0;
+        loop {
+            let kind = self.peek()?;
+            match kind {
+                Kind::Object | Kind::Array => {
+                    self.deeper()?;
+                    objects = (objects << 1) | u128::from(kind == Kind::Object);
+                    self.blanks();
+                    if !matches!(self.byte(), Some(b'}' | b']')) {
+                        self.name_in(objects)?;
+                        continue;
+                    }
+                }
+                scalar => self.value(scalar)?,
+            }
+            loop {
+                self.blanks();
+                match self.byte() {
+                    Some(b',') => {
+                        self.at += 1;
+                        self.blanks();
+                        self.name_in(objects)?;
+                        break;
+                    }
+                    Some(b'}') if objects & 1 == 1 => {}
+                    Some(b']') if objects & 1 == 0 => {}
+                    Some(_) => return self.fault("a comma or the end of the list is expected"),
+                    None => return self.fault("the text ends too early"),
+                }
+                self.at += 1;
+                self.depth -= 1;
+                objects >>= 1;
+                if self.depth == base {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn name_in(&mut self, objects: u128) -> Result<(), Fault> {
+        if objects & 1 == 0 {
+            return Ok(());
+        }
+        self.string()?;
+        self.colon()
+    }
+
+    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
+        if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+            return self.fault("a value is expected");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let from = self.at;
+        while let Some(b'0'..=b'9') = self.byte() {
+            self.at += 1;
+        }
+        if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
+    }
+
+    /// Steps over a string and says whether it has escapes. Takes eight bytes at a time; flagged ones are looked at singly.
+    fn string(&mut self) -> Result<bool, Fault> {
+        if self.byte() != Some(b'"') {
+            return self.fault("a string is expected");
+        }
+        let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
+        let mut escaped = false;
+        loop {
+            let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+                self.at = at;
+                return self.string_end(escaped);
+            };
+            let word = u64::from_le_bytes(*eight);
+            let mut flags = flags(word);
+            let mut taken = 8;
+            while flags != 0 {
+                let run = flags.trailing_zeros() as usize / 8;
+                match eight.get(run) {
+                    Some(b'"') => {
+                        let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
+                        self.other += u64::from(before.count_ones());
+                        self.at = at + run + 1;
+                        return Ok(escaped);
+                    }
+                    Some(b'\\') => {
+                        escaped = true;
+                        let next = run + escape_length(bytes, at + run)?;
+                        flags &= u64::MAX.checked_shl(next as u32 * 8).unwrap_or(0);
+                        taken = taken.max(next);
+                    }
+                    Some(0..0x20) => return Err(Fault { at: at + run, what: CONTROL }),
+                    _ => flags &= flags - 1,
+                }
+            }
+            let high = word & HIGH;
+            if high != 0 {
+                self.other += (high >> 7).wrapping_mul(ONES) >> 56;
+            }
+            at += taken;
+        }
+    }
+
+    /// The last bytes of the text, one at a time.
+    fn string_end(&mut self, mut escaped: bool) -> Result<bool, Fault> {
+        loop {
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.at += escape_length(self.text.as_bytes(), self.at)?;
+                }
+                Some(0..0x20) => return self.fault(CONTROL),
+                Some(byte) => {
+                    self.at += 1;
+                    self.other += u64::from(byte >= 0x80);
+                }
+                None => return self.fault("the text ends inside a string"),
+            }
+        }
+    }
+}
+
+const CONTROL: &str = "a control character in a string must be escaped";
+
+fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
+        _ => Err(Fault { at, what: "an unknown escape in a string" }),
+    }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte that is a quote, a backslash or a control character. The lowest flag is exact, those above it may
+/// be false: whoever uses them looks at the byte.
+fn flags(word: u64) -> u64 {
+    let quote = word ^ (ONES * 0x22);
+    let slash = word ^ (ONES * 0x5c);
+    let quote = quote.wrapping_sub(ONES) & !quote;
+    let slash = slash.wrapping_sub(ONES) & !slash;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | slash | control) & HIGH
+}
+
+/// Steps over the next value and gives its place if it is a string.
+pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Fault> {
+    let value = cursor.skip()?;
+    Ok((value.kind == Kind::String).then_some(value.span))
+}
+
+/// Steps over the next value and gives its size as text; `null` has none.
+pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, Fault> {
+    let value = cursor.skip()?;
+    Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
+}

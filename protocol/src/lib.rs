@@ -9,14 +9,19 @@
 //! - [`inspect`] has the facts the gateway needs from a request, [`usage`] the token classes and their law.
 //! - [`error`] has the one error body and each family's words for it.
 
+mod bought;
 pub mod chat;
+mod content;
 pub mod draft;
 pub mod error;
 pub mod inspect;
 pub mod json;
+mod media;
 pub mod messages;
+mod patch;
 pub mod responses;
 pub mod sse;
+mod tools;
 pub mod usage;
 
 use std::fmt;
@@ -154,6 +159,9 @@ pub trait StreamReader: Send {
     /// Cuts in after any frame read so far.
     fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
 
+    /// The terminal marker, for an upstream that stopped properly and then left it out.
+    fn missing_end(&self) -> Vec<u8>;
+
     /// The frame that tells the customer that a started stream broke. Never looks like a clean end.
     fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8>;
 }
@@ -182,6 +190,8 @@ pub struct FrameFacts {
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).
     pub usage_empty: bool,
+    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
+    pub cuts: Vec<Range<usize>>,
     /// This answer's stop reason was seen in this frame.
     pub stop: bool,
     /// This frame and all after it wait for the settlement: it carries the final usage, or is the terminal marker.
@@ -207,6 +217,8 @@ pub struct AnswerFacts {
     pub usage_end: Option<usize>,
     /// The usage object has no members.
     pub usage_empty: bool,
+    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
+    pub cuts: Vec<Range<usize>>,
     /// Output shown.
     pub shown: TextSize,
     /// The stop reason as the upstream wrote it.

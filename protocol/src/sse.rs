@@ -1,21 +1,59 @@
 //! Cuts a byte stream into server-sent events and writes them. A frame is raw bytes and is forwarded as such.
+//!
+//! The reader takes LF, CRLF and CR endings in any chunking, looks at each byte a bounded number of times, and copies only
+//! frames that lie in several chunks. It must not change or judge data. Frames put together are always the bytes that came.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 
 /// Largest frame taken.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// One event with the blank line that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     raw: Bytes,
+    event: Option<Range<usize>>,
+    first: Option<Range<usize>>,
+    more: Vec<Range<usize>>,
 }
 
 impl Frame {
+    /// A frame from its bytes, blank line included.
+    #[must_use]
+    pub fn new(raw: Bytes) -> Self {
+        let mut frame = Self { raw: Bytes::new(), event: None, first: None, more: Vec::new() };
+        let mut at = if raw.starts_with(BOM) { BOM.len() } else { 0 };
+        while at < raw.len() {
+            let line = raw.get(at..).unwrap_or_default();
+            let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+            frame.take_line(line.get(..length).unwrap_or_default(), at);
+            at += length + 1;
+        }
+        frame.raw = raw;
+        frame
+    }
+
+    fn take_line(&mut self, line: &[u8], at: usize) {
+        let name = memchr::memchr(b':', line).unwrap_or(line.len());
+        let mut value = (name + 1).min(line.len());
+        if line.get(value) == Some(&b' ') {
+            value += 1;
+        }
+        let span = at + value..at + line.len();
+        match line.get(..name) {
+            Some(b"data") if self.first.is_none() => self.first = Some(span),
+            Some(b"data") => self.more.push(span),
+            Some(b"event") => self.event = Some(span),
+            _ => {}
+        }
+    }
+
     /// The bytes as they came.
     #[must_use]
     pub fn raw(&self) -> &Bytes {
@@ -31,19 +69,49 @@ impl Frame {
     /// The event's name.
     #[must_use]
     pub fn event(&self) -> Option<&str> {
-        None
+        let name = self.raw.get(self.event.clone()?)?;
+        std::str::from_utf8(name).ok()
     }
 
-    /// The event's data, its lines joined.
+    /// The event's data, its lines joined by LF. `None` for comments and other frames without data.
     #[must_use]
     pub fn data(&self) -> Option<Cow<'_, [u8]>> {
-        None
+        let first = self.raw.get(self.first.clone()?)?;
+        if self.more.is_empty() {
+            return Some(Cow::Borrowed(first));
+        }
+        let mut joined = first.to_vec();
+        for line in &self.more {
+            joined.push(b'\n');
+            joined.extend_from_slice(self.raw.get(line.clone()).unwrap_or_default());
+        }
+        Some(Cow::Owned(joined))
     }
 
     /// Where the data stands in the raw bytes, when it is one line.
     #[must_use]
     pub fn data_range(&self) -> Option<Range<usize>> {
-        None
+        if self.more.is_empty() { self.first.clone() } else { None }
+    }
+
+    /// Where a byte of the data stands in the raw bytes.
+    #[must_use]
+    pub fn raw_position(&self, in_data: usize) -> usize {
+        let mut left = in_data;
+        let mut lines = self.first.iter().chain(&self.more).peekable();
+        while let Some(line) = lines.next() {
+            if left <= line.len() || lines.peek().is_none() {
+                return line.start + left;
+            }
+            left -= line.len() + 1;
+        }
+        left
+    }
+
+    /// Where a piece of the data stands in the raw bytes.
+    #[must_use]
+    pub fn raw_range(&self, in_data: Range<usize>) -> Range<usize> {
+        self.raw_position(in_data.start)..self.raw_position(in_data.end)
     }
 }
 
@@ -62,15 +130,38 @@ impl std::error::Error for FrameTooLarge {}
 /// What stands behind the last whole frame when a stream has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tail {
-    /// A last frame that only the end completed.
+    /// A last frame whose CR could have been half of a CRLF until the end.
     pub frame: Option<Frame>,
-    /// Bytes of an unfinished frame.
+    /// Bytes of an unfinished frame. A stream that ends properly leaves none.
     pub left: usize,
+}
+
+/// Where the scan stands inside the current frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Line {
+    /// At the beginning of a line.
+    #[default]
+    Start,
+    /// Inside a line with something on it.
+    Inside,
+    /// Behind a CR that ended such a line.
+    AfterCr,
+    /// Behind a CR that ended a blank line: the frame is whole, but a LF would still belong to it.
+    Whole,
 }
 
 /// Cuts chunks of bytes into frames.
 #[derive(Debug, Default)]
-pub struct FrameReader {}
+pub struct FrameReader {
+    /// The beginning of a frame that lies in several chunks.
+    carry: BytesMut,
+    /// What is not cut yet.
+    chunk: Bytes,
+    /// How much of `chunk` is scanned.
+    scanned: usize,
+    line: Line,
+    failed: bool,
+}
 
 impl FrameReader {
     /// A reader at the beginning of a stream.
@@ -81,7 +172,14 @@ impl FrameReader {
 
     /// Takes the next chunk. Call [`Self::next_frame`] until it has none.
     pub fn push(&mut self, chunk: Bytes) {
-        let _ = chunk;
+        if self.chunk.is_empty() {
+            self.chunk = chunk;
+        } else {
+            let mut both = BytesMut::with_capacity(self.chunk.len() + chunk.len());
+            both.extend_from_slice(&self.chunk);
+            both.extend_from_slice(&chunk);
+            self.chunk = both.freeze();
+        }
     }
 
     /// The next whole frame.
@@ -89,11 +187,87 @@ impl FrameReader {
     /// # Errors
     /// A frame is larger than [`MAX_FRAME_BYTES`]; the stream cannot be read on.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameTooLarge> {
-        Ok(None)
+        let found = !self.failed && self.scan();
+        if self.failed || self.carry.len() + self.scanned > MAX_FRAME_BYTES {
+            self.failed = true;
+            return Err(FrameTooLarge);
+        }
+        let piece = self.chunk.split_to(self.scanned);
+        self.scanned = 0;
+        if !found {
+            self.carry.extend_from_slice(&piece);
+            return Ok(None);
+        }
+        self.line = Line::Start;
+        Ok(Some(Frame::new(self.with_carry(piece))))
     }
 
     /// Ends the stream.
     pub fn finish(&mut self) -> Tail {
-        Tail::default()
+        let whole = self.line == Line::Whole;
+        let rest = std::mem::take(&mut self.chunk);
+        let raw = self.with_carry(rest);
+        self.line = Line::Start;
+        if whole && !raw.is_empty() {
+            return Tail { frame: Some(Frame::new(raw)), left: 0 };
+        }
+        Tail { frame: None, left: raw.len() }
     }
+
+    fn with_carry(&mut self, mut piece: Bytes) -> Bytes {
+        if self.carry.is_empty() {
+            return piece;
+        }
+        let mut whole = std::mem::take(&mut self.carry);
+        whole.extend_from_slice(piece.chunk());
+        piece.clear();
+        whole.freeze()
+    }
+
+    /// Advances `scanned` to the end of the frame, or to the end of the chunk when the frame does not end in it.
+    fn scan(&mut self) -> bool {
+        while let Some(rest) = self.chunk.get(self.scanned..).filter(|rest| !rest.is_empty()) {
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            match (self.line, end) {
+                (Line::Whole, Some(0)) if rest.first() == Some(&b'\n') => {
+                    self.scanned += 1;
+                    return true;
+                }
+                (Line::Whole, _) => return true,
+                (Line::AfterCr, Some(0)) if rest.first() == Some(&b'\n') => {
+                    self.scanned += 1;
+                    self.line = Line::Start;
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(length) = end else {
+                self.scanned += rest.len();
+                self.line = Line::Inside;
+                continue;
+            };
+            let blank = length == 0 && self.line != Line::Inside;
+            let cr = rest.get(length) == Some(&b'\r');
+            self.scanned += length + 1;
+            self.line = match (blank, cr) {
+                (true, false) => return true,
+                (true, true) => Line::Whole,
+                (false, true) => Line::AfterCr,
+                (false, false) => Line::Start,
+            };
+        }
+        false
+    }
+}
+
+/// Writes one event with one line of data.
+#[must_use]
+pub fn event(name: &str, data: &str) -> Vec<u8> {
+    format!("event: {name}\ndata: {data}\n\n").into_bytes()
+}
+
+/// Writes one unnamed event with one line of data.
+#[must_use]
+pub fn data(data: &str) -> Vec<u8> {
+    format!("data: {data}\n\n").into_bytes()
 }

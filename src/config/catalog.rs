@@ -1,4 +1,7 @@
 //! The catalog: the canonical slug table and what each model costs.
+//!
+//! A [`Model`] is complete and consistent: defaults are filled in, its route is at hand. How one is read from the file is in
+//! `publish.rs`; nothing here can fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,4 +125,66 @@ pub enum Lookup<'a> {
     Retired(&'a Retired),
     /// Never heard of; these published slugs are nearest, best first, at most three.
     Unknown(Vec<&'a str>),
+}
+
+/// Longer names are not compared with anything.
+const LONGEST_COMPARED: usize = 200;
+
+impl Catalog {
+    /// What a name sent by a customer means: slug, alias, retired slug, or nothing.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Lookup<'_> {
+        if let Some(model) = self.by_name.get(name) {
+            return Lookup::Found(model);
+        }
+        match self.retired.iter().find(|retired| retired.slug == name) {
+            Some(retired) => Lookup::Retired(retired),
+            None => Lookup::Unknown(self.nearest(name)),
+        }
+    }
+
+    /// A published model by its slug or an alias.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
+        self.by_name.get(name)
+    }
+
+    /// The three published slugs nearest to a name, best first.
+    fn nearest(&self, name: &str) -> Vec<&str> {
+        if name.len() > LONGEST_COMPARED {
+            return Vec::new();
+        }
+        // Names in the style of a provider ("vendor/model") are compared by their last part.
+        let wanted = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase();
+        let mut best: Vec<(f64, &str)> = Vec::with_capacity(4);
+        for model in &self.models {
+            let likeness = strsim::jaro_winkler(&wanted, &model.slug);
+            let at = best.partition_point(|(better, _)| *better >= likeness);
+            if at < 3 {
+                best.insert(at, (likeness, &model.slug));
+                best.truncate(3);
+            }
+        }
+        best.into_iter().map(|(_, slug)| slug).collect()
+    }
+}
+
+impl Model {
+    /// Whether it can do something.
+    #[must_use]
+    pub fn can(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
+
+impl Capability {
+    /// The word used in the catalog and in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vision => "vision",
+            Self::Tools => "tools",
+            Self::Streaming => "streaming",
+        }
+    }
 }

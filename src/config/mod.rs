@@ -4,16 +4,53 @@
 //! once; a request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.
 
 pub mod catalog;
+mod code;
+mod compare;
+mod debounce;
 pub mod diagnostic;
+mod diff;
+mod environment;
+mod mask;
+mod outline;
+mod price;
+mod provider;
+mod publish;
+mod raw;
+mod reload;
+mod render;
+mod report;
 pub mod routes;
+mod routing;
+mod secrets;
+mod source;
+mod table;
+#[cfg(test)]
+mod tests;
+mod watch;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
 pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use compare::compare;
+pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
+pub use diff::{Change, DiffRow, Subject, diff};
+pub use environment::{no_color, system_user};
+pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
+pub use price::{PriceError, PriceUnit, parse_price, show_price};
+pub use reload::{LoadStatus, Reload, Reloader, Trigger};
+pub use render::Paint;
 pub use routes::{BreakerPolicy, ChatLimit, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use secrets::{ProcessSecrets, Secrets};
+pub use source::{Source, Unreadable};
+pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
+pub use watch::{ReloadObserver, watch};
+
+use code::Code;
+use report::{File, Report, Span};
+use secrets::{SecretFile, SecretReader};
 
 /// One checked snapshot of both files.
 #[derive(Debug)]
@@ -24,6 +61,62 @@ pub struct Config {
     pub providers: Vec<Arc<Provider>>,
     /// Counts the snapshots of this process, from 1.
     pub generation: u64,
+}
+
+impl Config {
+    /// A provider by its name in the file.
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+}
+
+/// Checks both texts together. There is a snapshot exactly when there is no error; its generation is 1.
+pub fn load(catalog: &Source, routes: &Source, secrets: &dyn Secrets) -> (Option<Config>, Diagnostics) {
+    let loaded = load_all(&Ok(catalog.clone()), &Ok(routes.clone()), secrets);
+    (loaded.config, loaded.diagnostics)
+}
+
+/// Reads and checks both files. A file that cannot be read is a finding like any other.
+#[must_use]
+pub fn load_files(catalog: &Path, routes: &Path, secrets: &dyn Secrets) -> (Option<Config>, Diagnostics) {
+    let loaded = load_all(&Source::read(catalog), &Source::read(routes), secrets);
+    (loaded.config, loaded.diagnostics)
+}
+
+/// The outcome of a load, with what the watcher needs besides.
+struct Loaded {
+    config: Option<Config>,
+    diagnostics: Diagnostics,
+    /// Files that secrets came from, or should have.
+    secret_files: Vec<SecretFile>,
+}
+
+fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unreadable>, secrets: &dyn Secrets) -> Loaded {
+    let texts = [catalog, routes].map(|read| match read {
+        Ok(source) => source.clone(),
+        Err(unreadable) => Source::new(unreadable.name.as_str(), ""),
+    });
+    let [catalog_text, routes_text] = &texts;
+    let mut report = Report::new(catalog_text, routes_text);
+    for (read, file) in [(catalog, File::Catalog), (routes, File::Routes)] {
+        if let Err(unreadable) = read {
+            let message = format!("`{}` cannot be read: {}", unreadable.name, unreadable.problem);
+            report.add(Code::Unreadable, Span::top(file), message);
+        }
+    }
+    let catalog_root = raw::parse(&mut report, File::Catalog, &catalog_text.text);
+    let routes_root = raw::parse(&mut report, File::Routes, &routes_text.text);
+    let mut reader = SecretReader { from: secrets, files: Vec::new(), spaces: false };
+    let routes = routing::read_routes(&mut report, &routes_root, &mut reader);
+    let catalog = publish::read_catalog(&mut report, &catalog_root, &routes);
+    routes.report_unused(&mut report);
+    routes.report_simulated(&mut report);
+    let providers = routes.providers();
+    let secret_files = reader.files;
+    let diagnostics = report.finish();
+    let config = (!diagnostics.has_errors()).then_some(Config { catalog, providers, generation: 1 });
+    Loaded { config, diagnostics, secret_files }
 }
 
 /// The snapshot in force. Only a clean load replaces it.

@@ -4,16 +4,64 @@
 //! 200 can begin with an error), or the last failure. After that there is no retry: a customer never gets two beginnings.
 //! Dropping an [`Answer`] closes the upstream connection at once.
 
+mod attempt;
+mod breaker;
+mod classify;
+mod client;
+mod health;
+mod retry;
+mod route;
+mod scrub;
+mod simulated;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{Family, Frame, UpstreamError};
+use tokio::time::Instant;
 
-use crate::config::{Config, Route, Target};
+use crate::config::{Config, Provider, Route, Target};
+use attempt::Begun;
+pub use breaker::BreakerState;
+use classify::Fault;
+use client::{Pool, Trust};
+pub use health::TargetState;
+use health::{Health, Try};
+use retry::Move;
+use scrub::Known;
+use simulated::Simulated;
+pub use stream::{FrameStream, StreamBroken};
 
 /// Connections and health of every target; survives reloads for targets that did not change.
-#[derive(Debug)]
-pub struct Upstreams {}
+pub struct Upstreams {
+    trust: Trust,
+    simulated: Simulated,
+    known: RwLock<State>,
+}
+
+/// What is kept for one snapshot.
+#[derive(Default)]
+struct State {
+    pools: HashMap<String, Arc<Pool>>,
+    /// In the order of the files.
+    targets: Vec<Listed>,
+    /// Positions in `targets` by slug.
+    by_slug: HashMap<String, Vec<usize>>,
+}
+
+/// One target of one slug and its health.
+#[derive(Clone)]
+struct Listed {
+    slug: String,
+    target: Target,
+    health: Arc<Health>,
+}
 
 /// One request to send somewhere.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +90,8 @@ pub struct Prepared {
 pub struct Answer {
     /// Who answered.
     pub target: Target,
+    /// Tries that failed before.
+    pub attempts: Vec<Attempt>,
     /// What it said.
     pub content: AnswerContent,
 }
@@ -54,25 +104,6 @@ pub enum AnswerContent {
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Frame, FrameStream),
 }
-
-/// The frames of a running answer. Dropping it cancels the upstream call.
-#[derive(Debug)]
-pub struct FrameStream {}
-
-impl FrameStream {
-    /// The next frame, `None` at the end of the upstream's bytes.
-    ///
-    /// # Errors
-    /// When the connection broke, went silent for the provider's idle limit, or sent a frame over the size limit.
-    pub async fn next(&mut self) -> Result<Option<Frame>, StreamBroken> {
-        unimplemented!()
-    }
-}
-
-/// Why a running answer stopped arriving.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StreamBroken(pub String);
 
 /// Why no target gave an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +120,9 @@ pub enum DispatchError {
     },
     /// The answer is not what was asked for or no target could be reached.
     NoTarget {
-        /// For the log and metrics, never for the customer: one word each.
+        /// For the log and metrics, never for the customer.
         attempts: Vec<Attempt>,
-        /// When a breaker or an upstream names a time after which to come back.
+        /// When a breaker or an upstream names a time after which to come back; at most 30 s.
         retry_after: Option<Duration>,
     },
 }
@@ -101,22 +132,54 @@ pub enum DispatchError {
 pub struct Attempt {
     /// `provider/model`.
     pub target: String,
-    /// What went wrong, in words for the operator's log. Never a secret.
+    /// What went wrong, in words for the operator's log: one word for metrics, a colon, the reason. Never a secret.
     pub why: String,
 }
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.target, self.why)
+    }
+}
+
+impl Attempt {
+    /// The one word for metrics: operator, busy, broken, unsent, full, resting.
+    #[must_use]
+    pub fn class(&self) -> &str {
+        self.why.split(':').next().unwrap_or_default()
+    }
+}
+
+/// Longest wait told to a customer.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+/// Between two tries at one target: a refused connection is refused again at once.
+const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Upstreams {
     /// Pools for every provider of a snapshot.
     ///
     /// # Errors
     /// When a client cannot be built.
-    pub fn new(_config: &Config) -> Result<Self, String> {
-        unimplemented!()
+    pub fn new(config: &Config) -> Result<Self, String> {
+        let trust = Trust::load()?;
+        let state = State::following(&State::default(), config, &trust)?;
+        Ok(Self { trust, simulated: Simulated::default(), known: RwLock::new(state) })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
-    pub fn reconcile(&self, _config: &Config) {
-        unimplemented!()
+    pub fn reconcile(&self, config: &Config) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        match State::following(&known, config, &self.trust) {
+            Ok(state) => *known = state,
+            Err(error) => tracing::error!(error, "providers keep their old connections"),
+        }
+    }
+
+    /// Every target of the snapshot in force, in the order of the files.
+    #[must_use]
+    pub fn states(&self) -> Vec<TargetState> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.targets.iter().map(|listed| listed.health.state(&listed.slug, &label(&listed.target))).collect()
     }
 
     /// Sends a request to the first target that answers.
@@ -125,9 +188,161 @@ impl Upstreams {
     /// See [`DispatchError`].
     pub async fn dispatch(
         &self,
-        _call: Call<'_>,
-        _prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
+        call: Call<'_>,
+        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
     ) -> Result<Answer, DispatchError> {
-        unimplemented!()
+        let mut failures = Failures { known: Known::of(call.route), attempts: Vec::new(), retry_after: None };
+        for target in route::candidates(call.route, call.family) {
+            match self.ask(&call, target, prepare, &mut failures).await {
+                Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
+                Some(Err(Fault::Client { status, error })) => {
+                    let error = scrub::scrub(&error, &failures.known);
+                    return Err(DispatchError::ClientFault { status, error, target: label(target) });
+                }
+                Some(Err(_)) | None => {}
+            }
+        }
+        Err(DispatchError::NoTarget { attempts: failures.attempts, retry_after: failures.retry_after })
     }
+
+    /// Everything that is done at one target: `None` when it may not be asked now.
+    async fn ask(
+        &self,
+        call: &Call<'_>,
+        target: &Target,
+        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
+        failures: &mut Failures<'_>,
+    ) -> Option<Result<AnswerContent, Fault>> {
+        let (pool, health) = match self.find(call.route, target) {
+            Ok(found) => found,
+            Err(error) => {
+                failures.add(target, &format!("operator: {error}"), None);
+                return None;
+            }
+        };
+        pool.with_budget(|budget| budget.request(Instant::now()));
+        let mut tries = 0;
+        loop {
+            let mut running = match route::enter(&pool, &health, call.route) {
+                Ok(running) => running,
+                Err(skip) => {
+                    failures.add(target, &skip.why(), Some(skip.retry_after()));
+                    return None;
+                }
+            };
+            tries += 1;
+            let prepared = prepare(target);
+            let fault = match Box::pin(attempt::attempt(&pool, &self.simulated, call, target, &prepared)).await {
+                Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
+                Err(fault) => fault,
+            };
+            let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
+            if next == Move::Stop {
+                return Some(Err(fault));
+            }
+            let why = failures.add(target, &fault.why(), fault.retry_after());
+            if is_generation(call) {
+                running.failed(&why, fault.retry_after());
+            }
+            if next == Move::NextTarget {
+                return Some(Err(fault));
+            }
+            drop(running);
+            tokio::time::sleep(REPEAT_PAUSE).await;
+        }
+    }
+
+    /// Pool and health of a target. A request keeps its snapshot, so its target may be newer or older than what is known here:
+    /// then it gets connections of its own.
+    fn find(&self, route: &Route, target: &Target) -> Result<(Arc<Pool>, Arc<Health>), String> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let pool = match known.pools.get(&target.provider.name).filter(|pool| same(&pool.provider, &target.provider)) {
+            Some(pool) => Arc::clone(pool),
+            None => Arc::new(Pool::new(Arc::clone(&target.provider), &self.trust, None)?),
+        };
+        let health = known.health(&route.slug, target).unwrap_or_else(|| Arc::new(Health::new()));
+        Ok((pool, health))
+    }
+}
+
+impl fmt::Debug for Upstreams {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Upstreams").field("states", &self.states()).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// The state for a snapshot, taking over what did not change.
+    fn following(before: &Self, config: &Config, trust: &Trust) -> Result<Self, String> {
+        let mut state = Self::default();
+        for provider in &config.providers {
+            let old = before.pools.get(&provider.name);
+            let pool = match old.filter(|old| same(&old.provider, provider)) {
+                Some(old) => Arc::clone(old),
+                None => Arc::new(Pool::new(Arc::clone(provider), trust, old.map(Arc::as_ref))?),
+            };
+            state.pools.insert(provider.name.clone(), pool);
+        }
+        for route in config.catalog.models.iter().map(|model| &model.route) {
+            for target in &route.targets {
+                let health = before.health(&route.slug, target).unwrap_or_else(|| Arc::new(Health::new()));
+                state.by_slug.entry(route.slug.clone()).or_default().push(state.targets.len());
+                state.targets.push(Listed { slug: route.slug.clone(), target: target.clone(), health });
+            }
+        }
+        Ok(state)
+    }
+
+    fn health(&self, slug: &str, target: &Target) -> Option<Arc<Health>> {
+        let positions = self.by_slug.get(slug)?.iter();
+        let mut listed = positions.filter_map(|&at| self.targets.get(at));
+        let found = listed.find(|known| known.target.model == target.model && same(&known.target.provider, &target.provider))?;
+        Some(Arc::clone(&found.health))
+    }
+}
+
+/// What went wrong so far.
+struct Failures<'a> {
+    known: Known<'a>,
+    attempts: Vec<Attempt>,
+    retry_after: Option<Duration>,
+}
+
+impl Failures<'_> {
+    /// Notes one, and gives back its reason as it may be shown to the operator.
+    fn add(&mut self, target: &Target, why: &str, retry_after: Option<Duration>) -> String {
+        let why = scrub::text_for_operator(why, &self.known);
+        self.attempts.push(Attempt { target: label(target), why: why.clone() });
+        let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
+        self.retry_after = [self.retry_after, told].into_iter().flatten().min();
+        why
+    }
+}
+
+/// Side paths say nothing about a target's health: many providers have no `count_tokens`, and a working one proves little.
+fn is_generation(call: &Call<'_>) -> bool {
+    call.path_suffix.is_empty()
+}
+
+fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {
+    match begun {
+        Begun::Whole(bytes) => {
+            if is_generation(call) {
+                running.succeeded();
+            }
+            AnswerContent::Whole(bytes)
+        }
+        Begun::Stream(first, unread) => {
+            running.began();
+            AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running))
+        }
+    }
+}
+
+fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
+}
+
+fn label(target: &Target) -> String {
+    format!("{}/{}", target.provider.name, target.model)
 }

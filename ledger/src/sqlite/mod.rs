@@ -1,11 +1,39 @@
-//! Skeleton.
+//! The ledger in one SQLite file.
+//!
+//! One writer thread per process gathers operations into batches (`writer`); readers have connections of their own (`readers`).
+//! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
+//! nothing is remembered from one batch to the next. The schema repeats the rules of `account`, so that even a wrong program
+//! cannot store a wrong account.
 
-use std::path::Path;
-use std::time::Duration;
+mod batch;
+mod files;
+mod holds;
+mod keys;
+mod lock;
+mod readers;
+mod reads;
+mod rows;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-use crate::*;
+pub use lock::ServeLock;
+pub use stats::WriterStats;
+
+use crate::{
+    Act, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
+    LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered, SecretHash, Session, SlugUse,
+    Timestamp, Totals, UsageRow, VerifyReport,
+};
+use batch::{Batch, Fault};
+use readers::Readers;
+use writer::{Class, Writer};
 
 /// What a program opens a ledger for, and whether it may create one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +48,12 @@ pub enum OpenMode {
     ReadOnly,
 }
 
+impl OpenMode {
+    const fn creates(self) -> bool {
+        matches!(self, Self::Serve | Self::Create)
+    }
+}
+
 /// When a change counts as safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -32,157 +66,184 @@ pub enum Durability {
 
 /// A ledger in one SQLite file.
 #[derive(Debug)]
-pub struct SqliteLedger {}
-
-/// How the writer is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WriterStats {
-    /// Operations waiting.
-    pub queued: usize,
-    /// Abandoned holds waiting for their settlement.
-    pub unresolved: usize,
-    /// Commits so far.
-    pub commits: u64,
-    /// Operations in those commits.
-    pub operations: u64,
-    /// How long the last commit took.
-    pub last_commit: Duration,
-    /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for all above.
-    pub histogram: [u64; 9],
-    /// The disk was full at the last attempt; new holds are refused.
-    pub disk_full: bool,
-    /// The writer stopped for good.
-    pub stopped: bool,
-}
-
-impl WriterStats {
-    /// Upper bounds of [`WriterStats::histogram`].
-    pub const BOUNDS: [Duration; 8] = [
-        Duration::from_micros(100),
-        Duration::from_micros(250),
-        Duration::from_micros(500),
-        Duration::from_millis(1),
-        Duration::from_millis(5),
-        Duration::from_millis(20),
-        Duration::from_millis(100),
-        Duration::from_secs(1),
-    ];
+pub struct SqliteLedger {
+    path: PathBuf,
+    readers: Readers,
+    writer: Option<Writer>,
 }
 
 impl SqliteLedger {
-    /// Opens a ledger file.
+    /// Opens a ledger file. It blocks for milliseconds.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or open to everyone.
-    pub fn open(_path: impl AsRef<Path>, _mode: OpenMode, _durability: Durability) -> Result<Self, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or open to everyone;
+    /// nothing was created or changed then.
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
+        let path = path.as_ref().to_owned();
+        let conn = files::open(&path, mode)?;
+        let readers = Readers::open(&path, mode)?;
+        let writer = match mode {
+            OpenMode::ReadOnly => None,
+            _ => Some(
+                Writer::start(conn, files::wal_path(&path), durability)
+                    .map_err(|error| LedgerError::Unavailable(format!("no thread for the writer: {error}")))?,
+            ),
+        };
+        Ok(Self { path, readers, writer })
+    }
+
+    /// The ledger's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Waits until the writer has stopped for good and says why. The process should then exit with an error.
     pub async fn fatal(&self) -> String {
-        std::future::pending().await
+        match &self.writer {
+            Some(writer) => writer.fatal().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// How the writer is doing.
     #[must_use]
     pub fn stats(&self) -> WriterStats {
-        WriterStats::default()
+        self.writer.as_ref().map(Writer::stats).unwrap_or_default()
     }
 
     /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice.
-    pub fn close(&self) {}
-}
+    pub fn close(&self) {
+        if let Some(writer) = &self.writer {
+            writer.close();
+        }
+    }
 
-/// The exclusive right to serve one ledger, held for as long as this value lives.
-#[derive(Debug)]
-pub struct ServeLock {}
-
-impl ServeLock {
-    /// Takes `<ledger>.lock`, waiting at most `wait`.
-    ///
-    /// # Errors
-    /// [`LedgerError::Unusable`], naming the holder.
-    pub fn acquire(_ledger: impl AsRef<Path>, _wait: Duration) -> Result<Self, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+    async fn write<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        match &self.writer {
+            Some(writer) => writer.submit(class, work).await,
+            None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
+        }
     }
 }
 
 #[async_trait]
 impl Ledger for SqliteLedger {
-    async fn create_key(&self, _new: NewKey) -> Result<Key, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
+        self.write(Class::Money, move |batch| keys::create(batch, &new)).await
     }
-    async fn find_key(&self, _id: KeyId) -> Result<Option<Key>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
+        self.readers.point(|conn| reads::find_key(conn, id))
     }
-    async fn list_keys(&self, _query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
+        self.readers.scan(move |conn, wanted| reads::list_keys(conn, &query, wanted)).await
     }
-    async fn change_key(&self, _change: KeyChange) -> Result<Key, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
+        self.write(Class::Money, move |batch| keys::change(batch, &change)).await
     }
-    async fn credit(&self, _credit: Credit) -> Result<Posted, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
+        self.write(Class::Money, move |batch| keys::credit(batch, &credit)).await
     }
-    async fn open_hold(&self, _hold: NewHold) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
+        self.write(Class::Hold, move |batch| holds::open(batch, &hold)).await
     }
-    async fn extend_hold(&self, _extension: Extension) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
+        self.write(Class::Settle, move |batch| holds::extend(batch, &extension)).await
     }
-    async fn finish_hold(&self, _finish: Finish) -> Result<Finished, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
+        self.write(Class::Settle, move |batch| holds::finish(batch, &finish)).await
     }
-    fn abandon_hold(&self, _finish: Finish) {}
-    async fn open_holds(&self, _key: Option<KeyId>, _limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    fn abandon_hold(&self, finish: Finish) {
+        match &self.writer {
+            Some(writer) => writer.resolve(move |batch| holds::resolve(batch, &finish).map(|_| ())),
+            None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
+        }
     }
-    async fn recover(&self, _now: Timestamp) -> Result<Recovered, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
+        self.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
     }
-    async fn entries(&self, _query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
+        let epoch = self.write(Class::Money, move |batch| holds::begin_epoch(batch, now)).await?;
+        let mut result = Recovered { epoch, ..Recovered::default() };
+        while let Some(some) = self.write(Class::Settle, move |batch| holds::recover_some(batch, epoch, now)).await? {
+            result.settled = result.settled.saturating_add(some.settled);
+            result.released = result.released.saturating_add(some.released);
+        }
+        Ok(result)
     }
-    async fn entry(&self, _operation: OperationId) -> Result<Option<Entry>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+        self.readers.scan(move |conn, wanted| reads::entries(conn, &query, wanted)).await
     }
-    async fn entry_by_answer(&self, _key: KeyId, _answer_id: &str) -> Result<Option<Entry>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+        self.readers.point(|conn| reads::entry(conn, operation))
     }
-    async fn usage(&self, _key: KeyId, _from: Timestamp, _to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
+        let answer = answer_id.to_owned();
+        self.readers.scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted)).await
     }
-    async fn slug_use(&self, _since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
+        self.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
     }
+
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
+        self.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
+    }
+
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+        self.readers.point(reads::totals)
     }
-    async fn audit(&self, _key: Option<KeyId>, _before: Option<i64>, _limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
     }
+
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+        self.readers.alone(verify::verify).await
     }
-    async fn publish(&self, _slugs: Vec<String>, _now: Timestamp) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
+        self.write(Class::Settle, move |batch| keys::publish(batch, &slugs, now)).await
     }
+
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+        self.readers.scan(|conn, _| reads::published(conn)).await
     }
-    async fn create_link(&self, _key: KeyId, _token: SecretHash, _expires: Timestamp, _act: Act) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
+        self.write(Class::Money, move |batch| keys::create_link(batch, key, token, expires, &act)).await
     }
-    async fn consume_link(&self, _token: SecretHash, _now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        self.write(Class::Money, move |batch| keys::consume_link(batch, token, now)).await
     }
-    async fn open_session(&self, _session: Session) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
+        self.write(Class::Settle, move |batch| keys::open_session(batch, &session)).await
     }
-    async fn find_session(&self, _token: SecretHash, _now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        self.readers.point(|conn| reads::find_session(conn, token, now))
     }
-    async fn close_session(&self, _token: SecretHash) -> Result<(), LedgerError> {
-        Err(LedgerError::Unavailable("not built yet".to_owned()))
+
+    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
+        self.write(Class::Money, move |batch| keys::close_session(batch, token)).await
     }
 }

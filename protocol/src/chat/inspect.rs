@@ -1,8 +1,129 @@
 //! What a chat request asks for.
+//!
+//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
+use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
+use crate::inspect::{self, Request, flag, limit, options, positive, text};
+use crate::json::{Cursor, Kind};
+use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
+/// Most answers one request may ask for.
+const MAX_CHOICES: u32 = 128;
+
+/// Fields that buy something else than tokens of the slug.
+#[rustfmt::skip]
+const BOUGHT: &[Rule] = &[
+    ("models",              Free::Nothing,                      MODEL),
+    ("route",               Free::Nothing,                      MODEL),
+    ("fallbacks",           Free::Nothing,                      MODEL),
+    ("preset",              Free::Nothing,                      MODEL),
+    ("provider",            Free::Nothing,                      HOST),
+    ("api_base",            Free::Nothing,                      HOST),
+    ("base_url",            Free::Nothing,                      HOST),
+    ("api_key",             Free::Nothing,                      HOST),
+    ("custom_llm_provider", Free::Nothing,                      HOST),
+    ("service_tier",        Free::Words(&["auto", "default"]),  TIER),
+    ("speed",               Free::Words(&["standard"]),         TIER),
+    ("moderation",          Free::Nothing,                      MODEL),
+    ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
+    ("prompt",              Free::Nothing,                      "the conversation goes in `messages`"),
+    ("plugins",             Free::Nothing,                      SERVER_TOOL),
+    ("web_search_options",  Free::Nothing,                      SERVER_TOOL),
+    ("search_parameters",   Free::Nothing,                      SERVER_TOOL),
+    ("enable_search",       Free::Nothing,                      SERVER_TOOL),
+    ("mcp_servers",         Free::Nothing,                      SERVER_TOOL),
+    ("container",           Free::Nothing,                      SERVER_TOOL),
+    ("file_id",             Free::Nothing,                      STATE),
+    ("file_ids",            Free::Nothing,                      STATE),
+    ("modalities",          Free::Lists(&["text"]),             MEDIA),
+    ("audio",               Free::Nothing,                      MEDIA),
+];
+
+/// Types of tools.
+#[rustfmt::skip]
+const TOOLS: &[Row] = &[
+    ("",                    Tool::Passes),
+    ("function",            Tool::Passes),
+    ("custom",              Tool::Passes),
+    ("namespace",           Tool::Passes),
+    ("web_search",          Tool::Search),
+    ("web_search_*",        Tool::Search),
+];
+
 pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
-    let _ = body;
-    Err(BadRequest { message: String::new(), param: None, code: None })
+    let mut tools = Tools::default();
+    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    inspect::need_model(&request.seen)?;
+    if request.seen.content.messages == 0 {
+        return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
+    }
+    tools.finish(&mut request);
+    Ok(request.finish())
+}
+
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+    match name {
+        "model" => inspect::model(cursor, seen)?,
+        "messages" if cursor.peek()? == Kind::String => {
+            return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
+        }
+        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "stream" => seen.stream = flag(name, cursor)?,
+        "stream_options" => stream_options(cursor, seen)?,
+        "max_tokens" => limit("max_tokens", cursor, seen)?,
+        "max_completion_tokens" => limit("max_completion_tokens", cursor, seen)?,
+        "n" => choices(cursor, seen)?,
+        "tools" => tools.walk(TOOLS, cursor, seen)?,
+        "tool_choice" => tools.choice(cursor)?,
+        "functions" | "response_format" | "prediction" => text(cursor, seen)?,
+        "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
+        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
+        "store" => seen.places.store = Some(cursor.skip()?.span),
+        "cache_control" => content::cache_control(cursor, seen)?,
+        "usage" => return inspect::cost_wish(cursor, seen),
+        _ if bought::check(BOUGHT, name, cursor)? => {}
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(true)
+}
+
+fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    cursor.peek()?;
+    let start = cursor.at();
+    let mut asks = false;
+    options("stream_options", cursor, |name, cursor| {
+        match name {
+            "include_usage" => asks = flag(name, cursor)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    seen.asks_usage = asks;
+    seen.places.stream_options = Some(start..cursor.at());
+    Ok(())
+}
+
+fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    if value.kind != Kind::Null {
+        seen.choices = positive("n", cursor, &value)?;
+    }
+    if seen.choices > MAX_CHOICES {
+        return Err(BadRequest::at("n", format!("`n` must be an integer between 1 and {MAX_CHOICES}, or be left out.")));
+    }
+    Ok(())
+}
+
+/// Chat streams never show all of a model's reasoning. Asking for none is the only sure way to have none.
+fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    let none = value.kind == Kind::Null || cursor.text_of(&value).is_some_and(|effort| effort == "none");
+    seen.hidden_reasoning |= !none;
+    Ok(())
 }

@@ -1,8 +1,16 @@
-//! What is changed in a chat request on its way upstream.
+//! What is changed in a chat request on its way upstream: streams always report usage, and nothing is stored.
 
+use crate::json::splice;
+use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
 
 pub(super) fn patch(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
-    let _ = (seen, edits);
-    body.to_vec()
+    let mut changes = common(seen, edits);
+    match &seen.places.stream_options {
+        _ if !seen.stream => {}
+        Some(at) => changes.extend(option(body, at, "include_usage", "true")),
+        None => changes.push(member(seen, "stream_options", r#"{"include_usage":true}"#)),
+    }
+    changes.extend(seen.places.store.as_ref().map(store));
+    splice(body, &mut changes)
 }

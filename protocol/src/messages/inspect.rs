@@ -1,12 +1,114 @@
 //! What a messages request asks for.
+//!
+//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
+use std::borrow::Cow;
+
+use crate::bought::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
+use crate::inspect::{self, Request, flag, limit, options, positive, text};
+use crate::json::{Cursor, Kind};
+use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
+/// Fields that buy something else than tokens of the slug.
+#[rustfmt::skip]
+const BOUGHT: &[Rule] = &[
+    ("models",              Free::Nothing,                                      MODEL),
+    ("route",               Free::Nothing,                                      MODEL),
+    ("fallbacks",           Free::Nothing,                                      MODEL),
+    ("provider",            Free::Nothing,                                      HOST),
+    ("api_base",            Free::Nothing,                                      HOST),
+    ("base_url",            Free::Nothing,                                      HOST),
+    ("api_key",             Free::Nothing,                                      HOST),
+    ("inference_geo",       Free::Words(&["global"]),                           HOST),
+    ("service_tier",        Free::Words(&["auto", "default", "standard_only"]), TIER),
+    ("speed",               Free::Words(&["standard"]),                         TIER),
+    ("billing_policy",      Free::Nothing,                                      TIER),
+    ("thread",              Free::Nothing,                                      STATE),
+    ("plugins",             Free::Nothing,                                      SERVER_TOOL),
+    ("mcp_servers",         Free::Nothing,                                      SERVER_TOOL),
+    ("container",           Free::Nothing,                                      SERVER_TOOL),
+    ("file_id",             Free::Nothing,                                      STATE),
+    ("file_ids",            Free::Nothing,                                      STATE),
+];
+
+/// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
+#[rustfmt::skip]
+const TOOLS: &[Row] = &[
+    ("",                    Tool::Passes),
+    ("custom",              Tool::Passes),
+    ("bash_*",              Tool::Passes),
+    ("text_editor_*",       Tool::Passes),
+    ("computer_*",          Tool::Passes),
+    ("browser_toolset_*",   Tool::Passes),
+    ("memory_*",            Tool::Passes),
+    ("tool_search_tool_*",  Tool::Passes),
+    ("web_search",          Tool::Search),
+    ("web_search_*",        Tool::Search),
+];
+
 pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
-    let _ = body;
-    Err(BadRequest { message: String::new(), param: None, code: None })
+    let seen = inspect_count(body)?;
+    if seen.limit.is_none() {
+        return Err(BadRequest::at("max_tokens", "`max_tokens` is required: send the most tokens the answer may have."));
+    }
+    Ok(seen)
 }
 
 pub(super) fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
-    inspect(body)
+    let mut tools = Tools::default();
+    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    inspect::need_model(&request.seen)?;
+    if request.seen.content.messages == 0 {
+        return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
+    }
+    tools.finish(&mut request);
+    Ok(request.finish())
+}
+
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+    match name {
+        "model" => inspect::model(cursor, seen)?,
+        "messages" if cursor.peek()? == Kind::String => {
+            return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
+        }
+        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "system" => {
+            content::content(cursor, &mut Out { seen, tools: TOOLS }).map_err(|bad| bad.within(name))?;
+        }
+        "stream" => seen.stream = flag(name, cursor)?,
+        "max_tokens" => limit("max_tokens", cursor, seen)?,
+        "thinking" => thinking(cursor, seen)?,
+        "tools" => tools.walk(TOOLS, cursor, seen)?,
+        "tool_choice" => tools.choice(cursor)?,
+        "output_config" | "output_format" => text(cursor, seen)?,
+        "cache_control" => content::cache_control(cursor, seen)?,
+        _ if bought::check(BOUGHT, name, cursor)? => {}
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(true)
+}
+
+/// What a stream shows of thinking is a summary at best, and often nothing.
+fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let mut kind = Cow::Borrowed("");
+    let mut budget = None;
+    options("thinking", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        match name {
+            "type" => kind = cursor.text_of(&value).unwrap_or_default(),
+            "budget_tokens" if value.kind != Kind::Null => budget = Some(value),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if let Some(budget) = budget.filter(|_| kind == "enabled") {
+        let tokens = positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
+        seen.thinking_budget = Some(tokens);
+    }
+    seen.hidden_reasoning = !matches!(kind.as_ref(), "" | "disabled");
+    Ok(())
 }

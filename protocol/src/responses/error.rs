@@ -1,8 +1,8 @@
-//! What responses calls each error case.
+//! What responses calls each error case: the words that both families under `/v1` share.
 
+use crate::error::v1_words;
 use crate::{Case, Words};
 
 pub(super) fn words(case: Case) -> Words {
-    let _ = case;
-    Words { status: 500, kind: "api_error", code: None }
+    v1_words(case)
 }

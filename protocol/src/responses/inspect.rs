@@ -1,8 +1,107 @@
 //! What a responses request asks for.
+//!
+//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
+use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
+use crate::inspect::{self, Request, flag, limit, options, text};
+use crate::json::Cursor;
+use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
+/// Fields that buy something else than tokens of the slug.
+#[rustfmt::skip]
+const BOUGHT: &[Rule] = &[
+    ("models",               Free::Nothing,                     MODEL),
+    ("route",                Free::Nothing,                     MODEL),
+    ("fallbacks",            Free::Nothing,                     MODEL),
+    ("preset",               Free::Nothing,                     MODEL),
+    ("provider",             Free::Nothing,                     HOST),
+    ("api_base",             Free::Nothing,                     HOST),
+    ("base_url",             Free::Nothing,                     HOST),
+    ("api_key",              Free::Nothing,                     HOST),
+    ("custom_llm_provider",  Free::Nothing,                     HOST),
+    ("service_tier",         Free::Words(&["auto", "default"]), TIER),
+    ("speed",                Free::Words(&["standard"]),        TIER),
+    ("access_programs",      Free::Nothing,                     TIER),
+    ("moderation",           Free::Nothing,                     MODEL),
+    ("previous_response_id", Free::Nothing,                     STATE),
+    ("conversation",         Free::Nothing,                     STATE),
+    ("background",           Free::Nothing,                     STATE),
+    ("prompt",               Free::Nothing,                     STATE),
+    ("file_id",              Free::Nothing,                     STATE),
+    ("file_ids",             Free::Nothing,                     STATE),
+    ("plugins",              Free::Nothing,                     SERVER_TOOL),
+    ("web_search_options",   Free::Nothing,                     SERVER_TOOL),
+    ("search_parameters",    Free::Nothing,                     SERVER_TOOL),
+    ("mcp_servers",          Free::Nothing,                     SERVER_TOOL),
+    ("container",            Free::Nothing,                     SERVER_TOOL),
+    ("modalities",           Free::Lists(&["text"]),            MEDIA),
+    ("audio",                Free::Nothing,                     MEDIA),
+];
+
+/// Members of `reasoning` that do.
+const REASONING: &[Rule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
+
+/// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
+#[rustfmt::skip]
+const TOOLS: &[Row] = &[
+    ("function",             Tool::Passes),
+    ("custom",               Tool::Passes),
+    ("namespace",            Tool::Passes),
+    ("local_shell",          Tool::Passes),
+    ("shell",                Tool::Local),
+    ("apply_patch",          Tool::Passes),
+    ("computer",             Tool::Passes),
+    ("computer_use_preview", Tool::Passes),
+    ("tool_search",          Tool::Passes),
+    ("web_search",           Tool::Search),
+    ("web_search_*",         Tool::Search),
+];
+
 pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
-    let _ = body;
-    Err(BadRequest { message: String::new(), param: None, code: None })
+    let mut tools = Tools::default();
+    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    inspect::need_model(&request.seen)?;
+    if request.seen.content.messages == 0 {
+        return Err(BadRequest::at("input", "`input` must be a text or a list with at least one item."));
+    }
+    tools.finish(&mut request);
+    Ok(request.finish())
+}
+
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+    match name {
+        "model" => inspect::model(cursor, seen)?,
+        "input" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "stream" => seen.stream = flag(name, cursor)?,
+        "max_output_tokens" => limit("max_output_tokens", cursor, seen)?,
+        "tools" => tools.walk(TOOLS, cursor, seen)?,
+        "tool_choice" => tools.choice(cursor)?,
+        "instructions" | "text" => text(cursor, seen)?,
+        "reasoning" => reasoning(cursor, seen)?,
+        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
+        "store" => seen.places.store = Some(cursor.skip()?.span),
+        "usage" => return inspect::cost_wish(cursor, seen),
+        _ if bought::check(BOUGHT, name, cursor)? => {}
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(true)
+}
+
+/// A stream shows summaries of reasoning at best. A mode other than the standard one is another service.
+fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let mut none = false;
+    let given = options("reasoning", cursor, |name, cursor| match name {
+        "mode" => bought::check(REASONING, name, cursor).map(drop),
+        "effort" => {
+            none = content::word(cursor)? == "none";
+            Ok(())
+        }
+        _ => Ok(cursor.skip().map(drop)?),
+    })?;
+    seen.hidden_reasoning = given && !none;
+    Ok(())
 }

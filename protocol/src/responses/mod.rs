@@ -1,10 +1,12 @@
 //! Responses: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
-//! function names are in the other two families.
+//! function names are in the other two families. `items` is this family's
+//! own: its endings must repeat what was streamed.
 
 mod draft;
 mod ending;
 mod error;
 mod inspect;
+mod items;
 mod patch;
 mod usage;
 

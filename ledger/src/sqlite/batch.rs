@@ -1,0 +1,314 @@
+//! One write transaction: the few writes that every operation is made of.
+//!
+//! A batch holds the write lock from its beginning, carries the running totals and appends to the chains. Operations check
+//! everything before their first write, so a refusal leaves nothing behind. It never commits by itself.
+
+use std::collections::HashMap;
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::rows::{self, ENTRY_BY_OPERATION, ENTRY_BY_REFERENCE, Head, KEY_BY_ID, StoredEntry, StoredKey, malformed, number};
+use crate::account::Account;
+use crate::audit::{self, Written};
+use crate::chain::{self, Hash};
+use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, Refusal, Totals};
+
+/// Why an operation had no effect.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Refused(Refusal),
+    Database(rusqlite::Error),
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Slug texts and their numbers. Rows of `slugs` never change, so they may be remembered as long as no batch is rolled back.
+pub(super) type Slugs = HashMap<String, i64>;
+
+/// An open write transaction.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    pub(super) conn: &'a Connection,
+    slugs: &'a mut Slugs,
+    totals: Totals,
+    entries: i64,
+    audits: i64,
+    epoch: i64,
+    changed: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// Takes the write lock and reads the totals.
+    pub(super) fn begin(conn: &'a Connection, slugs: &'a mut Slugs) -> Result<Self> {
+        conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut statement = conn.prepare_cached("SELECT * FROM totals")?;
+        let (totals, audits, epoch) = statement.query_row([], |row| Ok((totals(row)?, row.get("audits")?, row.get("epoch")?)))?;
+        Ok(Self { conn, slugs, totals, entries: number(totals.entries), audits, epoch, changed: false })
+    }
+
+    /// Writes the totals and commits. After an error the caller rolls back.
+    pub(super) fn commit(self) -> Result<()> {
+        if self.changed {
+            let totals = &self.totals;
+            self.conn
+                .prepare_cached(
+                    "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
+                     held = ?8, loss = ?9",
+                )?
+                .execute(params![
+                    number(totals.keys),
+                    self.entries,
+                    self.audits,
+                    number(totals.holds),
+                    self.epoch,
+                    totals.credit.to_string(),
+                    totals.spent.to_string(),
+                    totals.held.to_string(),
+                    totals.loss.to_string(),
+                ])?;
+        }
+        self.conn.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    pub(super) const fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    pub(super) fn set_epoch(&mut self, epoch: i64) {
+        self.epoch = epoch;
+        self.changed = true;
+    }
+
+    pub(super) fn count_key(&mut self) {
+        self.totals.keys = self.totals.keys.saturating_add(1);
+        self.changed = true;
+    }
+
+    pub(super) fn count_hold(&mut self, opened: bool) {
+        let holds = self.totals.holds;
+        self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
+        self.changed = true;
+    }
+
+    // --- reading inside the transaction ---
+
+    pub(super) fn find_key(&self, id: KeyId) -> Result<Option<StoredKey>> {
+        let mut statement = self.conn.prepare_cached(&KEY_BY_ID)?;
+        statement.query_row([id], rows::stored_key).optional()
+    }
+
+    pub(super) fn key(&self, id: KeyId) -> Result<StoredKey, Fault> {
+        self.find_key(id)?.ok_or(Fault::Refused(Refusal::NoSuchKey(id)))
+    }
+
+    pub(super) fn entry(&self, operation: OperationId) -> Result<Option<Entry>> {
+        let mut statement = self.conn.prepare_cached(&ENTRY_BY_OPERATION)?;
+        statement.query_row([operation], rows::stored_entry).optional().map(entry_only)
+    }
+
+    pub(super) fn entry_by_reference(&self, reference: &str) -> Result<Option<Entry>> {
+        let mut statement = self.conn.prepare_cached(&ENTRY_BY_REFERENCE)?;
+        statement.query_row([reference], rows::stored_entry).optional().map(entry_only)
+    }
+
+    pub(super) fn audited(&self, operation: OperationId) -> Result<Option<crate::AuditRecord>> {
+        let mut statement = self.conn.prepare_cached("SELECT * FROM audit WHERE operation = ?1")?;
+        statement.query_row([operation], rows::audit_record).optional()
+    }
+
+    /// Refuses an operation id that made an entry, an audit record or a hold.
+    pub(super) fn check_unused(&self, operation: OperationId) -> Result<(), Fault> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM entries WHERE operation = ?1) OR EXISTS (SELECT 1 FROM audit WHERE operation = ?1)
+             OR EXISTS (SELECT 1 FROM holds WHERE request = ?1)",
+        )?;
+        let used: bool = statement.query_row([operation], |row| row.get(0))?;
+        if used { Err(Refusal::OperationUsed(operation).into()) } else { Ok(()) }
+    }
+
+    // --- writing ---
+
+    /// The position the next entry will have.
+    pub(super) fn next_entry(&self) -> i64 {
+        self.entries.saturating_add(1)
+    }
+
+    /// Changes what a key holds.
+    pub(super) fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Result<()> {
+        self.conn.prepare_cached("UPDATE accounts SET held = ?2 WHERE id = ?1")?.execute(params![key, after.held])?;
+        self.add_up(before, after, Amount::ZERO);
+        Ok(())
+    }
+
+    /// Appends an entry behind `head` and moves its key's account from `before` to `after`.
+    pub(super) fn append(&mut self, entry: &Entry, head: &Head, before: Account, after: Account) -> Result<()> {
+        let hash = chain::entry_hash(&head.hash, head.last, entry);
+        self.insert_entry(entry, head.last, &hash)?;
+        self.conn
+            .prepare_cached(
+                "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
+                 WHERE id = ?1",
+            )?
+            .execute(params![entry.key, after.credit, after.spent, after.held, entry.seq, entry.position, entry.at, hash])?;
+        self.entries = entry.position;
+        self.add_up(before, after, entry.bill.as_ref().map_or(Amount::ZERO, |bill| bill.loss));
+        Ok(())
+    }
+
+    fn insert_entry(&mut self, entry: &Entry, prev: i64, hash: &Hash) -> Result<()> {
+        let slug = entry.bill.as_ref().map(|bill| self.slug(&bill.slug)).transpose()?;
+        let mut statement = self.conn.prepare_cached(
+            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+             ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)",
+        )?;
+        let bill = entry.bill.as_ref();
+        let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
+        statement.execute(params![
+            entry.position,
+            entry.key,
+            entry.seq,
+            prev,
+            entry.operation,
+            entry.kind,
+            entry.amount,
+            entry.balance_after,
+            entry.at,
+            entry.actor,
+            entry.reference,
+            entry.reason,
+            entry.refunds,
+            slug,
+            bill.map(|bill| &bill.family),
+            bill.map(|bill| &bill.target),
+            bill.map(|bill| bill.status),
+            bill.map(|bill| &bill.end_reason),
+            bill.map(|bill| bill.first_byte_ms),
+            bill.map(|bill| bill.total_ms),
+            bill.map(|bill| &bill.answer_id),
+            bill.map(|bill| bill.hold),
+            bill.map(|bill| bill.loss),
+            bill.map(|bill| bill.evidence),
+            counted(|bill| bill.usage.input),
+            counted(|bill| bill.usage.cache_read),
+            counted(|bill| bill.usage.cache_write),
+            counted(|bill| bill.usage.cache_write_1h),
+            counted(|bill| bill.usage.output),
+            counted(|bill| bill.usage.reasoning),
+            counted(|bill| bill.usage.images),
+            bill.map(|bill| rows::lines_text(&bill.lines)).transpose()?,
+            hash,
+        ])?;
+        match (slug, bill) {
+            (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds an ended request to its hour.
+    fn roll_up(&self, entry: &Entry, bill: &Bill, slug: i64) -> Result<()> {
+        let usage = &bill.usage;
+        // min() keeps an hour of absurd losses an integer; sums of believable counts come nowhere near.
+        let mut statement = self.conn.prepare_cached(
+            "INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT (hour, key, slug) DO UPDATE SET requests = requests + 1, input = input + excluded.input,
+                 cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
+                 cache_write_1h = cache_write_1h + excluded.cache_write_1h, output = output + excluded.output,
+                 reasoning = reasoning + excluded.reasoning, images = images + excluded.images,
+                 charge = min(charge + excluded.charge, 9223372036854775807),
+                 loss = min(loss + excluded.loss, 9223372036854775807)",
+        )?;
+        statement.execute(params![
+            entry.at.hour(),
+            entry.key,
+            slug,
+            number(usage.input),
+            number(usage.cache_read),
+            number(usage.cache_write),
+            number(usage.cache_write_1h),
+            number(usage.output),
+            number(usage.reasoning),
+            number(usage.images),
+            entry.amount.checked_neg().unwrap_or_default(),
+            bill.loss,
+        ])?;
+        Ok(())
+    }
+
+    fn slug(&mut self, slug: &str) -> Result<i64> {
+        if let Some(id) = self.slugs.get(slug) {
+            return Ok(*id);
+        }
+        self.conn.prepare_cached("INSERT OR IGNORE INTO slugs (slug) VALUES (?1)")?.execute([slug])?;
+        let id = self.conn.prepare_cached("SELECT id FROM slugs WHERE slug = ?1")?.query_row([slug], |row| row.get(0))?;
+        self.slugs.insert(slug.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Appends an act to the audit; `stored` is the key after it, with the chain's end before it.
+    pub(super) fn write_audit(&mut self, act: Written, key: &Key, prev: i64, before: &Hash) -> Result<()> {
+        self.audits = self.audits.saturating_add(1);
+        self.changed = true;
+        let record = act.record(self.audits);
+        let state = audit::state(key);
+        let hash = chain::audit_hash(before, prev, &record, &state);
+        self.conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(params![
+            record.position,
+            record.key,
+            prev,
+            record.operation,
+            record.act,
+            record.actor,
+            record.at,
+            record.details,
+            state,
+            hash
+        ])?;
+        let mut statement = self.conn.prepare_cached("UPDATE keys SET audit_last = ?2, audit_hash = ?3 WHERE id = ?1")?;
+        statement.execute(params![record.key, record.position, hash])?;
+        Ok(())
+    }
+
+    fn add_up(&mut self, before: Account, after: Account, loss: Amount) {
+        let moved = |sum: &mut i128, from: Amount, to: Amount| {
+            *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
+        };
+        moved(&mut self.totals.credit, before.credit, after.credit);
+        moved(&mut self.totals.spent, before.spent, after.spent);
+        moved(&mut self.totals.held, before.held, after.held);
+        moved(&mut self.totals.loss, Amount::ZERO, loss);
+        self.changed = true;
+    }
+}
+
+/// The totals row.
+pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
+    let sum = |column: &str| {
+        let text: String = row.get(column)?;
+        text.parse::<i128>().map_err(|error| malformed(Type::Text, error))
+    };
+    Ok(Totals {
+        keys: rows::count(row, "keys")?,
+        entries: rows::count(row, "entries")?,
+        holds: rows::count(row, "holds")?,
+        credit: sum("credit")?,
+        spent: sum("spent")?,
+        held: sum("held")?,
+        loss: sum("loss")?,
+    })
+}
+
+fn entry_only(stored: Option<StoredEntry>) -> Option<Entry> {
+    stored.map(|stored| stored.entry)
+}

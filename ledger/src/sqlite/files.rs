@@ -1,0 +1,194 @@
+//! The ledger's file: whether it may be opened, how it is made, and how its log reaches the disk.
+//!
+//! Nothing is created or changed unless the mode allows it, and a file that is not a ledger of ours is left alone. The database
+//! file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::OpenMode;
+use crate::LedgerError;
+
+/// `fare`, in the header of every ledger.
+const APPLICATION_ID: i64 = 0x6661_7265;
+/// The schema this program knows. Each migration raises it by one.
+const VERSION: i64 = 1;
+const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+/// Older ones can lose a commit when two processes share a log.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// How often a busy file is tried again, a millisecond apart.
+const BUSY_TRIES: i32 = 5_000;
+
+fn unusable(text: String) -> LedgerError {
+    LedgerError::Unusable(text)
+}
+
+/// Opens a connection of the given mode; the first one of a mode that may creates the ledger.
+pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+    }
+    check_file(path, mode)?;
+    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
+    match identify(&conn).map_err(|error| refuse(path, &error))? {
+        Found::Ledger(VERSION) => {}
+        Found::Ledger(version) if version > VERSION => {
+            return Err(unusable(format!(
+                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+                path.display()
+            )));
+        }
+        Found::Ledger(version) if mode == OpenMode::ReadOnly => {
+            return Err(unusable(format!(
+                "{} is of an older version (schema {version}); start the gateway once",
+                path.display()
+            )));
+        }
+        Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
+        Found::Ledger(_) | Found::Empty => migrate(&conn).map_err(|error| refuse(path, &error))?,
+        Found::Foreign => return Err(unusable(format!("{} is a database of another program, not a ledger", path.display()))),
+    }
+    if mode != OpenMode::ReadOnly {
+        conn.pragma_update(None, "journal_mode", "wal").map_err(|error| refuse(path, &error))?;
+    }
+    Ok(conn)
+}
+
+/// The log beside a ledger.
+pub(super) fn wal_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
+    match path.metadata() {
+        Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(unusable(format!("there is no ledger at {}", path.display())));
+        }
+        Err(error) => return Err(unusable(format!("{}: {error}", path.display()))),
+    }
+    for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
+        if file.metadata().is_ok_and(|found| is_open_to_everyone(&found)) {
+            return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));
+        }
+    }
+    Ok(())
+}
+
+fn is_open_to_everyone(found: &Metadata) -> bool {
+    found.permissions().mode() & 0o007 != 0
+}
+
+fn create(path: &Path) -> Result<(), LedgerError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(unusable(format!("{} cannot be created: {error}", path.display()))),
+    }
+}
+
+fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
+    let access = if mode == OpenMode::ReadOnly { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let mut conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // Shorter naps than SQLite's own: a command must find its turn between the batches of a busy gateway.
+    conn.busy_handler(Some(|tries| {
+        std::thread::sleep(Duration::from_millis(1));
+        tries < BUSY_TRIES
+    }))?;
+    conn.set_prepared_statement_cache_capacity(96);
+    conn.execute_batch(
+        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
+         PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000;
+         PRAGMA journal_size_limit = 67108864;",
+    )?;
+    Ok(conn)
+}
+
+enum Found {
+    Empty,
+    Foreign,
+    Ledger(i64),
+}
+
+fn identify(conn: &Connection) -> rusqlite::Result<Found> {
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    if application == APPLICATION_ID && version > 0 {
+        return Ok(Found::Ledger(version));
+    }
+    let objects = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
+}
+
+/// Brings the schema to [`VERSION`], in one transaction. Another process may have done it meanwhile.
+fn migrate(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute_batch("BEGIN EXCLUSIVE")?;
+    let result = migrate_locked(conn).and_then(|()| conn.execute_batch("COMMIT"));
+    if result.is_err() && !conn.is_autocommit() {
+        conn.execute_batch("ROLLBACK")?;
+    }
+    result
+}
+
+fn migrate_locked(conn: &Connection) -> rusqlite::Result<()> {
+    let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(done) {
+        conn.execute_batch(migration)?;
+    }
+    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+    conn.pragma_update(None, "user_version", VERSION)
+}
+
+fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => unusable(format!("{path} is not a ledger")),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unusable(format!("{path} is locked by another program")),
+        _ => unusable(format!("{path} cannot be opened: {error}")),
+    }
+}
+
+/// Brings the log to the disk without a transaction.
+#[derive(Debug)]
+pub(super) struct WalSync {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl WalSync {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+
+    /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
+    pub(super) fn sync(&mut self) -> std::io::Result<()> {
+        if let Some(file) = &self.file {
+            return file.sync_data();
+        }
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        file.sync_data()?;
+        // The log's name in its directory must survive too, once.
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()?;
+        self.file = Some(file);
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Read-only connections beside the writer.
+//!
+//! Point reads take microseconds and run where they are called; scans run on threads of their own, so that neither async
+//! threads nor the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::{OpenMode, files};
+use crate::LedgerError;
+
+const POINTS: usize = 4;
+const SCANNERS: usize = 2;
+
+type Scan = Box<dyn FnOnce(&Connection) + Send>;
+
+/// The connections and threads that read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    points: Vec<Mutex<Connection>>,
+    turn: AtomicUsize,
+    scans: Sender<Scan>,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Self, LedgerError> {
+        let count = if mode == OpenMode::Serve { POINTS } else { 1 };
+        let connect = |_| files::open(path, OpenMode::ReadOnly).map(Mutex::new);
+        let points = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
+        let (scans, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..SCANNERS {
+            let (path, waiting) = (path.to_owned(), Arc::clone(&waiting));
+            thread("ledger-reader", move || scan(&path, &waiting))?;
+        }
+        Ok(Self { path: path.to_owned(), points, turn: AtomicUsize::new(0), scans })
+    }
+
+    /// A read of microseconds, here and now.
+    pub(super) fn point<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.points.len()).unwrap_or(0);
+        let chosen = self.points.get(turn).ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
+        let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
+        let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
+        read(&conn).map_err(|error| unreadable(&error))
+    }
+
+    /// A read of any length, on a reader's thread. It is asked now and then whether anybody still waits for it.
+    pub(super) async fn scan<T, F>(&self, read: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Scan = Box::new(move |conn| {
+            let result = read(conn, &|| !reply.is_closed());
+            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+        });
+        self.scans.send(job).map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
+    }
+
+    /// A read of minutes, on a connection and a thread of its own.
+    pub(super) async fn alone<T, F>(&self, read: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let conn = files::open(&self.path, OpenMode::ReadOnly)?;
+        thread("ledger-verify", move || {
+            let result = read(&conn, &|| !reply.is_closed());
+            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+        })?;
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
+    }
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LedgerError> {
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    started.map(|_| ()).map_err(|error| LedgerError::Unavailable(format!("no thread for reading: {error}")))
+}
+
+fn scan(path: &Path, waiting: &Mutex<Receiver<Scan>>) {
+    let mut conn = None;
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        if conn.is_none() {
+            conn = files::open(path, OpenMode::ReadOnly)
+                .inspect_err(|error| tracing::error!(%error, "a reader cannot open the ledger"))
+                .ok();
+        }
+        // Without a connection the job is dropped, and whoever asked is told.
+        if let Some(conn) = &conn {
+            job(conn);
+        }
+    }
+}
+
+pub(super) fn unreadable(error: &rusqlite::Error) -> LedgerError {
+    LedgerError::Unavailable(format!("it cannot be read: {error}"))
+}

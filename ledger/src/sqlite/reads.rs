@@ -1,0 +1,264 @@
+//! Every read outside the writer.
+//!
+//! Lists are paged by key, never by OFFSET, and long ones in short statements: a statement is a read transaction, and a long one
+//! would keep the log from being checkpointed. Histories of one key are walks along the entries' pointers.
+
+use std::collections::{BTreeMap, HashSet};
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::batch;
+use super::rows::{self, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, SELECT_KEY, StoredEntry};
+use crate::{
+    Amount, AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, OpenHold, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Status, Timestamp, Totals, UsageRow,
+};
+
+/// Rows that one statement of a filtered scan looks at.
+const PAGE: i64 = 2_000;
+/// How far back an answer's id is looked for.
+const ANSWER_DEPTH: usize = 100_000;
+
+pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
+    let mut statement = conn.prepare_cached(&KEY_BY_ID)?;
+    statement.query_row([id], rows::stored_key).optional().map(|stored| stored.map(|stored| stored.key))
+}
+
+pub(super) fn find_session(conn: &Connection, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>> {
+    let mut statement = conn.prepare_cached("SELECT key FROM sessions WHERE token = ?1 AND expires > ?2")?;
+    statement.query_row(params![token, now], |row| row.get(0)).optional()
+}
+
+pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
+    let mut statement = conn.prepare_cached(&ENTRY_BY_OPERATION)?;
+    statement.query_row([operation], rows::stored_entry).optional().map(|stored| stored.map(|stored| stored.entry))
+}
+
+pub(super) fn totals(conn: &Connection) -> Result<Totals> {
+    conn.prepare_cached("SELECT * FROM totals")?.query_row([], batch::totals)
+}
+
+pub(super) fn open_holds(conn: &Connection, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>> {
+    let mut statement = conn.prepare_cached("SELECT * FROM holds WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2")?;
+    statement.query_map(params![key, rows_at_most(limit)], rows::open_hold)?.collect()
+}
+
+pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
+    let mut statement =
+        conn.prepare_cached("SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug")?;
+    statement.query_map([], |row| Ok(PublishedSlug { slug: row.get(0)?, since: row.get(1)? }))?.collect()
+}
+
+pub(super) fn list_keys(conn: &Connection, query: &KeyQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Key>> {
+    let descending = query.order == KeyOrder::Newest;
+    let (further, up_to, order, mut from, end) = if descending {
+        ("<", ">=", "DESC", (i64::MAX, i64::MAX), (i64::MIN, i64::MIN))
+    } else {
+        (">", "<=", "ASC", (i64::MIN, i64::MIN), (i64::MAX, i64::MAX))
+    };
+    if let Some(after) = query.after {
+        let created = conn.prepare_cached("SELECT created_at FROM keys WHERE id = ?1")?.query_row([after], |row| row.get(0));
+        let Some(created) = created.optional()? else { return Ok(Vec::new()) };
+        from = (created, after.to_i64());
+    }
+    // 0 any, 1 active, 2 blocked, 3 revoked, 4 expired
+    let status = query.status.map_or(0, |status| match status {
+        Status::Active => 1,
+        Status::Blocked => 2,
+        Status::Revoked => 3,
+        Status::Expired => 4,
+    });
+    let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
+    let filtered = label.is_some() || status != 0 || query.balance_below.is_some();
+    let mut boundary = conn.prepare_cached(&format!(
+        "SELECT created_at, id FROM keys WHERE (created_at, id) {further} (?1, ?2)
+         ORDER BY created_at {order}, id {order} LIMIT 1 OFFSET ?3"
+    ))?;
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_KEY} WHERE (k.created_at, k.id) {further} (?1, ?2) AND (k.created_at, k.id) {up_to} (?3, ?4)
+         AND (?5 IS NULL OR instr(lower(k.label), ?5) > 0)
+         AND CASE ?6 WHEN 0 THEN 1 WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > ?7, 1)
+             WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= ?7, 0) ELSE k.status = ?6 END
+         AND (?8 IS NULL OR a.credit - a.spent < ?8) ORDER BY k.created_at {order}, k.id {order} LIMIT ?9"
+    ))?;
+    let mut found: Vec<Key> = Vec::new();
+    while found.len() < query.limit && wanted() {
+        let next: Option<(i64, i64)> = if filtered {
+            boundary.query_row(params![from.0, from.1, PAGE], |row| Ok((row.get(0)?, row.get(1)?))).optional()?
+        } else {
+            None
+        };
+        let to = next.unwrap_or(end);
+        let left = rows_at_most(query.limit.saturating_sub(found.len()));
+        let bounds = params![from.0, from.1, to.0, to.1, label, status, query.now, query.balance_below, left];
+        for stored in page.query_map(bounds, rows::stored_key)? {
+            found.push(stored?.key);
+        }
+        let Some(next) = next else { break };
+        from = next;
+    }
+    Ok(found)
+}
+
+fn rows_at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+// --- history ---
+
+pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
+    conn.prepare_cached(&ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
+}
+
+pub(super) fn entries(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+    let mut found = match query.key {
+        Some(key) => entries_of_key(conn, key, query, wanted)?,
+        None => entries_of_all(conn, query, wanted)?,
+    };
+    found.reverse();
+    Ok(found)
+}
+
+fn matches(query: &EntryQuery, entry: &Entry) -> bool {
+    query.since.is_none_or(|since| entry.at >= since)
+        && query.until.is_none_or(|until| entry.at < until)
+        && query.before.is_none_or(|before| entry.position < before)
+}
+
+fn entries_of_key(conn: &Connection, key: KeyId, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    let mut position = start_of_walk(conn, key, query.before)?;
+    while position > 0 && found.len() < limit && wanted() {
+        let Some(stored) = entry_at(conn, position)? else { break };
+        position = stored.prev;
+        if matches(query, &stored.entry) {
+            found.push(stored.entry);
+        }
+    }
+    Ok(found)
+}
+
+/// The key's newest entry, or straight the one before `before` when that is an entry of this key.
+fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i64> {
+    if let Some(before) = before {
+        let mut statement = conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;
+        if let Some(prev) = statement.query_row(params![before, key], |row| row.get(0)).optional()? {
+            return Ok(prev);
+        }
+    }
+    let mut statement = conn.prepare_cached("SELECT last FROM accounts WHERE id = ?1")?;
+    statement.query_row([key], |row| row.get(0)).optional().map(Option::unwrap_or_default)
+}
+
+fn entries_of_all(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let newest: i64 = conn.query_row("SELECT coalesce(max(position), 0) FROM entries", [], |row| row.get(0))?;
+    let mut high = newest.min(query.before.map_or(i64::MAX, |before| before.saturating_sub(1)));
+    let mut page = conn.prepare_cached(&format!("{SELECT_ENTRY} WHERE e.position BETWEEN ?1 AND ?2 ORDER BY e.position DESC"))?;
+    let mut found = Vec::new();
+    while high > 0 && found.len() < limit && wanted() {
+        let rows = PAGE.min(rows_at_most(limit.saturating_sub(found.len()).max(100)));
+        let low = high.saturating_sub(rows).saturating_add(1);
+        for stored in page.query_map([low, high], rows::stored_entry)? {
+            let entry = stored?.entry;
+            if matches(query, &entry) && found.len() < limit {
+                found.push(entry);
+            }
+        }
+        high = low.saturating_sub(1);
+    }
+    Ok(found)
+}
+
+pub(super) fn entry_by_answer(conn: &Connection, key: KeyId, answer: &str, wanted: &dyn Fn() -> bool) -> Result<Option<Entry>> {
+    let mut step = conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
+    let mut position = start_of_walk(conn, key, None)?;
+    for _ in 0..ANSWER_DEPTH {
+        let row: Option<(i64, bool)> =
+            step.query_row(params![position, answer], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match row {
+            Some((_, true)) => return entry_at(conn, position).map(|stored| stored.map(|stored| stored.entry)),
+            Some((prev, false)) if wanted() => position = prev,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+// --- usage ---
+
+/// The hours in the rollup that lie in a range.
+fn hours(conn: &Connection, first: i64, last: i64) -> Result<std::ops::RangeInclusive<i64>> {
+    let mut statement =
+        conn.prepare_cached("SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage")?;
+    let (oldest, newest): (i64, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(first.max(oldest)..=last.min(newest))
+}
+
+pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>> {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug AS name, u.* FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
+    )?;
+    let mut found = Vec::new();
+    for hour in hours(conn, from.hour(), last)? {
+        let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
+        for row in statement.query_map(params![hour, key], |row| {
+            Ok(UsageRow {
+                hour: start,
+                slug: row.get("name")?,
+                requests: rows::count(row, "requests")?,
+                usage: rows::usage(row)?,
+                charge: row.get::<_, Amount>("charge")?,
+                loss: row.get("loss")?,
+            })
+        })? {
+            found.push(row?);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn slug_use(conn: &Connection, since: Timestamp, wanted: &dyn Fn() -> bool) -> Result<Vec<SlugUse>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug AS name, u.key, u.requests FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
+    )?;
+    let mut slugs: BTreeMap<String, (HashSet<i64>, u64)> = BTreeMap::new();
+    for hour in hours(conn, since.hour(), i64::MAX)? {
+        let mut rows = statement.query([hour])?;
+        while let Some(row) = rows.next()? {
+            let (keys, requests) = slugs.entry(row.get("name")?).or_default();
+            keys.insert(row.get("key")?);
+            *requests = requests.saturating_add(rows::count(row, "requests")?);
+        }
+        if !wanted() {
+            break;
+        }
+    }
+    let count = |keys: &HashSet<i64>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
+    Ok(slugs.into_iter().map(|(slug, (keys, requests))| SlugUse { slug, keys: count(&keys), requests }).collect())
+}
+
+// --- audit ---
+
+pub(super) fn audit(conn: &Connection, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
+    let before = before.unwrap_or(i64::MAX);
+    let Some(key) = key else {
+        let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position < ?1 ORDER BY position DESC LIMIT ?2")?;
+        return statement.query_map(params![before, rows_at_most(limit)], rows::audit_record)?.collect();
+    };
+    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position = ?1")?;
+    let mut next: Option<i64> =
+        conn.prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?.query_row([key], |row| row.get(0)).optional()?;
+    let mut found = Vec::new();
+    while let Some(position) = next.filter(|position| *position > 0 && found.len() < limit) {
+        let row = statement.query_row([position], |row| Ok((rows::audit_record(row)?, row.get("prev")?))).optional()?;
+        let Some((record, prev)) = row else { break };
+        next = Some(prev);
+        if record.position < before {
+            found.push(record);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,299 @@
+//! Rows: how the vocabulary of this crate is stored in columns and read back.
+//!
+//! A value that does not fit its type is an error of the read, never a guess.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
+use rusqlite::{Error, Result, Row};
+
+use crate::account::Account;
+use crate::chain::{Hash, evidence_code};
+use crate::{
+    Amount, AuditRecord, Bill, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId, SecretHash,
+    Status, Timestamp, Usage,
+};
+
+macro_rules! stored_as {
+    ($type:ty, $column:ty, $to:expr, $from:expr) => {
+        impl ToSql for $type {
+            fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+                let to: fn(&$type) -> $column = $to;
+                Ok(ToSqlOutput::from(to(self)))
+            }
+        }
+
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let from: fn($column) -> Option<$type> = $from;
+                from(<$column>::column_result(value)?).ok_or(FromSqlError::InvalidType)
+            }
+        }
+    };
+}
+
+stored_as!(Amount, i64, |amount| amount.picos(), |picos| Some(Self::from_picos(picos)));
+stored_as!(Timestamp, i64, |instant| instant.millis(), |millis| Some(Self::from_millis(millis)));
+stored_as!(KeyId, i64, |key| key.to_i64(), Self::from_i64);
+stored_as!(Status, i64, status_code, status_of);
+stored_as!(Evidence, i64, |evidence| evidence_code(*evidence), evidence_of);
+stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), kind_of);
+
+impl ToSql for OperationId {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(self.to_bytes().to_vec()))
+    }
+}
+
+impl FromSql for OperationId {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        <[u8; 16]>::column_result(value).map(Self::from_bytes)
+    }
+}
+
+impl ToSql for SecretHash {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl FromSql for SecretHash {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        <[u8; 32]>::column_result(value).map(Self)
+    }
+}
+
+fn status_code(status: &Status) -> i64 {
+    match status {
+        // Expired follows from the clock and is never stored.
+        Status::Active | Status::Expired => 1,
+        Status::Blocked => 2,
+        Status::Revoked => 3,
+    }
+}
+
+fn status_of(code: i64) -> Option<Status> {
+    [Status::Active, Status::Blocked, Status::Revoked].into_iter().find(|status| status_code(status) == code)
+}
+
+fn evidence_of(code: i64) -> Option<Evidence> {
+    let all = [Evidence::Provider, Evidence::Local, Evidence::Disputed, Evidence::Recovered];
+    all.into_iter().find(|evidence| evidence_code(*evidence) == code)
+}
+
+fn kind_of(code: i64) -> Option<EntryKind> {
+    let all = [EntryKind::TopUp, EntryKind::Charge, EntryKind::Refund, EntryKind::Adjust];
+    all.into_iter().find(|kind| crate::chain::kind_code(*kind) == code)
+}
+
+/// A count as the store keeps it; counts are bounded long before this could saturate.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn count(row: &Row<'_>, column: &str) -> Result<u64> {
+    let stored: i64 = row.get(column)?;
+    u64::try_from(stored).map_err(|error| malformed(Type::Integer, error))
+}
+
+pub(super) fn small<T: TryFrom<i64>>(stored: i64) -> Result<T>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    T::try_from(stored).map_err(|error| malformed(Type::Integer, error))
+}
+
+pub(super) fn malformed(kind: Type, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::FromSqlConversionFailure(0, kind, Box::new(error))
+}
+
+/// A key with what the store knows besides.
+#[derive(Debug, Clone)]
+pub(super) struct StoredKey {
+    pub(super) key: Key,
+    pub(super) audit_last: i64,
+    pub(super) audit_hash: Hash,
+    pub(super) head: Head,
+}
+
+/// Where a key's history ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) seq: i64,
+    pub(super) last: i64,
+    pub(super) hash: Hash,
+}
+
+/// Selects what [`stored_key`] reads; a condition may follow.
+pub(super) const SELECT_KEY: &str = "SELECT k.*, a.credit, a.spent, a.held, a.seq, a.last, a.last_at, a.hash
+     FROM keys k JOIN accounts a ON a.id = k.id";
+
+/// One key.
+pub(super) static KEY_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{SELECT_KEY} WHERE k.id = ?1"));
+
+pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
+    let models: Option<String> = row.get("models")?;
+    let models = models.map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))).transpose()?;
+    let limit = |column: &str| row.get::<_, Option<i64>>(column)?.map(small).transpose();
+    let old: (Option<SecretHash>, Option<Timestamp>) = (row.get("old_secret")?, row.get("old_until")?);
+    let key = Key {
+        id: row.get("id")?,
+        settings: KeySettings {
+            label: row.get("label")?,
+            models,
+            expires_at: row.get("expires_at")?,
+            rate: limit("rate")?,
+            concurrency: limit("concurrency")?,
+        },
+        stored_status: row.get("status")?,
+        secret: row.get("secret")?,
+        old_secret: old.0.zip(old.1),
+        account: account(row)?,
+        created_at: row.get("created_at")?,
+        created_by: row.get("created_by")?,
+        last_entry_at: row.get("last_at")?,
+    };
+    Ok(StoredKey { key, audit_last: row.get("audit_last")?, audit_hash: row.get("audit_hash")?, head: head(row)? })
+}
+
+pub(super) fn account(row: &Row<'_>) -> Result<Account> {
+    Ok(Account { credit: row.get("credit")?, spent: row.get("spent")?, held: row.get("held")? })
+}
+
+pub(super) fn head(row: &Row<'_>) -> Result<Head> {
+    Ok(Head { seq: row.get("seq")?, last: row.get("last")?, hash: row.get("hash")? })
+}
+
+/// An entry with its place in the chain.
+#[derive(Debug, Clone)]
+pub(super) struct StoredEntry {
+    pub(super) entry: Entry,
+    pub(super) prev: i64,
+    pub(super) hash: Hash,
+}
+
+/// Selects what [`stored_entry`] reads; a condition may follow.
+pub(super) const SELECT_ENTRY: &str =
+    "SELECT e.position, e.key, e.seq, e.prev, e.operation, e.kind, e.amount, e.balance_after, e.at,
+     e.actor, e.reference, e.reason, e.refunds, s.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms,
+     e.answer_id, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning,
+     e.images, e.lines, e.hash,
+     coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL AS billed
+     FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
+
+/// One entry, by the operation that made it.
+pub(super) static ENTRY_BY_OPERATION: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.operation = ?1"));
+/// One entry, by its reference.
+pub(super) static ENTRY_BY_REFERENCE: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.reference = ?1"));
+/// One entry, by its position.
+pub(super) static ENTRY_AT: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.position = ?1"));
+
+pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
+    let slug: Option<String> = row.get("slug")?;
+    if slug.is_none() && row.get("billed")? {
+        return Err(malformed(Type::Null, std::fmt::Error));
+    }
+    let entry = Entry {
+        position: row.get("position")?,
+        seq: row.get("seq")?,
+        key: row.get("key")?,
+        operation: row.get("operation")?,
+        kind: row.get("kind")?,
+        amount: row.get("amount")?,
+        balance_after: row.get("balance_after")?,
+        at: row.get("at")?,
+        actor: row.get("actor")?,
+        reference: row.get("reference")?,
+        reason: row.get("reason")?,
+        refunds: row.get("refunds")?,
+        bill: slug.map(|slug| bill(row, slug)).transpose()?,
+    };
+    Ok(StoredEntry { entry, prev: row.get("prev")?, hash: row.get("hash")? })
+}
+
+fn bill(row: &Row<'_>, slug: String) -> Result<Bill> {
+    let lines: String = row.get("lines")?;
+    Ok(Bill {
+        slug,
+        family: row.get("family")?,
+        target: row.get("target")?,
+        status: small(row.get("status")?)?,
+        end_reason: row.get("end_reason")?,
+        first_byte_ms: row.get::<_, Option<i64>>("first_byte_ms")?.map(small).transpose()?,
+        total_ms: small(row.get("total_ms")?)?,
+        answer_id: row.get("answer_id")?,
+        hold: row.get("hold")?,
+        loss: row.get("loss")?,
+        evidence: row.get("evidence")?,
+        usage: usage(row)?,
+        lines: lines_of(&lines)?,
+    })
+}
+
+/// The seven counts, of an entry or a rollup.
+pub(super) fn usage(row: &Row<'_>) -> Result<Usage> {
+    Ok(Usage {
+        input: count(row, "input")?,
+        cache_read: count(row, "cache_read")?,
+        cache_write: count(row, "cache_write")?,
+        cache_write_1h: count(row, "cache_write_1h")?,
+        output: count(row, "output")?,
+        reasoning: count(row, "reasoning")?,
+        images: count(row, "images")?,
+    })
+}
+
+/// `[["input",100,3000000]]`: what, count, picodollars for one.
+pub(super) fn lines_text(lines: &[Line]) -> Result<String> {
+    let rows: Vec<(&str, u64, i64)> = lines.iter().map(|line| (&*line.what, line.count, line.rate.picos())).collect();
+    serde_json::to_string(&rows).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn lines_of(text: &str) -> Result<Vec<Line>> {
+    let rows: Vec<(String, u64, i64)> = serde_json::from_str(text).map_err(|error| malformed(Type::Text, error))?;
+    Ok(rows
+        .into_iter()
+        .map(|(what, count, rate)| Line { what: Cow::Owned(what), count, rate: Amount::from_picos(rate) })
+        .collect())
+}
+
+/// An open hold with what the lists do not show.
+#[derive(Debug, Clone)]
+pub(super) struct StoredHold {
+    pub(super) open: OpenHold,
+    pub(super) opened: Amount,
+    pub(super) checkpoint: Option<Bill>,
+}
+
+pub(super) fn stored_hold(row: &Row<'_>) -> Result<StoredHold> {
+    let checkpoint: Option<String> = row.get("checkpoint")?;
+    let checkpoint = checkpoint.map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error)));
+    Ok(StoredHold { open: open_hold(row)?, opened: row.get("opened")?, checkpoint: checkpoint.transpose()? })
+}
+
+pub(super) fn open_hold(row: &Row<'_>) -> Result<OpenHold> {
+    Ok(OpenHold {
+        request: row.get("request")?,
+        key: row.get("key")?,
+        amount: row.get("amount")?,
+        used: row.get("used")?,
+        slug: row.get("slug")?,
+        family: row.get("family")?,
+        at: row.get("at")?,
+        epoch: row.get("epoch")?,
+    })
+}
+
+pub(super) fn audit_record(row: &Row<'_>) -> Result<AuditRecord> {
+    Ok(AuditRecord {
+        position: row.get("position")?,
+        at: row.get("at")?,
+        actor: row.get("actor")?,
+        act: row.get("act")?,
+        key: row.get("key")?,
+        operation: row.get("operation")?,
+        details: row.get("details")?,
+    })
+}

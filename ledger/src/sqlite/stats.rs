@@ -1,0 +1,48 @@
+//! What the gateway's metrics say about the writer.
+
+use std::time::Duration;
+
+/// How the writer is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WriterStats {
+    /// Operations waiting.
+    pub queued: usize,
+    /// Abandoned holds waiting for their settlement.
+    pub unresolved: usize,
+    /// Commits so far.
+    pub commits: u64,
+    /// Operations in those commits.
+    pub operations: u64,
+    /// How long the last commit took.
+    pub last_commit: Duration,
+    /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for all above.
+    pub histogram: [u64; 9],
+    /// The disk was full at the last attempt; new holds are refused.
+    pub disk_full: bool,
+    /// The writer stopped for good.
+    pub stopped: bool,
+}
+
+impl WriterStats {
+    /// Upper bounds of [`WriterStats::histogram`].
+    pub const BOUNDS: [Duration; 8] = [
+        Duration::from_micros(100),
+        Duration::from_micros(250),
+        Duration::from_micros(500),
+        Duration::from_millis(1),
+        Duration::from_millis(5),
+        Duration::from_millis(20),
+        Duration::from_millis(100),
+        Duration::from_secs(1),
+    ];
+
+    pub(super) fn note(&mut self, operations: usize, took: Duration) {
+        self.commits = self.commits.saturating_add(1);
+        self.operations = self.operations.saturating_add(u64::try_from(operations).unwrap_or(u64::MAX));
+        self.last_commit = took;
+        let bucket = Self::BOUNDS.iter().position(|bound| took <= *bound).unwrap_or(Self::BOUNDS.len());
+        if let Some(count) = self.histogram.get_mut(bucket) {
+            *count = count.saturating_add(1);
+        }
+    }
+}

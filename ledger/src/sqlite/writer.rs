@@ -1,0 +1,477 @@
+//! The one writer of a process: queue → batch → one commit → replies.
+//!
+//! All waiting operations share a commit. Nothing is confirmed before its commit has succeeded, and an error that leaves the
+//! outcome open (I/O, corruption) stops the writer for good: it must not go on writing to a file it cannot trust. The writer
+//! knows nothing of what the operations mean.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use super::batch::{Batch, Fault, Slugs};
+use super::files::WalSync;
+use super::{Durability, WriterStats};
+use crate::{LedgerError, Refusal};
+
+/// A batch never has more operations, so that nobody waits behind a huge one.
+const MAX_BATCH: usize = 512;
+/// New holds are refused when so many operations wait.
+const MAX_QUEUE: usize = 20_000;
+/// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
+const SYNC_AFTER: Duration = Duration::from_millis(30);
+/// How long after a full disk or a busy file the next attempt is made.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// How long after an unexpected failure a hold's end is tried again.
+const FAILED_AFTER: Duration = Duration::from_secs(5);
+/// A gathering writer waits at most so long for the operations that came together last time.
+const MAX_GATHER: Duration = Duration::from_micros(500);
+
+/// What an operation needs of the writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Begins something: refused while the disk is full.
+    Hold,
+    /// Ends or continues something.
+    Settle,
+    /// Money in or a change of a key: on disk before it is confirmed, in every mode.
+    Money,
+    /// As [`Class::Settle`], and retried until its outcome is known.
+    Resolve,
+}
+
+/// An operation in the queue.
+pub(super) trait Job: Send {
+    fn class(&self) -> Class;
+    /// Runs inside a batch and keeps its outcome. May run again after a rollback.
+    fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()>;
+    /// Replies with the kept outcome, or with what became of the batch.
+    fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
+}
+
+struct Task<T, F> {
+    class: Class,
+    work: F,
+    outcome: Option<Result<T, Refusal>>,
+    reply: oneshot::Sender<Result<T, LedgerError>>,
+}
+
+impl<T: Send, F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send> Job for Task<T, F> {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()> {
+        self.outcome = Some(match (self.work)(batch) {
+            Ok(value) => Ok(value),
+            Err(Fault::Refused(refusal)) => Err(refusal),
+            Err(Fault::Database(error)) => return Err(error),
+        });
+        Ok(())
+    }
+
+    fn reply(self: Box<Self>, committed: Result<(), LedgerError>) {
+        let outcome = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => outcome.map_err(LedgerError::Refused),
+            (Ok(()), None) => Err(LedgerError::Unknown("the writer lost this operation".to_owned())),
+            (Err(error), _) => Err(error),
+        };
+        // Whoever asked may have gone; the operation has happened all the same.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// The handle that callers have.
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    stats: Mutex<WriterStats>,
+    fatal: watch::Sender<Option<String>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Box<dyn Job>>,
+    /// The writer sleeps until so many jobs wait.
+    wanted: usize,
+    closed: Option<String>,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Queue").field("jobs", &self.jobs.len()).field("closed", &self.closed).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    /// Starts the writer's thread on its own connection.
+    pub(super) fn start(conn: Connection, wal: PathBuf, durability: Durability) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue { wanted: 1, ..Queue::default() }),
+            wake: Condvar::new(),
+            stats: Mutex::new(WriterStats::default()),
+            fatal: watch::Sender::new(None),
+        });
+        let worker = Worker {
+            shared: Arc::clone(&shared),
+            conn,
+            wal: WalSync::new(wal),
+            strict: durability == Durability::Strict,
+            full_sync: None,
+            slugs: Slugs::new(),
+            unresolved: Vec::new(),
+            last_try: false,
+            retry_at: None,
+            full_until: None,
+            sync_at: None,
+            expected: 1,
+            gather: Duration::ZERO,
+        };
+        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `work` in the next batch and waits for its commit.
+    pub(super) async fn submit<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Box::new(Task { class, work, outcome: None, reply }));
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
+    }
+
+    /// Runs `work` in the next batch, again and again until its outcome is known. Nobody waits for it.
+    pub(super) fn resolve<F>(&self, work: F)
+    where
+        F: Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static,
+    {
+        let (reply, _) = oneshot::channel();
+        self.enqueue(Box::new(Task { class: Class::Resolve, work, outcome: None, reply }));
+    }
+
+    fn enqueue(&self, job: Box<dyn Job>) {
+        let mut queue = lock(&self.shared.queue);
+        let refused = match &queue.closed {
+            Some(reason) => Some(reason.clone()),
+            None if job.class() == Class::Hold && queue.jobs.len() >= MAX_QUEUE => {
+                Some("too many operations are waiting".to_owned())
+            }
+            None => None,
+        };
+        if let Some(reason) = refused {
+            drop(queue);
+            if job.class() == Class::Resolve {
+                tracing::error!(reason, "a hold could not be ended; recovery will end it at the next start");
+            }
+            return job.reply(Err(LedgerError::Unavailable(reason)));
+        }
+        queue.jobs.push_back(job);
+        let wake = queue.jobs.len() >= queue.wanted;
+        drop(queue);
+        if wake {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn stats(&self) -> WriterStats {
+        let queued = lock(&self.shared.queue).jobs.len();
+        WriterStats { queued, ..lock(&self.shared.stats).clone() }
+    }
+
+    /// Resolves when the writer has stopped for good, with the reason.
+    pub(super) async fn fatal(&self) -> String {
+        let mut watcher = self.shared.fatal.subscribe();
+        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Writes what waits, then stops.
+    pub(super) fn close(&self) {
+        lock(&self.shared.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
+        self.shared.wake.notify_one();
+        let thread = lock(&self.thread).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the ledger's writer panicked");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What became of a batch that was not committed.
+enum Trouble {
+    /// Rolled back: another program holds the lock.
+    Busy,
+    /// Rolled back: no space.
+    Full,
+    /// Rolled back: one of the operations did not go through.
+    Failed,
+    /// Nobody knows.
+    Fatal,
+}
+
+fn trouble(error: &rusqlite::Error) -> Trouble {
+    use rusqlite::ErrorCode as Code;
+    match error.sqlite_error_code() {
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => Trouble::Busy,
+        Some(Code::DiskFull) => Trouble::Full,
+        Some(
+            Code::SystemIoFailure
+            | Code::DatabaseCorrupt
+            | Code::NotADatabase
+            | Code::CannotOpen
+            | Code::FileLockingProtocolFailed
+            | Code::ReadOnly,
+        ) => Trouble::Fatal,
+        _ => Trouble::Failed,
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    conn: Connection,
+    wal: WalSync,
+    strict: bool,
+    /// What the connection's `synchronous` is set to.
+    full_sync: Option<bool>,
+    slugs: Slugs,
+    unresolved: Vec<Box<dyn Job>>,
+    /// Closing has tried once more what could not be written; recovery does the rest.
+    last_try: bool,
+    retry_at: Option<Instant>,
+    full_until: Option<Instant>,
+    sync_at: Option<Instant>,
+    /// How many operations came together last time, and how long it is worth waiting for as many.
+    expected: usize,
+    gather: Duration,
+}
+
+/// The only clock of this room: it paces the writer and never reaches a record.
+fn clock() -> Instant {
+    Instant::now()
+}
+
+fn past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| clock() >= deadline)
+}
+
+fn soon(delay: Duration) -> Option<Instant> {
+    clock().checked_add(delay)
+}
+
+/// A panic is a bug, and a writer that is gone must not leave callers waiting for it.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop(&"it panicked", Vec::new());
+        }
+    }
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(jobs) = self.next_batch() {
+            let jobs = self.refuse_while_full(jobs);
+            if !jobs.is_empty() && self.process(jobs).is_break() {
+                return;
+            }
+            if past(self.sync_at) && self.sync().is_break() {
+                return;
+            }
+        }
+        if self.sync_at.is_some() {
+            let _ = self.sync();
+        }
+        if !self.unresolved.is_empty() {
+            tracing::error!(holds = self.unresolved.len(), "holds are left open; recovery will end them at the next start");
+        }
+    }
+
+    /// Waits for operations, a retry or a sync; `None` when closed and everything is written.
+    fn next_batch(&mut self) -> Option<Vec<Box<dyn Job>>> {
+        let mut queue = lock(&self.shared.queue);
+        while queue.jobs.is_empty() {
+            let closing = queue.closed.is_some();
+            if past(self.retry_at) || closing && !self.unresolved.is_empty() && !self.last_try {
+                self.last_try = closing;
+                self.retry_at = None;
+                break;
+            }
+            if closing {
+                return None;
+            }
+            if past(self.sync_at) {
+                return Some(Vec::new());
+            }
+            queue.wanted = 1;
+            queue = match [self.sync_at, self.retry_at].into_iter().flatten().min() {
+                Some(deadline) => {
+                    let wait = deadline.saturating_duration_since(clock());
+                    self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        let deadline = soon(self.gather);
+        while queue.jobs.len() < self.expected && queue.closed.is_none() && !past(deadline) {
+            queue.wanted = self.expected;
+            let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
+            queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.wanted = usize::MAX;
+        let count = queue.jobs.len().min(MAX_BATCH);
+        let fresh: Vec<_> = queue.jobs.drain(..count).collect();
+        drop(queue);
+        if past(self.retry_at) || self.retry_at.is_none() {
+            self.retry_at = None;
+            let mut jobs = std::mem::take(&mut self.unresolved);
+            jobs.extend(fresh);
+            return Some(jobs);
+        }
+        Some(fresh)
+    }
+
+    fn refuse_while_full(&self, jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        if self.full_until.is_none() || past(self.full_until) {
+            return jobs;
+        }
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.class() == Class::Hold);
+        for job in refused {
+            job.reply(Err(LedgerError::Unavailable("the disk is full".to_owned())));
+        }
+        kept
+    }
+
+    /// Commits a batch and replies. When one operation fails, each gets a batch of its own.
+    fn process(&mut self, mut jobs: Vec<Box<dyn Job>>) -> std::ops::ControlFlow<()> {
+        use std::ops::ControlFlow::{Break, Continue};
+        let begun = clock();
+        let Err(error) = self.attempt(&mut jobs) else {
+            self.note_commit(jobs.len(), begun);
+            jobs.into_iter().for_each(|job| job.reply(Ok(())));
+            return Continue(());
+        };
+        match trouble(&error) {
+            Trouble::Fatal => {
+                self.stop(&error, jobs);
+                Break(())
+            }
+            Trouble::Busy => {
+                self.park(jobs, RETRY_AFTER, "another program is writing to it");
+                Continue(())
+            }
+            Trouble::Full => {
+                tracing::error!("the disk is full: new holds are refused until there is space");
+                self.full_until = soon(RETRY_AFTER);
+                lock(&self.shared.stats).disk_full = true;
+                self.park(jobs, RETRY_AFTER, "the disk is full");
+                Continue(())
+            }
+            Trouble::Failed if jobs.len() > 1 => jobs.into_iter().try_for_each(|job| self.process(vec![job])),
+            Trouble::Failed => {
+                tracing::error!(%error, "an operation of the ledger failed");
+                self.park(jobs, FAILED_AFTER, &error.to_string());
+                Continue(())
+            }
+        }
+    }
+
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+        let full = self.strict || jobs.iter().any(|job| job.class() == Class::Money);
+        if self.full_sync != Some(full) {
+            self.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
+            self.full_sync = Some(full);
+        }
+        let result = Batch::begin(&self.conn, &mut self.slugs).and_then(|mut batch| {
+            jobs.iter_mut().try_for_each(|job| job.run(&mut batch))?;
+            batch.commit()
+        });
+        if result.is_err() {
+            self.slugs.clear();
+            if !self.conn.is_autocommit() {
+                self.conn.execute_batch("ROLLBACK")?;
+            }
+        } else if full {
+            self.sync_at = None;
+        } else if self.sync_at.is_none() {
+            self.sync_at = soon(SYNC_AFTER);
+        }
+        result
+    }
+
+    fn note_commit(&mut self, operations: usize, begun: Instant) {
+        let took = clock().saturating_duration_since(begun);
+        self.expected = operations.min(MAX_BATCH / 2);
+        self.gather = if operations > 1 { took.min(MAX_GATHER) } else { Duration::ZERO };
+        self.full_until = None;
+        let mut stats = lock(&self.shared.stats);
+        stats.note(operations, took);
+        stats.unresolved = self.unresolved.len();
+        stats.disk_full = false;
+    }
+
+    /// After a rollback: what must happen waits for the next attempt, everybody else is told that nothing happened.
+    fn park(&mut self, jobs: Vec<Box<dyn Job>>, delay: Duration, reason: &str) {
+        for job in jobs {
+            if job.class() == Class::Resolve {
+                self.unresolved.push(job);
+            } else {
+                job.reply(Err(LedgerError::Unavailable(reason.to_owned())));
+            }
+        }
+        if !self.unresolved.is_empty() {
+            self.retry_at = soon(delay);
+        }
+        lock(&self.shared.stats).unresolved = self.unresolved.len();
+    }
+
+    fn sync(&mut self) -> std::ops::ControlFlow<()> {
+        self.sync_at = None;
+        match self.wal.sync() {
+            Ok(()) => std::ops::ControlFlow::Continue(()),
+            Err(error) => {
+                self.stop(&error, Vec::new());
+                std::ops::ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// The end of all writing: the batch's outcome is unknown, what only waited did not happen.
+    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Box<dyn Job>>) {
+        let reason = format!("the ledger's writer stopped: {error}");
+        tracing::error!(reason, "the ledger cannot be trusted with more writes");
+        let waiting = {
+            let mut queue = lock(&self.shared.queue);
+            queue.closed = Some(reason.clone());
+            std::mem::take(&mut queue.jobs)
+        };
+        lock(&self.shared.stats).stopped = true;
+        batch.into_iter().for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
+        waiting.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+        self.shared.fatal.send_replace(Some(reason));
+    }
+}

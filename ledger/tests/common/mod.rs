@@ -1,0 +1,120 @@
+//! What the suites share: short names for ids and amounts, and a store with everything at hand.
+//!
+//! Ids and clock are plain numbers here, so that a test reads like the story it tells.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::sync::Arc;
+
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::*;
+
+/// A dollar amount.
+pub(crate) fn usd(text: &str) -> Amount {
+    Amount::from_usd_str(text).unwrap()
+}
+
+/// The key with this number.
+pub(crate) fn key(number: u64) -> KeyId {
+    KeyId::from_random(number)
+}
+
+/// The operation with this number.
+pub(crate) fn op(number: u64) -> OperationId {
+    OperationId::from_bytes(u128::from(number).to_be_bytes())
+}
+
+/// The instant so many seconds after 1970.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+pub(crate) fn secret(number: u8) -> SecretHash {
+    SecretHash([number; 32])
+}
+
+pub(crate) fn act(operation: u64, seconds: i64) -> Act {
+    Act { operation: op(operation), actor: "ada".to_owned(), at: at(seconds) }
+}
+
+pub(crate) fn new_key(number: u64, operation: u64, balance: Option<&str>) -> NewKey {
+    NewKey {
+        id: key(number),
+        secret: secret(1),
+        settings: KeySettings { label: format!("Key {number}"), ..KeySettings::default() },
+        first_credit: balance.map(|amount| (usd(amount), format!("first-{number}"))),
+        act: act(operation, 100),
+    }
+}
+
+pub(crate) fn change(number: u64, operation: u64, change: Change) -> KeyChange {
+    KeyChange { key: key(number), change, act: act(operation, 200) }
+}
+
+pub(crate) fn credit(number: u64, operation: u64, kind: CreditKind, amount: &str, reference: &str) -> Credit {
+    Credit {
+        operation: op(operation),
+        key: key(number),
+        kind,
+        amount: usd(amount),
+        reference: reference.to_owned(),
+        actor: "ada".to_owned(),
+        at: at(300),
+    }
+}
+
+pub(crate) fn top_up(number: u64, operation: u64, amount: &str, reference: &str) -> Credit {
+    credit(number, operation, CreditKind::TopUp, amount, reference)
+}
+
+pub(crate) fn new_hold(number: u64, operation: u64, amount: &str) -> NewHold {
+    NewHold {
+        request: op(operation),
+        key: key(number),
+        amount: usd(amount),
+        slug: "small".to_owned(),
+        family: "chat".to_owned(),
+        at: at(400),
+    }
+}
+
+/// A bill of `count` tokens at a millionth of a dollar each.
+pub(crate) fn bill(count: u64) -> Bill {
+    Bill {
+        slug: "small".to_owned(),
+        family: "chat".to_owned(),
+        target: "sim/small".to_owned(),
+        status: 200,
+        end_reason: "stop".to_owned(),
+        first_byte_ms: Some(5),
+        total_ms: 9,
+        answer_id: Some(format!("answer-{count}")),
+        usage: Usage { output: count, ..Usage::default() },
+        lines: vec![Line { what: "output".into(), count, rate: usd("0.000001") }],
+        ..Bill::default()
+    }
+}
+
+pub(crate) fn finish(operation: u64, count: u64) -> Finish {
+    Finish { request: op(operation), bill: bill(count), at: at(500) }
+}
+
+pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
+    Extension { request: op(operation), total: usd(total), checkpoint: bill(count), at: at(450) }
+}
+
+/// A fresh SQLite ledger in a directory that goes away with it.
+pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
+    (dir, Arc::new(ledger))
+}
+
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
+
+/// The books must always be right.
+pub(crate) async fn sound(ledger: &dyn Ledger) {
+    let report = ledger.verify().await.unwrap();
+    assert_eq!(report.faults, Vec::<String>::new());
+}

@@ -1,0 +1,201 @@
+//! The model test: random sequences of operations have the same outcomes on the reference store and on SQLite.
+//!
+//! Ids, references and amounts come from small ranges, so that repetitions, conflicts and empty balances happen all the time.
+//! After every step the accounts are compared and checked; every sequence ends with `verify`. `FAREBOX_CASES` sets how many
+//! sequences are tried.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use common::*;
+use farebox_ledger::memory::MemoryLedger;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create { key: u64, operation: u64, money: i64, reference: u64 },
+    Change { key: u64, operation: u64, change: u8, time: i64 },
+    Credit { key: u64, operation: u64, kind: u8, amount: i64, reference: u64, request: u64 },
+    Open { key: u64, operation: u64, amount: i64, time: i64 },
+    Extend { operation: u64, total: i64, count: u64, time: i64 },
+    Finish { operation: u64, count: u64, time: i64 },
+    Abandon { operation: u64, count: u64 },
+    Recover,
+    Link { key: u64, operation: u64, token: u8 },
+    Consume { token: u8, time: i64 },
+    Session { key: u64, token: u8, time: i64 },
+    CloseSession { token: u8 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (key, operation, request, money) = (1..4_u64, 1..40_u64, 100..130_u64, -3..60_i64);
+    let (count, time, token, reference) = (0..60_u64, 0..100_i64, 0..4_u8, 0..12_u64);
+    prop_oneof![
+        3 => (key.clone(), operation.clone(), money.clone(), reference.clone())
+            .prop_map(|(key, operation, money, reference)| Step::Create { key, operation, money, reference }),
+        2 => (key.clone(), operation.clone(), 0..8_u8, time.clone())
+            .prop_map(|(key, operation, change, time)| Step::Change { key, operation, change, time }),
+        5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
+            |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
+        8 => (key.clone(), request.clone(), money.clone(), time.clone())
+            .prop_map(|(key, operation, amount, time)| Step::Open { key, operation, amount, time }),
+        4 => (request.clone(), money, count.clone(), time.clone())
+            .prop_map(|(operation, total, count, time)| Step::Extend { operation, total, count, time }),
+        8 => (request.clone(), count.clone(), time.clone())
+            .prop_map(|(operation, count, time)| Step::Finish { operation, count, time }),
+        1 => (request, count).prop_map(|(operation, count)| Step::Abandon { operation, count }),
+        1 => Just(Step::Recover),
+        1 => (key.clone(), operation, token.clone()).prop_map(|(key, operation, token)| Step::Link { key, operation, token }),
+        1 => (token.clone(), time.clone()).prop_map(|(token, time)| Step::Consume { token, time }),
+        1 => (key, token.clone(), time).prop_map(|(key, token, time)| Step::Session { key, token, time }),
+        1 => token.prop_map(|token| Step::CloseSession { token }),
+    ]
+}
+
+/// Cents, so that lines of a cent each make charges of the same size as holds and credits.
+fn cents(amount: i64) -> Amount {
+    Amount::from_picos(amount * 10_000_000_000)
+}
+
+fn cost(count: u64) -> Bill {
+    let slug = if count.is_multiple_of(2) { "even" } else { "odd" };
+    let rate = if count == 59 { Amount::from_picos(-1) } else { cents(1) };
+    Bill { slug: slug.to_owned(), lines: vec![Line { what: "output".into(), count, rate }], ..bill(count) }
+}
+
+/// Instants hours apart, so that rollups have several rows and keys expire.
+fn hour(time: i64) -> Timestamp {
+    at(time * 900)
+}
+
+fn a_change(number: u8, time: i64) -> Change {
+    match number {
+        0 => Change::Block,
+        1..=3 => Change::Unblock,
+        4 => Change::Set(KeySettings { label: format!("at {time}"), expires_at: Some(hour(time)), ..KeySettings::default() }),
+        5 => Change::Set(KeySettings::default()),
+        6 => Change::Rotate { secret: secret(7), old_until: (time % 2 == 0).then_some(hour(time)) },
+        _ if time < 20 => Change::Revoke,
+        _ => Change::Block,
+    }
+}
+
+fn a_credit(key: u64, operation: u64, kind: u8, amount: i64, reference: u64, request: u64) -> Credit {
+    let kind = match kind {
+        0..=2 => CreditKind::TopUp,
+        3 => CreditKind::Adjust { reason: "more".into() },
+        _ => CreditKind::Refund { request: op(request), reason: "bad".into() },
+    };
+    let amount = if matches!(kind, CreditKind::Adjust { .. }) { cents(amount - 20) } else { cents(amount) };
+    Credit { amount, ..credit(key, operation, kind, "1", &format!("r-{reference}")) }
+}
+
+/// Runs a step and gives its whole outcome as text.
+async fn apply(ledger: &dyn Ledger, step: Step) -> String {
+    match step {
+        Step::Create { key, operation, money, reference } => {
+            let first_credit = (money > 0).then(|| (cents(money), format!("r-{reference}")));
+            format!("{:?}", ledger.create_key(NewKey { first_credit, ..new_key(key, operation, None) }).await)
+        }
+        Step::Change { key, operation, change: number, time } => {
+            format!("{:?}", ledger.change_key(change(key, operation, a_change(number, time))).await)
+        }
+        Step::Credit { key, operation, kind, amount, reference, request } => {
+            format!("{:?}", ledger.credit(a_credit(key, operation, kind, amount, reference, request)).await)
+        }
+        Step::Open { key, operation, amount, time } => {
+            format!(
+                "{:?}",
+                ledger.open_hold(NewHold { amount: cents(amount), at: hour(time), ..new_hold(key, operation, "1") }).await
+            )
+        }
+        Step::Extend { operation, total, count, time } => {
+            let extension = Extension { request: op(operation), total: cents(total), checkpoint: cost(count), at: hour(time) };
+            format!("{:?}", ledger.extend_hold(extension).await)
+        }
+        Step::Finish { operation, count, time } => {
+            format!("{:?}", ledger.finish_hold(Finish { request: op(operation), bill: cost(count), at: hour(time) }).await)
+        }
+        Step::Abandon { operation, count } => {
+            ledger.abandon_hold(Finish { request: op(operation), bill: cost(count), at: hour(1) });
+            // The resolver has its own time; a write behind it waits for it.
+            ledger.close_session(secret(99)).await.unwrap();
+            String::new()
+        }
+        Step::Recover => format!("{:?}", ledger.recover(hour(50)).await),
+        Step::Link { key: number, operation, token } => {
+            format!("{:?}", ledger.create_link(key(number), secret(token), hour(50), act(operation, 10)).await)
+        }
+        Step::Consume { token, time } => format!("{:?}", ledger.consume_link(secret(token), hour(time)).await),
+        Step::Session { key: number, token, time } => {
+            let session = Session { token: secret(token), key: key(number), at: hour(time), expires: hour(time + 10) };
+            format!("{:?}", ledger.open_session(session).await)
+        }
+        Step::CloseSession { token } => format!("{:?}", ledger.close_session(secret(token)).await),
+    }
+}
+
+/// What both stores must agree on after every step.
+async fn glance(ledger: &dyn Ledger) -> String {
+    let mut keys = Vec::new();
+    for number in 1..4 {
+        let found = ledger.find_key(key(number)).await.unwrap();
+        assert!(found.as_ref().is_none_or(|key| key.account.is_sound()), "{found:?}");
+        keys.push(found);
+    }
+    format!("{keys:?} {:?}", ledger.totals().await.unwrap())
+}
+
+/// Everything there is to see.
+async fn everything(ledger: &dyn Ledger) -> String {
+    let mut seen = Vec::new();
+    for owner in [None, Some(key(1)), Some(key(2))] {
+        let query = EntryQuery { key: owner, ..EntryQuery::default() };
+        seen.push(format!("{:?}", ledger.entries(query).await.unwrap()));
+        seen.push(format!("{:?}", ledger.audit(owner, None, 1_000).await.unwrap()));
+        seen.push(format!("{:?}", ledger.open_holds(owner, 1_000).await.unwrap()));
+    }
+    for number in 1..4 {
+        seen.push(format!("{:?}", ledger.usage(key(number), at(0), at(1_000_000)).await.unwrap()));
+    }
+    for token in 0..4 {
+        seen.push(format!("{:?}", ledger.find_session(secret(token), hour(30)).await.unwrap()));
+    }
+    seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
+    seen.push(format!("{:?}", ledger.list_keys(KeyQuery { limit: 9, ..KeyQuery::default() }).await.unwrap()));
+    seen.join("\n")
+}
+
+/// A directory in memory where there is one: disks make thousands of ledgers slow.
+fn memory_dir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+#[test]
+fn both_stores_do_the_same() {
+    let cases = std::env::var("FAREBOX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&prop::collection::vec(step(), 1..80), |steps| {
+            runtime.block_on(async {
+                let reference = MemoryLedger::new();
+                let dir = memory_dir();
+                let sqlite = SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Create, Durability::Prompt).unwrap();
+                for step in steps {
+                    let expected = apply(&reference, step.clone()).await;
+                    prop_assert_eq!(apply(&sqlite, step.clone()).await, expected, "{:?}", step);
+                    prop_assert_eq!(glance(&sqlite).await, glance(&reference).await, "after {:?}", step);
+                }
+                prop_assert_eq!(everything(&sqlite).await, everything(&reference).await);
+                prop_assert_eq!(sqlite.verify().await.unwrap().faults, Vec::<String>::new());
+                prop_assert_eq!(reference.verify().await.unwrap().faults, Vec::<String>::new());
+                Ok(())
+            })
+        })
+        .unwrap();
+}

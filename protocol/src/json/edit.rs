@@ -1,0 +1,119 @@
+//! Changes JSON text at named places. Every byte outside them stays as it was written.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Cursor, quoted};
+
+/// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
+/// object becomes one of these members only.
+pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
+    let mut edits = Vec::new();
+    let mut missing: Vec<&(&str, &str)> = set.iter().collect();
+    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else { return set_members("{}", set) };
+    let mut added: Vec<String> = missing.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
+    if !empty {
+        added.push(String::new());
+    }
+    edits.push(Edit::replace(start..start, added.join(",").into_bytes()));
+    String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
+}
+
+fn places<'a>(
+    object: &str,
+    set: &'a [(&str, &'a str)],
+    edits: &mut Vec<Edit<'a>>,
+    missing: &mut Vec<&(&str, &str)>,
+) -> Option<(usize, bool)> {
+    let mut cursor = Cursor::new(object.as_bytes()).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let start = cursor.at();
+    let mut empty = true;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        empty = false;
+        let value = cursor.skip().ok()?;
+        if let Some((_, with)) = set.iter().find(|(name, _)| *name == key.name) {
+            missing.retain(|(name, _)| *name != key.name);
+            edits.push(Edit::replace(value.span, with.as_bytes()));
+        }
+    }
+    Some((start, empty))
+}
+
+/// One change to a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit<'a> {
+    /// The bytes to take out; an empty range inserts.
+    pub at: Range<usize>,
+    /// The bytes to put there.
+    pub with: Cow<'a, [u8]>,
+}
+
+impl<'a> Edit<'a> {
+    /// Takes bytes out.
+    #[must_use]
+    pub fn cut(at: Range<usize>) -> Self {
+        Self { at, with: Cow::Borrowed(b"") }
+    }
+
+    /// Puts other bytes there.
+    #[must_use]
+    pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
+        Self { at, with: with.into() }
+    }
+}
+
+/// The body with its edits made, in one pass and one allocation. Edits at one place keep their order; one that begins inside an
+/// earlier one is left out.
+#[must_use]
+pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
+    edits.sort_by_key(|edit| edit.at.start);
+    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
+    let mut out = Vec::with_capacity(body.len() + added);
+    let mut done = 0;
+    for edit in edits.iter() {
+        let Some(kept) = body.get(done..edit.at.start) else { continue };
+        out.extend_from_slice(kept);
+        out.extend_from_slice(&edit.with);
+        done = edit.at.end.max(edit.at.start);
+    }
+    out.extend_from_slice(body.get(done..).unwrap_or_default());
+    out
+}
+
+/// Collects the ranges of members or elements to take out of one list, each with one neighbouring comma.
+#[derive(Debug, Default)]
+pub(crate) struct Cuts {
+    kept_end: Option<usize>,
+    /// Start of one that goes together with the comma behind it, because nothing before it stays.
+    pending: Option<Range<usize>>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Cuts {
+    /// The next member or element, and whether it stays.
+    pub(crate) fn take(&mut self, span: Range<usize>, stays: bool) {
+        if let Some(pending) = self.pending.take() {
+            self.ranges.push(pending.start..span.start);
+        }
+        match (stays, self.kept_end) {
+            (true, _) => self.kept_end = Some(span.end),
+            (false, Some(end)) => {
+                self.ranges.push(end..span.end);
+                self.kept_end = Some(span.end);
+            }
+            (false, None) => self.pending = Some(span),
+        }
+    }
+
+    /// Whether all of the list goes.
+    pub(crate) fn nothing_stays(&self) -> bool {
+        self.kept_end.is_none()
+    }
+
+    /// The ranges, in order.
+    pub(crate) fn finish(mut self) -> Vec<Range<usize>> {
+        self.ranges.extend(self.pending);
+        self.ranges
+    }
+}

@@ -1,0 +1,84 @@
+//! Measures inline pictures and documents from their base64 text.
+//!
+//! Decodes only what it needs: the head of a picture for its size, a whole PDF for its pages. Must not fail: what cannot be
+//! read is simply unknown, and the estimate takes the largest size.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use crate::{Detail, Document, Picture};
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent).with_decode_allow_trailing_bits(true),
+);
+
+/// How much of a picture is decoded in search of its size: usually the first is enough, metadata may need the second.
+const HEADS: [usize; 2] = [4 << 10, 512 << 10];
+
+/// An inline payload: its media type and its base64 text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Payload<'a> {
+    pub(crate) media: &'a str,
+    pub(crate) base64: &'a str,
+}
+
+impl<'a> Payload<'a> {
+    /// Takes `data:MEDIA;base64,TEXT` apart; `None` for other URLs.
+    pub(crate) fn from_url(url: &'a str) -> Option<Self> {
+        let scheme = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
+        let (head, base64) = url.get(scheme.len()..)?.split_once(',')?;
+        Some(Self { media: head.split(';').next().unwrap_or_default(), base64 })
+    }
+
+    /// Whether it is text rather than a document with pages.
+    pub(crate) fn is_text(&self) -> bool {
+        self.media.starts_with("text/") || self.media == "application/json"
+    }
+
+    /// Size in bytes when decoded.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.base64.trim_end_matches('=').len() as u64 * 3 / 4
+    }
+
+    /// The payload as a picture.
+    pub(crate) fn picture(&self, detail: Detail) -> Picture {
+        let size = HEADS.iter().find_map(|head| {
+            let head = self.base64.get(..*head).unwrap_or(self.base64);
+            let bytes = decode(head)?;
+            let size = imagesize::blob_size(&bytes).ok()?;
+            Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
+        });
+        Picture { bytes: Some(self.bytes()), size, detail }
+    }
+
+    /// The payload as a document.
+    pub(crate) fn document(&self) -> Document {
+        let pages = decode(self.base64).and_then(|bytes| pdf_pages(&bytes));
+        Document { bytes: self.bytes(), pages }
+    }
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut text = Cow::Borrowed(text.trim_end_matches('='));
+    if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        text = Cow::Owned(text.split_ascii_whitespace().collect());
+    }
+    // A head cut out of a longer text may end with one character too many.
+    let whole = if text.len() % 4 == 1 { text.len() - 1 } else { text.len() };
+    BASE64.decode(text.get(..whole)?).ok()
+}
+
+/// Pages of a PDF: its objects of `/Type /Page`. Those in compressed object streams are not seen; then there are none.
+fn pdf_pages(bytes: &[u8]) -> Option<u32> {
+    let head = bytes.get(..1024).unwrap_or(bytes);
+    memchr::memmem::find(head, b"%PDF-")?;
+    let pages = memchr::memmem::find_iter(bytes, b"/Type").filter(|at| {
+        let rest = bytes.get(at + 5..).unwrap_or_default().trim_ascii_start();
+        rest.starts_with(b"/Page") && !rest.get(5).is_some_and(u8::is_ascii_alphanumeric)
+    });
+    u32::try_from(pages.count()).ok().filter(|pages| *pages > 0)
+}

@@ -1,0 +1,71 @@
+//! The edits that every family makes to a request on its way upstream. A family's `patch.rs` adds its own.
+//!
+//! Only the places an [`Inspection`] names are changed; every other byte stays as the customer wrote it.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Edit, quoted};
+use crate::{Edits, Inspection};
+
+/// The model, the limit, and what is taken out.
+pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
+    let places = &seen.places;
+    let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
+    out.extend(places.cuts.iter().cloned().map(Edit::cut));
+    out.push(Edit::replace(places.model.clone(), quoted(edits.model).into_bytes()));
+    let Some((name, value)) = edits.limit else { return out };
+    let number = value.to_string().into_bytes();
+    if let Some((_, declared)) = &places.limit {
+        let twin = places.limit_twin.clone();
+        out.extend([Some(declared.clone()), twin].into_iter().flatten().map(|at| Edit::replace(at, number.clone())));
+    } else if let Some((_, null)) = places.nulls.iter().find(|(null, _)| *null == name) {
+        out.push(Edit::replace(null.clone(), number));
+    } else {
+        out.push(member(seen, name, &value.to_string()));
+    }
+    out
+}
+
+/// A new top-level member.
+pub(crate) fn member<'a>(seen: &Inspection, name: &str, value: &str) -> Edit<'a> {
+    let comma = if seen.places.empty { "" } else { "," };
+    Edit::replace(seen.places.start..seen.places.start, format!("{}:{value}{comma}", quoted(name)).into_bytes())
+}
+
+/// `store` as the upstream gets it.
+pub(crate) fn store<'a>(at: &Range<usize>) -> Edit<'a> {
+    Edit::replace(at.clone(), &b"false"[..])
+}
+
+/// Sets one option inside an object; `at` is the object or a `null`.
+pub(crate) fn option<'a>(body: &[u8], at: &Range<usize>, name: &str, value: &'static str) -> Vec<Edit<'a>> {
+    let object = body.get(at.clone()).unwrap_or_default();
+    match values_of(object, name) {
+        None => vec![Edit::replace(at.clone(), format!("{{{}:{value}}}", quoted(name)).into_bytes())],
+        Some((values, _)) if !values.is_empty() => {
+            let places = values.into_iter().map(|value| at.start + value.start..at.start + value.end);
+            places.map(|place| Edit::replace(place, value.as_bytes())).collect()
+        }
+        Some((_, empty)) => {
+            let comma = if empty { "" } else { "," };
+            let start = at.start + 1;
+            vec![Edit::replace(start..start, format!("{}:{value}{comma}", quoted(name)).into_bytes())]
+        }
+    }
+}
+
+/// Where the object's members of that name have their values, and whether it has no members at all.
+fn values_of(object: &[u8], name: &str) -> Option<(Vec<Range<usize>>, bool)> {
+    let mut cursor = Cursor::new(object).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let mut values = Vec::new();
+    let mut empty = true;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        empty = false;
+        let value = cursor.skip().ok()?;
+        if key.name == name {
+            values.push(value.span);
+        }
+    }
+    Some((values, empty))
+}

@@ -1,0 +1,179 @@
+//! Walks the tools a request offers: counts and measures them, takes search tools out, refuses tools that run on a server.
+//!
+//! Each family has one table of tool types. A type that no table names is refused, because it may run on a server and cost
+//! money. The choice of a tool that was taken out goes with it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::bought::SERVER_TOOL;
+use crate::content::{cache_control, word};
+use crate::inspect::Request;
+use crate::json::{Cursor, Cuts, Kind};
+use crate::{BadRequest, Inspection, TextSize};
+
+/// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
+pub(crate) type Row = (&'static str, Tool);
+
+/// What happens to a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// It runs at the customer's side, or for free: it passes.
+    Passes,
+    /// It passes when its `environment` is not a server's.
+    Local,
+    /// A server-side search: taken out and reported.
+    Search,
+}
+
+/// The tools of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    kept: u32,
+    /// Types and names of what was taken out, to find a choice that dangles.
+    gone: Vec<String>,
+    choice: Option<Range<usize>>,
+}
+
+#[derive(Debug, Default)]
+struct Offer<'a> {
+    kind: Cow<'a, str>,
+    name: Cow<'a, str>,
+    environment: Cow<'a, str>,
+}
+
+impl Tools {
+    /// Walks `tools`.
+    pub(crate) fn walk(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        self.list(table, cursor, seen, true).map_err(|bad| bad.within("tools"))
+    }
+
+    /// Walks a list of tools that stands inside the conversation, where nothing can be taken out.
+    pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
+    /// Walks one tool that stands inside the conversation.
+    pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.tool(table, cursor, seen, false)?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
+    /// Notes where `tool_choice` stands.
+    pub(crate) fn choice(&mut self, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
+        let value = cursor.skip()?;
+        self.choice = (value.kind != Kind::Null).then_some(value.span);
+        Ok(())
+    }
+
+    /// Takes out the members that have lost their meaning.
+    pub(crate) fn finish(&self, request: &mut Request<'_>) {
+        if self.gone.is_empty() {
+            return;
+        }
+        if self.kept == 0 {
+            for name in ["tools", "tool_choice", "parallel_tool_calls"] {
+                request.cut(name);
+            }
+        } else if let Some(choice) = &self.choice {
+            let text = request.slice(choice.clone());
+            if self.gone.iter().any(|gone| text.contains(&format!("\"{gone}\""))) {
+                request.cut("tool_choice");
+            }
+        }
+    }
+
+    fn list(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection, top: bool) -> Result<(), BadRequest> {
+        match cursor.peek()? {
+            Kind::Array => {}
+            Kind::Null => return cursor.skip().map(drop).map_err(BadRequest::from),
+            _ => return Err(BadRequest::at("", "`tools` must be a list of objects.")),
+        }
+        let mut walk = cursor.enter_array()?;
+        let mut index = 0_usize;
+        let mut cuts = Cuts::default();
+        while cursor.element(&mut walk)? {
+            let kind = cursor.peek()?;
+            let start = cursor.at();
+            if kind != Kind::Object {
+                return Err(BadRequest::at(format!("[{index}]"), "a tool must be an object."));
+            }
+            let stays = self.tool(table, cursor, seen, top).map_err(|bad| bad.within(format_args!("[{index}]")))?;
+            cuts.take(start..cursor.at(), stays);
+            index += 1;
+        }
+        // When nothing stays the whole member goes, and its neighbours with it.
+        if !cuts.nothing_stays() {
+            seen.places.cuts.extend(cuts.finish());
+        }
+        Ok(())
+    }
+
+    /// Walks one tool and says whether it stays.
+    fn tool(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection, top: bool) -> Result<bool, BadRequest> {
+        let before = cursor.clone();
+        let mut offer = Offer::default();
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            match key.name.as_ref() {
+                "type" if offer.kind.is_empty() => offer.kind = word(cursor)?,
+                "type" => return Err(BadRequest::at("type", "`type` is written twice. Send it once.")),
+                "name" => offer.name = word(cursor)?,
+                "environment" => offer.environment = environment(cursor)?,
+                "cache_control" => cache_control(cursor, seen)?,
+                "tools" => self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?,
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+        }
+        let row = table.iter().find(|(pattern, _)| matches(pattern, &offer.kind)).map(|(_, tool)| *tool);
+        match row {
+            Some(Tool::Passes) => {}
+            Some(Tool::Local) if matches!(offer.environment.as_ref(), "" | "local") => {}
+            Some(Tool::Search) if top => {
+                seen.removed_tools.push(offer.kind.to_string());
+                self.gone.extend([offer.kind, offer.name].into_iter().filter(|word| !word.is_empty()).map(Cow::into_owned));
+                return Ok(false);
+            }
+            _ => {
+                let message = format!("a tool of type `{}` is refused: {SERVER_TOOL}. Leave it out.", offer.kind);
+                return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
+            }
+        }
+        if top {
+            self.kept += 1;
+            let size: TextSize = cursor.size_since(&before);
+            seen.content.text.add(size);
+        }
+        seen.content.tools = seen.content.tools.saturating_add(1);
+        Ok(true)
+    }
+}
+
+/// A header-safe comparison: an ending that `*` stands for has only lower-case letters, digits and underscores.
+fn matches(pattern: &str, kind: &str) -> bool {
+    let Some(stem) = pattern.strip_suffix('*') else { return pattern == kind };
+    let ending = kind.strip_prefix(stem);
+    ending.is_some_and(|ending| ending.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'))
+}
+
+/// Where a tool runs: the `type` of its environment.
+fn environment<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+    let mut kind = Cow::Borrowed("");
+    crate::inspect::options("environment", cursor, |name, cursor| {
+        match name {
+            "type" => kind = word(cursor)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(kind)
+}

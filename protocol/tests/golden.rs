@@ -1,0 +1,116 @@
+//! Recorded requests, whole answers and streams go in, snapshots of their facts come out.
+
+#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+
+mod support;
+
+use std::fmt::Write as _;
+
+use farebox_protocol::{Edits, Family, FrameFacts, Usage, UsageWish};
+use support::{fixtures, frames, requests};
+
+const USAGE: Usage = Usage { input: 10, cache_read: 20, cache_write: 3, cache_write_1h: 4, output: 50, reasoning: 6 };
+
+#[test]
+fn recorded_requests() {
+    for family in Family::ALL {
+        for (name, body) in requests(family) {
+            let seen = family.protocol().inspect(&body).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
+            insta::assert_debug_snapshot!(format!("request-{family}-{name}"), seen);
+        }
+    }
+}
+
+/// The difference that a patch makes, shown around each change.
+#[test]
+fn patched_requests() {
+    for family in Family::ALL {
+        for (name, body) in requests(family) {
+            let seen = family.protocol().inspect(&body).expect("a good request");
+            let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
+            let edits = Edits { model: "up", limit: Some((field, 777)) };
+            let patched = family.protocol().patch(&body, &seen, &edits);
+            let again = family.protocol().inspect(&patched).expect("still a good request");
+            assert_eq!((again.model.as_str(), again.limit, again.stream), ("up", Some(777), seen.stream), "{name}");
+            assert_eq!(again.removed_tools, Vec::<String>::new(), "{name}");
+            assert_eq!(again.content, seen.content, "{name}");
+        }
+    }
+}
+
+#[test]
+fn whole_answers() {
+    for family in Family::ALL {
+        for (name, body) in fixtures(family, ".answer.json") {
+            let facts = family.protocol().read_answer(&body).expect("a JSON object");
+            let model = facts.model.clone().map(|span| String::from_utf8_lossy(&body[span]).into_owned());
+            let closing = facts.usage_end.map(|at| body[at] as char);
+            let reading = facts.usage.reading(false);
+            insta::assert_debug_snapshot!(format!("answer-{family}-{name}"), (model, closing, reading, facts));
+        }
+    }
+}
+
+#[test]
+fn streamed_answers() {
+    for family in Family::ALL {
+        for (name, stream) in fixtures(family, ".sse") {
+            let frames = frames(&stream);
+            let mut reader = family.protocol().stream_reader();
+            let mut out = String::new();
+            for frame in &frames {
+                let facts = reader.read(frame);
+                writeln!(out, "{}", line(frame.raw(), frame.event(), &facts)).expect("a string");
+            }
+            writeln!(out, "id {:?}\n{:?}\n{:?}", reader.answer_id(), reader.usage(), reader.usage().reading(false))
+                .expect("a string");
+            insta::assert_snapshot!(format!("stream-{family}-{name}"), out);
+        }
+    }
+}
+
+/// Endings made in the middle of each stream, as the customer sees them.
+#[test]
+fn endings() {
+    for family in Family::ALL {
+        for (name, stream) in fixtures(family, ".sse") {
+            let frames = frames(&stream);
+            let mut reader = family.protocol().stream_reader();
+            for frame in &frames[..frames.len() * 6 / 10] {
+                reader.read(frame);
+            }
+            let wish = UsageWish { chunk: true, cost: Some("0.0000125") };
+            let out = String::from_utf8(reader.end_at_limit("slug", &USAGE, wish)).expect("UTF-8");
+            insta::assert_snapshot!(format!("ending-{family}-{name}"), out);
+        }
+    }
+}
+
+fn line(raw: &[u8], event: Option<&str>, facts: &FrameFacts) -> String {
+    let mut out = format!("{:32}", event.unwrap_or("-"));
+    if let Some(span) = facts.model.clone() {
+        write!(out, " model={}", String::from_utf8_lossy(&raw[span])).expect("a string");
+    }
+    if facts.shown.bytes() > 0 {
+        write!(out, " shown={}+{}", facts.shown.ascii, facts.shown.other).expect("a string");
+    }
+    if let Some(at) = facts.usage_end {
+        assert_eq!(raw[at], b'}');
+        write!(out, " usage_end={}", if facts.usage_empty { "empty" } else { "yes" }).expect("a string");
+    }
+    let flags = [
+        ("hidden", facts.hidden),
+        ("usage", facts.usage),
+        ("stop", facts.stop),
+        ("last", facts.last),
+        ("end", facts.end),
+        ("usage_only", facts.usage_only),
+    ];
+    for (name, _) in flags.iter().filter(|(_, set)| *set) {
+        write!(out, " {name}").expect("a string");
+    }
+    if let Some(error) = &facts.error {
+        write!(out, " {error:?}").expect("a string");
+    }
+    out
+}

@@ -1,0 +1,176 @@
+//! Single cases of framing and of usage as upstreams report it.
+
+#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+
+mod support;
+
+use bytes::Bytes;
+use farebox_protocol::{Family, FrameReader, FrameTooLarge, Reading, Usage, WireUsage};
+use serde_json::{Value, json};
+use support::frames;
+
+#[test]
+fn a_frame_in_one_chunk_is_not_copied() {
+    let chunk = Bytes::from_static(b"event: a\ndata: 1\n\ndata: 2\n\n");
+    let mut reader = FrameReader::new();
+    reader.push(chunk.clone());
+    let first = reader.next_frame().expect("small").expect("whole");
+    let second = reader.next_frame().expect("small").expect("whole");
+    assert_eq!((first.event(), first.data().as_deref(), first.data_range()), (Some("a"), Some(&b"1"[..]), Some(15..16)));
+    assert_eq!((second.event(), second.data().as_deref()), (None, Some(&b"2"[..])));
+    assert_eq!(first.raw().as_ptr(), chunk.as_ptr());
+    assert_eq!(second.raw().as_ptr(), chunk[18..].as_ptr());
+    assert_eq!(reader.finish().left, 0);
+}
+
+#[test]
+fn fields_are_read_as_the_standard_says() {
+    let stream = b"\xef\xbb\xbf: comment\r\nid: 7\r\nretry: 5\r\nevent:x\r\ndata:  two\r\ndata\r\ndata:end\r\nother: y\r\n\r\n";
+    let frame = frames(stream).pop().expect("one frame");
+    assert_eq!((frame.event(), frame.data().as_deref(), frame.data_range()), (Some("x"), Some(&b" two\n\nend"[..]), None));
+    assert_eq!(frame.raw().as_ref(), stream);
+}
+
+#[test]
+fn bytes_of_an_unfinished_frame_are_told() {
+    let mut reader = FrameReader::new();
+    reader.push(Bytes::from_static(b"data: 1\n\ndata: {\"half"));
+    assert!(reader.next_frame().expect("small").is_some());
+    assert!(reader.next_frame().expect("small").is_none());
+    let tail = reader.finish();
+    assert_eq!((tail.frame, tail.left), (None, 12));
+    reader.push(Bytes::from_static(b"data: 1\r\r"));
+    assert!(reader.next_frame().expect("small").is_none(), "a LF may follow");
+    assert!(reader.finish().frame.is_some());
+}
+
+#[test]
+fn a_frame_has_a_largest_size() {
+    let mut reader = FrameReader::new();
+    let chunk = Bytes::from(vec![b'x'; 1 << 20]);
+    for _ in 0..16 {
+        reader.push(chunk.clone());
+        assert_eq!(reader.next_frame(), Ok(None));
+    }
+    reader.push(chunk);
+    assert_eq!(reader.next_frame(), Err(FrameTooLarge));
+    assert_eq!(reader.next_frame(), Err(FrameTooLarge));
+}
+
+#[test]
+fn places_are_right_when_data_has_several_lines() {
+    let stream = b"data: {\"model\":\ndata:  \"up\", \"choices\":[],\ndata: \"usage\": {\"prompt_tokens\":1\ndata: ,\"completion_tokens\":2 }}\n\n";
+    let frame = frames(stream).pop().expect("one frame");
+    let facts = Family::Chat.protocol().stream_reader().read(&frame);
+    assert_eq!(&stream[facts.model.expect("a model")], b"\"up\"");
+    let end = facts.usage_end.expect("usage");
+    assert_eq!(&stream[end - 1..=end + 1], b" }}");
+}
+
+fn chat(usages: &[Value]) -> WireUsage {
+    let mut reader = Family::Chat.protocol().stream_reader();
+    for usage in usages {
+        let chunk = json!({"choices": [{"index": 0, "delta": {}}], "usage": usage});
+        reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    reader.usage().clone()
+}
+
+#[test]
+fn absurd_counts_are_never_priced() {
+    let good = json!({"prompt_tokens": 10, "completion_tokens": 5});
+    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    assert_eq!(chat(std::slice::from_ref(&good)).reading(false), Reading::Counted(usage));
+    for (name, value) in [
+        ("prompt_tokens", json!(-1)),
+        ("completion_tokens", json!(1.5)),
+        ("completion_tokens", json!("5")),
+        ("prompt_tokens", json!(true)),
+    ] {
+        let mut bad = good.clone();
+        bad[name] = value;
+        assert_eq!(chat(&[bad]).reading(false), Reading::Absurd, "{name}");
+    }
+    let cached = json!({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}});
+    assert_eq!(chat(&[cached]).reading(false), Reading::Absurd);
+    let reasoning = json!({"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}});
+    assert_eq!(chat(std::slice::from_ref(&reasoning)).reading(false), Reading::Absurd);
+    let outside = Usage { input: 10, output: 5, reasoning: 9, ..Usage::default() };
+    assert_eq!(chat(&[reasoning]).reading(true), Reading::Counted(outside));
+    let huge = json!({"prompt_tokens": u64::MAX, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": u64::MAX, "cache_write_tokens": 1}});
+    assert_eq!(chat(&[huge]).reading(false), Reading::Absurd);
+}
+
+#[test]
+fn the_last_count_wins_and_zero_replaces_nothing() {
+    assert_eq!(chat(&[Value::Null]).reading(false), Reading::Missing);
+    assert_eq!(chat(&[json!({"prompt_tokens": 4})]).reading(false), Reading::Missing);
+    let several = [
+        json!({"prompt_tokens": 10, "completion_tokens": 1}),
+        json!({"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": null}),
+        Value::Null,
+        json!({"prompt_tokens": 0, "completion_tokens": null}),
+    ];
+    assert_eq!(chat(&several).reading(false), Reading::Counted(Usage { input: 12, output: 7, ..Usage::default() }));
+}
+
+#[test]
+fn durations_of_cache_writes_are_told_apart() {
+    let answer = |usage: Value| {
+        let body = json!({"type": "message", "content": [], "usage": usage}).to_string();
+        Family::Messages.protocol().read_answer(body.as_bytes()).expect("JSON").usage.reading(false)
+    };
+    let split = json!({"input_tokens": 1, "output_tokens": 2, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}});
+    let expected = Usage { input: 1, cache_write: 3, cache_write_1h: 4, output: 2, ..Usage::default() };
+    assert_eq!(answer(split.clone()), Reading::Counted(expected));
+    let mut with_total = split.clone();
+    with_total["cache_creation_input_tokens"] = json!(7);
+    assert_eq!(answer(with_total), Reading::Counted(expected));
+    let mut absurd = split;
+    absurd["cache_creation_input_tokens"] = json!(2);
+    assert_eq!(answer(absurd), Reading::Absurd);
+}
+
+/// What the operator pays and who served the answer is nobody's business.
+#[test]
+fn the_upstreams_own_price_is_cut() {
+    let cut = |body: &str, cuts: &[std::ops::Range<usize>]| {
+        let mut edits: Vec<_> = cuts.iter().cloned().map(farebox_protocol::json::Edit::cut).collect();
+        String::from_utf8(farebox_protocol::json::splice(body.as_bytes(), &mut edits)).expect("UTF-8")
+    };
+    let body = r#"{"provider":"Host","id":"x","usage":{"cost":0.1,"prompt_tokens":1,"cost_details":{"a":1},"completion_tokens":2,"is_byok":false}}"#;
+    let facts = Family::Chat.protocol().read_answer(body.as_bytes()).expect("JSON");
+    assert_eq!(cut(body, &facts.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
+    let frame = frames(br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#.iter().chain(b"\n\n").copied().collect::<Vec<u8>>().as_slice()).pop().expect("one");
+    let facts = Family::Responses.protocol().stream_reader().read(&frame);
+    let text = String::from_utf8_lossy(frame.raw()).into_owned();
+    assert_eq!(cut(&text, &facts.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
+    assert!(facts.usage_empty);
+}
+
+/// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
+#[test]
+fn compactions_are_charged_too() {
+    let usage = json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
+        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
+        {"type": "message", "input_tokens": 23, "output_tokens": 1},
+    ]});
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+    let mut reader = Family::Messages.protocol().stream_reader();
+    for _ in 0..2 {
+        reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    let expected = Usage { input: 203, cache_read: 5, output: 4, ..Usage::default() };
+    assert_eq!(reader.usage().reading(false), Reading::Counted(expected));
+}
+
+#[test]
+fn long_cache_writes_are_told_apart() {
+    let usage = json!({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": {
+        "cached_tokens": 10, "cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30},
+    }});
+    let body = json!({"object": "response", "usage": usage}).to_string();
+    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
+    let expected = Usage { input: 40, cache_read: 10, cache_write: 20, cache_write_1h: 30, output: 1, ..Usage::default() };
+    assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
+}

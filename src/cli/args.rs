@@ -1,0 +1,253 @@
+//! What can be typed. Process settings have environment twins and may stand before or after any command.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use farebox_ledger::{Amount, KeyId, sqlite};
+
+use super::output::Failed;
+
+/// A prepaid gateway to language models.
+#[derive(Debug, Parser)]
+#[command(name = "farebox", version, about, propagate_version = true, arg_required_else_help = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// The slug table
+    #[arg(long, global = true, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// Where requests go
+    #[arg(long, global = true, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
+    pub routes: PathBuf,
+    /// The money
+    #[arg(long, global = true, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "FILE")]
+    pub ledger: PathBuf,
+    /// The customers' address
+    #[arg(long, global = true, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+    /// The base of printed URLs [default: http:// and the listen address]
+    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+    /// When charges count as safe: at most 50 ms later, or before anything is answered
+    #[arg(long, global = true, env = "FAREBOX_DURABILITY", default_value = "prompt")]
+    pub durability: Durability,
+    /// Who is acting, for the audit [default: the system user]
+    #[arg(long, global = true, env = "FAREBOX_OPERATOR", value_name = "NAME")]
+    pub operator: Option<String>,
+    /// How results are printed
+    #[arg(long, global = true, default_value = "table")]
+    pub format: Format,
+    /// The same as --format json
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Args {
+    /// The format asked for.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    /// Who is acting.
+    #[must_use]
+    pub fn actor(&self) -> String {
+        self.operator.clone().unwrap_or_else(crate::config::system_user)
+    }
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// One document.
+    Json,
+    /// For spreadsheets.
+    Csv,
+    /// For documents (the model table only).
+    Markdown,
+}
+
+/// When charges count as safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// Money in at once, charges at most 50 ms later.
+    Prompt,
+    /// Everything before it is answered.
+    Strict,
+}
+
+impl From<Durability> for sqlite::Durability {
+    fn from(durability: Durability) -> Self {
+        match durability {
+            Durability::Prompt => Self::Prompt,
+            Durability::Strict => Self::Strict,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway
+    Serve(ServeOptions),
+    /// Try everything on this machine: simulated models, a temporary ledger, a funded key
+    Demo(DemoOptions),
+    /// Check both TOML files and report every mistake at once
+    Check(CheckOptions),
+    /// Print the canonical model table
+    Models,
+    /// Sell, fund and manage keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Read and check the books
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct ServeOptions {
+    /// Seconds to wait for another gateway to give up the ledger
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub wait_lock: u64,
+}
+
+/// Options of `demo`.
+#[derive(Debug, ClapArgs)]
+pub struct DemoOptions {
+    /// What the demonstration key starts with
+    #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment)]
+    pub balance: Amount,
+}
+
+/// Options of `check`.
+#[derive(Debug, ClapArgs)]
+pub struct CheckOptions {
+    /// Do not require that secrets are set
+    #[arg(long)]
+    pub no_secrets: bool,
+}
+
+/// Commands on keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Create a key; its secret is printed once
+    Create(CreateOptions),
+    /// List keys, oldest first
+    List(ListOptions),
+    /// Show one key
+    Show(OneKey),
+    /// Pay money onto a key
+    TopUp(TopUpOptions),
+    /// Refuse requests until unblocked
+    Block(OneKey),
+    /// Serve a blocked key again
+    Unblock(OneKey),
+    /// Refuse requests for ever; balance and history stay
+    Revoke(OneKey),
+}
+
+/// One key.
+#[derive(Debug, ClapArgs)]
+pub struct OneKey {
+    /// The key's id, as in k_7f3q9d2xw1
+    pub id: KeyId,
+}
+
+/// Options of `keys create`.
+#[derive(Debug, ClapArgs)]
+pub struct CreateOptions {
+    /// For people: who has this key
+    #[arg(long)]
+    pub label: String,
+    /// First money on the key
+    #[arg(long, value_name = "USD", value_parser = payment, requires = "reference")]
+    pub balance: Option<Amount>,
+    /// Invoice or payment id of that money; unique
+    #[arg(long, requires = "balance")]
+    pub reference: Option<String>,
+    /// Slugs the key may use [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
+    pub models: Option<Vec<String>>,
+    /// Last day or instant, as in 2027-01-31 or 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    pub expires: Option<farebox_ledger::Timestamp>,
+}
+
+/// Options of `keys list`.
+#[derive(Debug, ClapArgs)]
+pub struct ListOptions {
+    /// Only labels that contain this text
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// Options of `keys top-up`.
+#[derive(Debug, ClapArgs)]
+pub struct TopUpOptions {
+    /// The key's id
+    pub id: KeyId,
+    /// USD with a decimal point, as in 25 or 25.50
+    #[arg(value_parser = payment)]
+    pub amount: Amount,
+    /// Invoice or payment id; the same one again is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Commands on the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Print journal entries, oldest first
+    Entries(EntriesOptions),
+    /// Recompute balances, charges and chains
+    Verify,
+}
+
+/// Options of `ledger entries`.
+#[derive(Debug, ClapArgs)]
+pub struct EntriesOptions {
+    /// Only of this key
+    #[arg(long)]
+    pub key: Option<KeyId>,
+    /// From this instant on
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    pub since: Option<farebox_ledger::Timestamp>,
+    /// Before this instant
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    pub until: Option<farebox_ledger::Timestamp>,
+    /// The newest so many [default: all]
+    #[arg(long)]
+    pub limit: Option<usize>,
+}
+
+fn payment(text: &str) -> Result<Amount, String> {
+    Amount::parse_payment(text).map_err(|error| error.to_string())
+}
+
+/// A day (its first instant, UTC) or an instant.
+fn instant(text: &str) -> Result<farebox_ledger::Timestamp, String> {
+    let day = text
+        .parse::<jiff::civil::Date>()
+        .ok()
+        .and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok())
+        .map(|zoned| zoned.timestamp());
+    let found = day.or_else(|| text.parse::<jiff::Timestamp>().ok());
+    found
+        .map(|instant| farebox_ledger::Timestamp::from_millis(instant.as_millisecond()))
+        .ok_or_else(|| "write a day as 2027-01-31 or an instant as 2027-01-31T12:00:00Z".to_owned())
+}
+
+/// Ledgers for fleets have a reserved form that this version does not serve.
+pub(super) fn refuse_postgres(ledger: &std::path::Path) -> Result<(), Failed> {
+    if ledger.to_string_lossy().starts_with("postgres://") {
+        return Err(Failed::usage(
+            "--ledger postgres://… is reserved for fleets; this version keeps its ledger in one SQLite file",
+        ));
+    }
+    Ok(())
+}

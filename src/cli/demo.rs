@@ -1,0 +1,136 @@
+//! `farebox demo`: the whole product on this machine, without a network: the shipped catalog on simulated models, a temporary
+//! ledger, a funded key, and one small paid request on each path family.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
+use farebox_protocol::Family;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::args::{Args, DemoOptions};
+use super::output::{self, Failed};
+use super::{keys, serve};
+use crate::app::{App, Settings};
+use crate::clock;
+use crate::config::{self, Config, ProcessSecrets, Source};
+use crate::telemetry::{self, RequestLog};
+
+pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
+    telemetry::start_logging("warn");
+    let config = shipped()?;
+    let samples = samples(&config);
+    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;
+    let settings = Settings {
+        ledger: folder.path().join("farebox.db"),
+        durability: args.durability.into(),
+        listen: args.listen,
+        public_url: args.public_url.clone(),
+        wait_lock: Duration::ZERO,
+    };
+    let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
+    let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
+    let (address, base) = (app.address(), app.front.public_url.clone());
+    let ledger = Arc::clone(&app.ledger);
+    let serving = tokio::spawn(app.serve(serve::stop_signal()));
+
+    output::print(&format!(
+        "Farebox demo at {base}\nAnswers are simulated: nothing leaves this machine.\n\nKey {} with {} USD.\n",
+        key.id, options.balance
+    ));
+    let mut balance = key.account.balance();
+    for (family, slug) in samples {
+        let answer = ask(address, family, &slug, &secret).await?;
+        let after = ledger.find_key(key.id).await?.map_or(balance, |key| key.account.balance());
+        let path = family.protocol().public_path();
+        output::print(&format!("POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"));
+        balance = after;
+    }
+    output::print(&ready_to_paste(&base, secret.reveal()));
+    serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
+}
+
+/// The catalog and routes of this repository, as they were built in.
+fn shipped() -> Result<Config, Failed> {
+    let catalog = Source::new("catalog.toml", include_str!("../../catalog.toml"));
+    let routes = Source::new("routes.toml", include_str!("../../routes.toml"));
+    config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
+        .0
+        .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
+}
+
+/// For each family, the slug that it serves best.
+fn samples(config: &Config) -> Vec<(Family, String)> {
+    let best =
+        |family| config.catalog.models.iter().find(|model| model.best_path == family).map(|model| (family, model.slug.clone()));
+    Family::ALL.into_iter().filter_map(best).collect()
+}
+
+async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result<(Key, Secret), Failed> {
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let settings = KeySettings { label: "demo".to_owned(), ..KeySettings::default() };
+    let first_credit = Some((balance, "demo".to_owned()));
+    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: keys::act(args) }).await?;
+    Ok((key, secret))
+}
+
+/// One small request over a real socket, as a customer would send it.
+async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
+    let body = question(family, slug).to_string();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        family.protocol().public_path(),
+        secret.reveal(),
+        body.len()
+    );
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.map(|_| answer)
+    };
+    let answer = exchange.await.map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body)
+        .ok()
+        .and_then(|answer: Value| text_of(&answer))
+        .ok_or_else(|| Failed::refused(format!("unexpected answer: {answer}")))
+}
+
+fn question(family: Family, slug: &str) -> Value {
+    let words = "Say hello to Farebox";
+    let mut body = json!({ "model": slug, "messages": [{ "role": "user", "content": words }], "max_tokens": 64 });
+    if family.protocol().public_path().ends_with("/responses") {
+        body = json!({ "model": slug, "input": words, "max_output_tokens": 64 });
+    }
+    body
+}
+
+/// The answer's text, wherever its family keeps it.
+fn text_of(answer: &Value) -> Option<String> {
+    ["/choices/0/message/content", "/output/0/content/0/text", "/content/0/text"]
+        .into_iter()
+        .find_map(|place| answer.pointer(place)?.as_str().map(str::to_owned))
+}
+
+fn ready_to_paste(base: &str, secret: &str) -> String {
+    format!(
+        "
+Try it (the key lives as long as this demo):
+
+  curl {base}/v1/models -H 'Authorization: Bearer {secret}'
+
+  export OPENAI_BASE_URL={base}/v1
+  export OPENAI_API_KEY={secret}
+
+  export ANTHROPIC_BASE_URL={base}/native
+  export ANTHROPIC_AUTH_TOKEN={secret}
+
+Ctrl-c ends the demo and removes its ledger."
+    )
+}

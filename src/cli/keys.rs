@@ -1,0 +1,146 @@
+//! `farebox keys …`: sell, fund and manage keys. Works beside a running gateway.
+
+use farebox_ledger::key::Change;
+use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
+use farebox_ledger::{Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, NewKey, Refusal, Secret};
+use serde_json::{Value, json};
+
+use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
+use super::output::{self, Failed};
+use super::view;
+use crate::clock;
+
+/// Keys are read from the ledger in pages of this size.
+const PAGE: usize = 1_000;
+
+pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Create)?;
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let settings = KeySettings {
+        label: options.label.clone(),
+        models: options.models.clone(),
+        expires_at: options.expires,
+        ..KeySettings::default()
+    };
+    let first_credit = options.balance.zip(options.reference.clone());
+    let new = NewKey { id, secret: secret.hash(), settings, first_credit, act: act(args) };
+    let key = ledger.create_key(new).await?;
+    let shown = view::key_with_secret(&key, secret.reveal(), clock::now());
+    match args.format() {
+        Format::Json => output::print_json(&shown),
+        _ => {
+            output::print(&table(&[key]));
+            output::print(&format!("\nsecret  {}", secret.reveal()));
+            output::note("The secret is shown this once and is not stored; give it to the customer now.");
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::ReadOnly)?;
+    let mut query = KeyQuery { label: options.label.clone(), now: clock::now(), limit: PAGE, ..KeyQuery::default() };
+    let mut keys = Vec::new();
+    loop {
+        let page = ledger.list_keys(query.clone()).await?;
+        query.after = page.last().map(|key| key.id);
+        let whole = page.len() == PAGE;
+        keys.extend(page);
+        if !whole {
+            break;
+        }
+    }
+    match args.format() {
+        Format::Json => {
+            output::print_json(&json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }))
+        }
+        Format::Csv => output::print(&output::csv(&HEADER, &rows(&keys))),
+        _ if keys.is_empty() => output::note("There is no key yet. Make one: farebox keys create --label NAME"),
+        _ => output::print(&table(&keys)),
+    }
+    Ok(())
+}
+
+pub(super) async fn show(args: &Args, one: &OneKey) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::ReadOnly)?;
+    let key = ledger
+        .find_key(one.id)
+        .await?
+        .ok_or_else(|| Failed::from(farebox_ledger::LedgerError::Refused(Refusal::NoSuchKey(one.id))))?;
+    print_key(args, &key);
+    Ok(())
+}
+
+pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let credit = Credit {
+        operation: clock::operation_id(),
+        key: options.id,
+        kind: CreditKind::TopUp,
+        amount: options.amount,
+        reference: options.reference.clone(),
+        actor: args.actor(),
+        at: clock::now(),
+    };
+    let posted = ledger.credit(credit).await?;
+    if posted.repeated {
+        output::note("This reference was applied before; nothing was added again.");
+    }
+    match args.format() {
+        Format::Json => {
+            output::print_json(&json!({ "entry": view::entry(&posted.entry), "key": view::key(&posted.key, clock::now()) }))
+        }
+        _ => print_key(args, &posted.key),
+    }
+    Ok(())
+}
+
+pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let key = ledger.change_key(KeyChange { key: one.id, change, act: act(args) }).await?;
+    print_key(args, &key);
+    Ok(())
+}
+
+/// Opens the ledger for a command.
+pub(super) fn open(args: &Args, mode: OpenMode) -> Result<SqliteLedger, Failed> {
+    super::args::refuse_postgres(&args.ledger)?;
+    Ok(SqliteLedger::open(&args.ledger, mode, args.durability.into())?)
+}
+
+/// An administrative act by whoever runs this command.
+pub(super) fn act(args: &Args) -> Act {
+    Act { operation: clock::operation_id(), actor: args.actor(), at: clock::now() }
+}
+
+const HEADER: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
+
+fn table(keys: &[Key]) -> String {
+    output::table(&HEADER, &rows(keys))
+}
+
+fn rows(keys: &[Key]) -> Vec<Vec<String>> {
+    let now = clock::now();
+    let row = |key: &Key| {
+        let account = key.account;
+        vec![
+            key.id.to_string(),
+            output::plain(&key.settings.label),
+            account.balance().to_string(),
+            account.held.to_string(),
+            account.available().to_string(),
+            key.status(now).to_string(),
+        ]
+    };
+    keys.iter().map(row).collect()
+}
+
+fn print_key(args: &Args, key: &Key) {
+    let shown: Value = view::key(key, clock::now());
+    match args.format() {
+        Format::Json => output::print_json(&shown),
+        Format::Csv => output::print(&output::csv(&HEADER, &rows(std::slice::from_ref(key)))),
+        _ => output::print(&table(std::slice::from_ref(key))),
+    }
+}

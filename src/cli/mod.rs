@@ -1,0 +1,58 @@
+//! The command line: what was typed, and one file for each command. Commands wire; the rooms do the work.
+
+mod args;
+mod check;
+mod demo;
+mod keys;
+mod ledger;
+mod models;
+mod output;
+mod serve;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+pub use args::Args;
+use args::{Command, KeysCommand, LedgerCommand};
+use output::{Exit, Failed};
+
+/// Runs the command that was typed.
+pub async fn run() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Help that cannot be printed has nobody to read it.
+            let _ = error.print();
+            return if asked { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) };
+        }
+    };
+    match dispatch(&args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            output::complain(&failed.message);
+            ExitCode::from(failed.exit as u8)
+        }
+    }
+}
+
+async fn dispatch(args: &Args) -> Result<(), Failed> {
+    match &args.command {
+        Command::Serve(options) => serve::run(args, options).await,
+        Command::Demo(options) => demo::run(args, options).await,
+        Command::Check(options) => check::run(args, options),
+        Command::Models => models::run(args),
+        Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
+        Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
+        Command::Keys(KeysCommand::Show(one)) => keys::show(args, one).await,
+        Command::Keys(KeysCommand::TopUp(options)) => keys::top_up(args, options).await,
+        Command::Keys(KeysCommand::Block(one)) => keys::change(args, one, farebox_ledger::key::Change::Block).await,
+        Command::Keys(KeysCommand::Unblock(one)) => keys::change(args, one, farebox_ledger::key::Change::Unblock).await,
+        Command::Keys(KeysCommand::Revoke(one)) => keys::change(args, one, farebox_ledger::key::Change::Revoke).await,
+        Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
+        Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
+    }
+}

@@ -1,0 +1,22 @@
+//! `farebox models`: the canonical slug table.
+
+use serde_json::json;
+
+use super::args::{Args, Format};
+use super::check;
+use super::output::{self, Failed};
+use crate::config::{self, TABLE_HEADINGS};
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let rows = check::load(args, true)?.catalog.rows();
+    match args.format() {
+        Format::Json => output::print_json(&json!({ "models": rows })),
+        Format::Csv => {
+            let cells: Vec<Vec<String>> = rows.iter().map(|row| row.cells().to_vec()).collect();
+            output::print(&output::csv(&TABLE_HEADINGS, &cells));
+        }
+        Format::Markdown => output::print(&config::table_markdown(&rows)),
+        Format::Table => output::print(&config::table_text(&rows)),
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! How commands speak: results on standard output, everything else on standard error, and fixed exit codes.
+
+use std::io::Write;
+
+use farebox_ledger::LedgerError;
+use serde_json::Value;
+
+/// Exit codes. 0 is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The rules say no, or something failed; nothing changed.
+    Refused = 1,
+    /// What was typed makes no sense.
+    Usage = 2,
+    /// It may or may not have happened: repeat it with the same reference.
+    Unknown = 75,
+    /// The two files have mistakes.
+    Configuration = 78,
+}
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) exit: Exit,
+    pub(super) message: String,
+}
+
+impl Failed {
+    pub(super) fn refused(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Refused, message: message.into() }
+    }
+
+    pub(super) fn configuration(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Configuration, message: message.into() }
+    }
+
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into() }
+    }
+}
+
+impl From<LedgerError> for Failed {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Unknown(why) => {
+                let message = format!(
+                    "the outcome is unknown ({why}); repeat the same command with the same reference: it is applied only once"
+                );
+                Self { exit: Exit::Unknown, message }
+            }
+            other => Self::refused(other.to_string()),
+        }
+    }
+}
+
+/// Prints a result. A reader that went away is not an error.
+pub(super) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let _ = out.flush();
+}
+
+/// Prints one JSON document.
+pub(super) fn print_json(value: &Value) {
+    print(&format!("{value:#}"));
+}
+
+/// Text of somebody else's, safe for a terminal.
+pub(super) fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+        .collect()
+}
+
+/// Says something that is not a result.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says what went wrong.
+pub(super) fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "farebox: {message}");
+}
+
+/// Columns for people: as wide as their widest cell, numbers to the right.
+pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = header.iter().enumerate().map(|(at, title)| width(at).max(title.len())).collect();
+    let line = |cells: Vec<&str>| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
+            let numeric = cell.starts_with(|c: char| c.is_ascii_digit() || "-+$".contains(c));
+            if numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![line(header.to_vec())];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+    lines.join("\n")
+}
+
+/// Rows for spreadsheets. No cell is ever executed: what begins like a formula gets a quote before it.
+pub(super) fn csv(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut lines = vec![header.join(",")];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",")));
+    lines.join("\r\n") + "\r\n"
+}
+
+fn csv_cell(cell: &str) -> String {
+    let number = cell.strip_prefix('-').unwrap_or(cell).chars().all(|c| c.is_ascii_digit() || c == '.');
+    let formula = !number && cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text: String = cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = if formula { format!("'{text}") } else { text };
+    if text.contains([',', '"']) || formula { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spreadsheet_executes_a_cell() {
+        assert_eq!(csv_cell("=1+1"), "\"'=1+1\"");
+        assert_eq!(csv_cell("@SUM(A1)"), "\"'@SUM(A1)\"");
+        assert_eq!(csv_cell("-0.5"), "-0.5");
+        assert_eq!(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\" \"");
+    }
+}

@@ -1,0 +1,93 @@
+//! The canonical table: the six columns customers choose from, as rows, text and markdown.
+
+use serde::Serialize;
+
+use super::Catalog;
+
+/// The columns, as they are headed.
+pub const TABLE_HEADINGS: [&str; 6] = ["model", "customer slug", "provider", "best path", "best environments", "service price"];
+
+/// One row of the canonical table. Serialised, it has the columns' names with underscores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TableRow {
+    /// Column "model".
+    pub model: String,
+    /// Column "customer slug".
+    pub customer_slug: String,
+    /// Column "provider".
+    pub provider: String,
+    /// Column "best path": `chat`, `responses` or `native`.
+    pub best_path: &'static str,
+    /// Column "best environments".
+    pub best_environments: Vec<String>,
+    /// Column "service price".
+    pub service_price: String,
+}
+
+impl TableRow {
+    /// The cells in the order of [`TABLE_HEADINGS`].
+    #[must_use]
+    pub fn cells(&self) -> [String; 6] {
+        [
+            self.model.clone(),
+            self.customer_slug.clone(),
+            self.provider.clone(),
+            self.best_path.to_owned(),
+            self.best_environments.join(", "),
+            self.service_price.clone(),
+        ]
+    }
+}
+
+impl super::Model {
+    /// This model's row of the canonical table.
+    #[must_use]
+    pub fn row(&self) -> TableRow {
+        TableRow {
+            model: self.name.clone(),
+            customer_slug: self.slug.clone(),
+            provider: self.provider.clone(),
+            best_path: self.best_path.shown(),
+            best_environments: self.best_environments.clone(),
+            service_price: self.price.shown(),
+        }
+    }
+}
+
+impl Catalog {
+    /// The canonical table in the order of the file.
+    #[must_use]
+    pub fn rows(&self) -> Vec<TableRow> {
+        self.models.iter().map(|model| model.row()).collect()
+    }
+}
+
+/// The table for a terminal: columns aligned, two spaces apart. Ends with a newline.
+#[must_use]
+pub fn table_text(rows: &[TableRow]) -> String {
+    let lines: Vec<[String; 6]> =
+        std::iter::once(TABLE_HEADINGS.map(str::to_uppercase)).chain(rows.iter().map(TableRow::cells)).collect();
+    let width = |column: usize| lines.iter().map(|cells| cells[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for cells in &lines {
+        let padded: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The table as markdown. Ends with a newline.
+#[must_use]
+pub fn table_markdown(rows: &[TableRow]) -> String {
+    let line = |cells: [String; 6]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    let mut text = line(TABLE_HEADINGS.map(str::to_owned));
+    text.push_str("|---|---|---|---|---|---|\n");
+    for row in rows {
+        let mut cells = row.cells();
+        cells[1] = format!("`{}`", cells[1]);
+        text.push_str(&line(cells));
+    }
+    text
+}

@@ -1,0 +1,15 @@
+//! Room 5: counting. Pure: no async, no I/O, no clock of its own.
+//!
+//! - [`estimate`]: how large a request is before anyone has counted it.
+//! - [`terms`]: what to hold for it, and which output limit the balance can pay.
+//! - [`price`]: counted usage times the prices of one model, as exact lines.
+//! - [`meter`]: the running count of one answer, and the one place that says what is charged at its end.
+
+pub mod estimate;
+pub mod meter;
+pub mod price;
+pub mod terms;
+
+pub use estimate::Estimate;
+pub use meter::{Counted, Ending, Meter};
+pub use terms::{Shortfall, Terms};

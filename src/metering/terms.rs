@@ -1,0 +1,268 @@
+//! What a request must have before it is sent: the hold, and the output limit that its balance can pay.
+//!
+//! Refusal is always decided by the estimate, never by the ceiling: a request that is probably affordable is served, and only
+//! what is held grows towards the ceiling when the key is nearly empty. All arithmetic is in `i128`, so nothing overflows.
+
+use farebox_ledger::Amount;
+
+use super::estimate::Estimate;
+use crate::config::{Limits, Price, Rates};
+
+/// Output tokens that must be affordable for an answer to be worth beginning.
+pub const SMALLEST_OUTPUT: u64 = 256;
+/// Output tokens a stream holds at a time.
+pub const SLICE: u64 = 2_048;
+/// A key with less than so many times the request's ceiling is nearly empty: its holds are made at the ceiling.
+const NEARLY_EMPTY: i128 = 4;
+
+/// The facts of a request that decide its terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Streamed answers hold slice by slice, whole ones everything.
+    pub stream: bool,
+    /// The output limit the customer declared.
+    pub declared: Option<u32>,
+    /// Answers asked for.
+    pub choices: u32,
+    /// Tokens set aside for thinking inside the limit.
+    pub thinking_budget: Option<u32>,
+    /// Pictures in the request.
+    pub images: u64,
+    /// A cache write for one hour is asked for.
+    pub one_hour_cache: bool,
+    /// Its input.
+    pub estimate: Estimate,
+}
+
+/// Terms under which a request is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// To hold before dispatch.
+    pub hold: Amount,
+    /// The output limit to write into the request; `None` leaves it as it is.
+    pub limit: Option<u32>,
+    /// Most output tokens of all choices together that the upstream may produce.
+    pub output_limit: u64,
+}
+
+/// The balance does not reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortfall {
+    /// What the smallest acceptable form of the request needs.
+    pub needed: Amount,
+    /// Output tokens that the available money still buys after the request's input.
+    pub affordable_output: u64,
+}
+
+/// Decides the terms for a key with so much available.
+///
+/// # Errors
+/// [`Shortfall`] when the balance does not reach.
+pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
+    let rates = price.for_input(ask.estimate.input);
+    let budget = Budget::new(ask, rates, available);
+    let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
+    let room = limits.context.saturating_sub(ask.estimate.input).max(1);
+    let (limit, sent, held) = if ask.stream {
+        let sent = budget.lowered(most, ask.thinking_budget)?;
+        (changed(sent, ask.declared, limits.max_output), sent, sent.min(SLICE))
+    } else if ask.declared.is_some() {
+        budget.require(most.min(room))?;
+        (changed(most, ask.declared, limits.max_output), most, most)
+    } else {
+        let wanted = u64::from(limits.default_output.min(limits.max_output));
+        let sent = budget.lowered(wanted, ask.thinking_budget)?;
+        (u32::try_from(sent).ok(), sent, sent)
+    };
+    Ok(Terms { hold: budget.hold(held.min(room)), limit, output_limit: sent.saturating_mul(u64::from(ask.choices)) })
+}
+
+/// What one more slice of output costs, for extending a hold.
+#[must_use]
+pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
+    to_amount(dearest_output(rates) * i128::from(choices) * i128::from(tokens))
+}
+
+/// A limit that has to be written because it differs from what the customer declared (or from what none means).
+fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
+    let asked = u64::from(declared.unwrap_or(max_output));
+    if sent == asked { None } else { u32::try_from(sent).ok() }
+}
+
+/// One request's prices against one key's money, in picodollars.
+struct Budget {
+    available: i128,
+    /// Input and everything else that does not depend on the output.
+    fixed: i128,
+    /// The same with the input at its ceiling.
+    fixed_ceiling: i128,
+    /// One output token of every choice.
+    per_output: i128,
+}
+
+impl Budget {
+    fn new(ask: &Ask, rates: &Rates, available: Amount) -> Self {
+        let input = dearest_input(rates, ask.one_hour_cache);
+        let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images) + i128::from(rates.per_request.picos());
+        Self {
+            available: i128::from(available.picos()),
+            fixed: input * i128::from(ask.estimate.input) + extras,
+            fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras,
+            per_output: dearest_output(rates) * i128::from(ask.choices),
+        }
+    }
+
+    /// Output tokens of each choice that the available money buys.
+    fn affordable(&self) -> u64 {
+        let left = self.available - self.fixed;
+        match left.checked_div(self.per_output) {
+            Some(tokens) => u64::try_from(tokens.max(0)).unwrap_or(u64::MAX),
+            None if left >= 0 => u64::MAX,
+            None => 0,
+        }
+    }
+
+    fn require(&self, tokens: u64) -> Result<(), Shortfall> {
+        // A key with nothing left is refused even where the model is free.
+        if self.available > 0 && self.affordable() >= tokens {
+            return Ok(());
+        }
+        let needed = self.fixed + self.per_output * i128::from(tokens);
+        Err(Shortfall { needed: to_amount(needed), affordable_output: if self.available > 0 { self.affordable() } else { 0 } })
+    }
+
+    /// The wanted limit, lowered to what is affordable; never to or below a thinking budget, never below the smallest output.
+    fn lowered(&self, wanted: u64, thinking_budget: Option<u32>) -> Result<u64, Shortfall> {
+        let affordable = self.affordable();
+        let smallest = match thinking_budget {
+            Some(budget) if affordable < wanted => u64::from(budget).saturating_add(SMALLEST_OUTPUT),
+            _ => SMALLEST_OUTPUT,
+        };
+        self.require(smallest.min(wanted))?;
+        Ok(wanted.min(affordable))
+    }
+
+    fn hold(&self, output: u64) -> Amount {
+        let output = self.per_output * i128::from(output);
+        let at_ceiling = self.fixed_ceiling + output;
+        let at_estimate = self.fixed + output;
+        let nearly_empty = self.available < at_ceiling.saturating_mul(NEARLY_EMPTY);
+        to_amount(if nearly_empty { at_ceiling.max(at_estimate) } else { at_estimate }.min(self.available))
+    }
+}
+
+/// Input may turn out to be any of its classes; it is held at the dearest.
+fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
+    let default = rates.input.max(rates.cache_read).max(rates.cache_write);
+    let dearest = if one_hour { default.max(rates.cache_write_1h.unwrap_or(default)) } else { default };
+    i128::from(dearest.picos())
+}
+
+fn dearest_output(rates: &Rates) -> i128 {
+    i128::from(rates.output.max(rates.reasoning).picos())
+}
+
+/// Amounts beyond `i64` are beyond any balance; the largest amount stands for them.
+fn to_amount(picos: i128) -> Amount {
+    Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USD: i64 = 1_000_000_000_000;
+
+    fn price() -> Price {
+        let rate = |picos| Amount::from_picos(picos);
+        let base = Rates {
+            input: rate(3_000_000),
+            output: rate(15_000_000),
+            cache_read: rate(300_000),
+            cache_write: rate(3_750_000),
+            cache_write_1h: None,
+            reasoning: rate(15_000_000),
+            per_image: Amount::ZERO,
+            per_request: Amount::ZERO,
+        };
+        Price { base, tiers: Vec::new() }
+    }
+
+    fn limits() -> Limits {
+        Limits { context: 200_000, max_output: 64_000, default_output: 8_192, speed: 150, image_bytes: None, tools: None }
+    }
+
+    fn ask(stream: bool, declared: Option<u32>) -> Ask {
+        let estimate = Estimate { input: 9_000, ceiling: 31_500 };
+        Ask { stream, declared, choices: 1, thinking_budget: None, images: 0, one_hour_cache: false, estimate }
+    }
+
+    fn terms(ask: &Ask, available: i64) -> Result<Terms, Shortfall> {
+        decide(ask, &price(), &limits(), Amount::from_picos(available))
+    }
+
+    #[test]
+    fn ten_agents_run_side_by_side_on_five_dollars() {
+        let mut available = 5 * USD;
+        for _ in 0..10 {
+            let found = terms(&ask(true, Some(32_000)), available).unwrap();
+            assert_eq!(found.limit, None, "nothing is lowered");
+            available -= found.hold.picos();
+        }
+        assert!(available > 4 * USD);
+    }
+
+    #[test]
+    fn a_stream_is_lowered_to_what_is_affordable_and_refused_below_the_smallest_output() {
+        let input = 9_000 * 3_750_000;
+        let found = terms(&ask(true, Some(32_000)), input + 1_000 * 15_000_000).unwrap();
+        assert_eq!((found.limit, found.output_limit), (Some(1_000), 1_000));
+        let refused = terms(&ask(true, Some(32_000)), input + 255 * 15_000_000).unwrap_err();
+        assert_eq!(refused, Shortfall { needed: Amount::from_picos(input + 256 * 15_000_000), affordable_output: 255 });
+    }
+
+    #[test]
+    fn a_whole_answer_with_a_declared_limit_is_held_whole_or_refused() {
+        let needed = 9_000 * 3_750_000 + 4_000 * 15_000_000;
+        assert_eq!(terms(&ask(false, Some(4_000)), needed).unwrap().hold, Amount::from_picos(needed));
+        assert_eq!(terms(&ask(false, Some(4_000)), needed - 1).unwrap_err().needed, Amount::from_picos(needed));
+    }
+
+    #[test]
+    fn a_whole_answer_without_a_limit_gets_one_that_the_balance_can_pay() {
+        assert_eq!(terms(&ask(false, None), 100 * USD).unwrap().limit, Some(8_192));
+        let little = 9_000 * 3_750_000 + 300 * 15_000_000;
+        assert_eq!(terms(&ask(false, None), little).unwrap().limit, Some(300));
+    }
+
+    #[test]
+    fn a_thinking_budget_is_never_cut_into() {
+        let thinking = Ask { thinking_budget: Some(31_999), ..ask(true, Some(32_000)) };
+        assert_eq!(terms(&thinking, 5 * USD).unwrap().limit, None);
+        let short = 9_000 * 3_750_000 + 31_000 * 15_000_000;
+        assert!(terms(&thinking, short).is_err());
+    }
+
+    #[test]
+    fn an_empty_key_is_refused_even_where_the_model_is_free() {
+        let free = Rates {
+            input: Amount::ZERO,
+            output: Amount::ZERO,
+            cache_read: Amount::ZERO,
+            cache_write: Amount::ZERO,
+            reasoning: Amount::ZERO,
+            ..price().base
+        };
+        let free = Price { base: free, tiers: Vec::new() };
+        assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
+        assert_eq!(decide(&ask(true, None), &free, &limits(), Amount::from_picos(1)).unwrap().hold, Amount::ZERO);
+    }
+
+    #[test]
+    fn a_nearly_empty_key_holds_the_ceiling_and_never_more_than_it_has() {
+        let little = 9_000 * 3_750_000 + 2_000 * 15_000_000;
+        assert_eq!(terms(&ask(true, Some(2_000)), little).unwrap().hold, Amount::from_picos(little));
+        let rich = terms(&ask(true, Some(2_000)), 100 * USD).unwrap().hold;
+        assert_eq!(rich, Amount::from_picos(little));
+    }
+}

@@ -1,0 +1,45 @@
+//! Counting the tokens of a native request without running it. Free: nothing is held, and the answer is one number.
+
+use bytes::Bytes;
+use farebox_ledger::Key;
+use farebox_protocol::{Edits, Family, messages};
+
+use super::{Failure, Proxy, resolve};
+use crate::config::Target;
+use crate::metering::estimate;
+use crate::upstream::{AnswerContent, Call, Prepared};
+
+/// Asks the model's upstream, or estimates when it must not or cannot be asked.
+///
+/// # Errors
+/// As for a request: a bad body, an unknown model.
+pub async fn tokens(
+    proxy: &Proxy,
+    key: &Key,
+    body: &Bytes,
+    headers: Vec<(String, Bytes)>,
+    ask_upstream: bool,
+) -> Result<u64, Failure> {
+    let config = proxy.config.current();
+    let seen = messages::inspect_count(body)?;
+    let model = resolve(&config, &seen.model, key, Family::Messages)?;
+    if ask_upstream {
+        let call = Call { route: &model.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+        let prepare = |target: &Target| {
+            let edits = Edits { model: &target.model, limit: None };
+            let body = Family::Messages.protocol().patch(body, &seen, &edits);
+            Prepared { body: Bytes::from(body), headers: headers.clone() }
+        };
+        if let Ok(answer) = proxy.upstreams.dispatch(call, &prepare).await
+            && let AnswerContent::Whole(answer) = answer.content
+            && let Some(tokens) = counted(&answer)
+        {
+            return Ok(tokens);
+        }
+    }
+    Ok(estimate::input(&seen.content, model.limits.context).input)
+}
+
+fn counted(answer: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<serde_json::Value>(answer).ok()?.get("input_tokens")?.as_u64()
+}

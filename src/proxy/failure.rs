@@ -1,0 +1,281 @@
+//! Every way a request can fail to be served: its status, its words and the headers that tell clients what to do.
+//!
+//! A failure is made where it is found and turned into an answer at the edge, once. Texts name the remedy. Nothing in them
+//! identifies a provider's account.
+
+use std::time::Duration;
+
+use farebox_ledger::{Account, Amount, LedgerError, Status};
+use farebox_protocol::{BadRequest, Case, ErrorBody, Family, UpstreamError};
+use serde_json::json;
+
+use crate::config::Lookup;
+
+/// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
+const LONGEST_RETRY_AFTER: u128 = 30;
+
+/// Why a request is not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// No key, or none that we know. The text says which.
+    Unauthenticated(&'static str),
+    /// The key is blocked, expired or revoked.
+    KeyState(Status),
+    /// The key may not use this model.
+    ModelNotAllowed(String),
+    /// No such path; the text names the right one.
+    NoPath(String),
+    /// A name that is not published; nearest slugs.
+    UnknownModel(String, Vec<String>),
+    /// A slug that is no longer sold; its replacement.
+    RetiredModel(String, Option<String>),
+    /// A slug that this path does not serve; the path that does.
+    OtherPath(String, &'static str),
+    /// The request itself.
+    BadRequest(BadRequest),
+    /// The body is larger than this many bytes.
+    TooLarge(usize),
+    /// Too many requests of this key; when to come back.
+    RateLimited(String, Duration),
+    /// The key cannot pay for this request.
+    OutOfBalance(Balance),
+    /// It could, if its running requests did not hold the money.
+    BalanceInUse(Balance),
+    /// The upstream says that the request is at fault.
+    Upstream(u16, UpstreamError),
+    /// No target is left.
+    NoTarget(Option<Duration>),
+    /// The ledger cannot be written.
+    Ledger,
+    /// Too many bytes in flight.
+    Overloaded,
+    /// Our own fault.
+    Internal,
+}
+
+/// The numbers of a refusal for lack of money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Balance {
+    /// The model asked for.
+    pub slug: String,
+    /// What the smallest acceptable form of the request needs.
+    pub needed: Amount,
+    /// Balance minus holds.
+    pub available: Amount,
+    /// Held by running requests.
+    pub held: Amount,
+    /// Output tokens of this model that the available money still buys.
+    pub affordable_output: u64,
+}
+
+impl Failure {
+    /// The refusal for lack of money: depletion is told apart from money that running requests hold.
+    #[must_use]
+    pub fn balance(slug: &str, needed: Amount, affordable_output: u64, account: &Account) -> Self {
+        let balance =
+            Balance { slug: slug.to_owned(), needed, available: account.available(), held: account.held, affordable_output };
+        let free_again = account.held > Amount::ZERO && account.balance() >= needed;
+        if free_again { Self::BalanceInUse(balance) } else { Self::OutOfBalance(balance) }
+    }
+
+    /// The refusal of a name that is not served.
+    #[must_use]
+    pub fn no_model(name: &str, lookup: Lookup<'_>) -> Self {
+        match lookup {
+            Lookup::Retired(retired) => Self::RetiredModel(retired.slug.clone(), retired.replacement.clone()),
+            Lookup::Unknown(nearest) => Self::UnknownModel(name.to_owned(), nearest.into_iter().map(str::to_owned).collect()),
+            Lookup::Found(model) => Self::ModelNotAllowed(model.slug.clone()),
+        }
+    }
+
+    /// Whether the failure came after a hold was made; such a request has its entry in the journal.
+    #[must_use]
+    pub const fn after_hold(&self) -> bool {
+        matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::Internal)
+    }
+
+    /// What kind of error this is on the wire.
+    #[must_use]
+    pub const fn case(&self) -> Case {
+        match self {
+            Self::Unauthenticated(_) => Case::Unauthenticated,
+            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::NoPath(_) => Case::NoPath,
+            Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
+            Self::BadRequest(_) | Self::Upstream(..) => Case::BadRequest,
+            Self::TooLarge(_) => Case::TooLarge,
+            Self::RateLimited(..) => Case::RateLimited,
+            Self::OutOfBalance(_) => Case::OutOfBalance,
+            Self::BalanceInUse(_) => Case::BalanceInUse,
+            Self::NoTarget(_) => Case::NoTarget,
+            Self::Ledger | Self::Overloaded => Case::Unavailable,
+            Self::Internal => Case::Internal,
+        }
+    }
+
+    /// One word for the log and the metrics.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unauthenticated(_) => "invalid_api_key",
+            Self::KeyState(Status::Expired) => "key_expired",
+            Self::KeyState(Status::Revoked) => "key_revoked",
+            Self::KeyState(_) => "key_blocked",
+            Self::ModelNotAllowed(_) => "model_not_allowed",
+            Self::NoPath(_) => "not_found",
+            Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
+            Self::RetiredModel(..) => "model_retired",
+            Self::BadRequest(_) => "bad_request",
+            Self::TooLarge(_) => "request_too_large",
+            Self::RateLimited(..) => "rate_limit_exceeded",
+            Self::OutOfBalance(_) => "out_of_balance",
+            Self::BalanceInUse(_) => "balance_in_use",
+            Self::Upstream(..) => "upstream_refused",
+            Self::NoTarget(_) => "upstream_unavailable",
+            Self::Ledger => "ledger_unavailable",
+            Self::Overloaded => "overloaded",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The status in a family.
+    #[must_use]
+    pub fn status(&self, family: Family) -> u16 {
+        match self {
+            Self::Upstream(status, _) => *status,
+            _ => family.protocol().words(self.case()).status,
+        }
+    }
+
+    /// The body in a family.
+    #[must_use]
+    pub fn body(&self, family: Family, request_id: String) -> ErrorBody {
+        let words = family.protocol().words(self.case());
+        let code = words.code.map(str::to_owned);
+        let ours = ErrorBody {
+            kind: words.kind.to_owned(),
+            code,
+            param: None,
+            message: self.message(),
+            details: self.details(words.code.is_some()),
+            request_id,
+        };
+        match self {
+            Self::KeyState(_) | Self::ModelNotAllowed(_) => {
+                ErrorBody { code: words.code.map(|_| self.reason().to_owned()), ..ours }
+            }
+            Self::BadRequest(bad) => ErrorBody { code: bad.code.map(str::to_owned), param: bad.param.clone(), ..ours },
+            Self::Upstream(_, error) => ErrorBody {
+                kind: error.kind.clone().unwrap_or(ours.kind),
+                code: error.code.clone(),
+                param: error.param.clone(),
+                ..ours
+            },
+            _ => ours,
+        }
+    }
+
+    /// Headers that tell clients whether and when to come back.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Unauthenticated(_) | Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned())],
+            Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
+            Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
+            Self::NoTarget(wait) => vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))],
+            Self::Ledger | Self::Overloaded => vec![("retry-after", "5".to_owned())],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The slug that the failure is about, where there is one.
+    #[must_use]
+    pub fn slug(&self) -> &str {
+        match self {
+            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => &balance.slug,
+            Self::ModelNotAllowed(slug) | Self::RetiredModel(slug, _) | Self::OtherPath(slug, _) => slug,
+            _ => "",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
+            Self::KeyState(status) => format!("this key is {status}; ask whoever sold it to you"),
+            Self::ModelNotAllowed(slug) => {
+                format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
+            }
+            Self::NoPath(text) => text.clone(),
+            Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
+            Self::RetiredModel(slug, Some(replacement)) => {
+                format!("model not found: {slug:?} was retired; use {replacement:?} instead")
+            }
+            Self::RetiredModel(slug, None) => {
+                format!("model not found: {slug:?} was retired; GET /v1/models lists what is served now")
+            }
+            Self::OtherPath(slug, path) => format!("model not found on this path: {slug:?} is served on {path}"),
+            Self::BadRequest(bad) => bad.message.clone(),
+            Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
+            Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
+            Self::OutOfBalance(balance) => out_of_balance(balance),
+            Self::BalanceInUse(balance) => format!(
+                "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; retry when one of them has ended",
+                balance.needed, balance.available, balance.held
+            ),
+            Self::Upstream(_, error) => error.message.clone(),
+            Self::NoTarget(_) => "this model cannot be reached at the moment; use another model, or try again later".to_owned(),
+            Self::Ledger => "requests cannot be accounted for at the moment, so none is served; try again later".to_owned(),
+            Self::Overloaded => "too much is in flight at the moment; try again later".to_owned(),
+            Self::Internal => "something went wrong on our side; nothing was charged".to_owned(),
+        }
+    }
+
+    fn details(&self, wanted: bool) -> Option<serde_json::Value> {
+        match self {
+            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) if wanted => Some(json!({
+                "needed": balance.needed,
+                "available": balance.available,
+                "held": balance.held,
+                "affordable_output_tokens": balance.affordable_output,
+            })),
+            _ => None,
+        }
+    }
+}
+
+impl From<BadRequest> for Failure {
+    fn from(bad: BadRequest) -> Self {
+        Self::BadRequest(bad)
+    }
+}
+
+impl From<LedgerError> for Failure {
+    /// Refusals that mean something to the customer are handled where the numbers are known; what is left is ours.
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
+            LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
+            LedgerError::Refused(_) => Self::Internal,
+            LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => Self::Ledger,
+        }
+    }
+}
+
+fn unknown_model(asked: &str, nearest: &[String]) -> String {
+    let shown: String = asked.chars().take(100).collect();
+    match nearest {
+        [] => format!("model not found: {shown:?}; GET /v1/models lists what is served"),
+        names => format!("model not found: {shown:?}; did you mean {}? GET /v1/models lists what is served", names.join(", ")),
+    }
+}
+
+fn out_of_balance(balance: &Balance) -> String {
+    format!(
+        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. Top up the same key, then retry",
+        balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
+    )
+}
+
+fn seconds(wait: Duration) -> String {
+    wait.as_millis().div_ceil(1_000).clamp(1, LONGEST_RETRY_AFTER).to_string()
+}

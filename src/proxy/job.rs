@@ -1,0 +1,243 @@
+//! One admitted request, in the task that owns it: dispatch, hand over to the relay, and the one settlement.
+//!
+//! [`Job::settle`] is the only place where held money ends. Whatever happens before it (a panic, a cancelled runtime), the
+//! hold's own guard settles what was noted last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_ledger::{Amount, Bill, Finished, Hold};
+use farebox_protocol::{Edits, Inspection};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::record::Record;
+use super::{Failure, Proxy, Reply, Request, stream, whole};
+use crate::clock;
+use crate::config::{ChatLimit, Model, OnDisconnect, Target};
+use crate::metering::meter::Start;
+use crate::metering::{Counted, Ending, Meter, Terms};
+use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
+
+/// How long an answer waits for its settlement before it is sent on without.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the answer goes; closed when the customer has left.
+pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
+
+/// One admitted request.
+pub(super) struct Job {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) request: Request,
+    pub(super) seen: Inspection,
+    pub(super) model: Arc<Model>,
+    pub(super) meter: Meter,
+    pub(super) hold: Hold,
+    pub(super) outcome: Outcome,
+    pub(super) output_limit: u64,
+    limit: Option<u32>,
+}
+
+/// What is known of the answer up to now, for the journal and the log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    pub(super) target: String,
+    pub(super) answer_id: Option<String>,
+    pub(super) first_byte: Option<Duration>,
+    pub(super) attempts: Vec<String>,
+}
+
+/// How a job ends: what is charged, why, and the status the customer saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) ending: Ending,
+    pub(super) reason: &'static str,
+    pub(super) status: u16,
+}
+
+/// Charged and settled, or charged and with the resolver.
+pub(super) struct Settled {
+    /// What the lines come to.
+    pub(super) cost: Amount,
+    /// What the ledger did, unless it did not answer in time.
+    pub(super) finished: Option<Finished>,
+}
+
+impl Job {
+    pub(super) fn new(
+        proxy: Arc<Proxy>,
+        request: Request,
+        seen: Inspection,
+        model: Arc<Model>,
+        terms: Terms,
+        hold: Hold,
+    ) -> Self {
+        let start = Start {
+            estimated_input: crate::metering::estimate::input(&seen.content, model.limits.context).input,
+            text: seen.content.text,
+            images: seen.content.pictures.len() as u64,
+            output_limit: terms.output_limit,
+        };
+        let meter = Meter::new(Arc::clone(&model), start);
+        Self {
+            proxy,
+            request,
+            seen,
+            model,
+            meter,
+            hold,
+            outcome: Outcome::default(),
+            output_limit: terms.output_limit,
+            limit: terms.limit,
+        }
+    }
+
+    /// Sends the request to a target and relays what it answers.
+    pub(super) async fn run(self, mut reply: ReplyTo) {
+        let proxy = Arc::clone(&self.proxy);
+        let model = Arc::clone(&self.model);
+        let call = Call { route: &model.route, family: self.request.family, path_suffix: "", stream: self.seen.stream };
+        // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
+        let given_up = self.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
+        let prepare = |target: &Target| self.prepare(target);
+        let dispatched = tokio::select! {
+            biased;
+            dispatched = proxy.upstreams.dispatch(call, &prepare) => Some(dispatched),
+            () = reply.closed(), if given_up => None,
+        };
+        match dispatched {
+            Some(Ok(answer)) => self.relay(answer, reply).await,
+            Some(Err(error)) => self.fail(error, reply).await,
+            None => {
+                self.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
+            }
+        }
+    }
+
+    async fn relay(mut self, answer: Answer, reply: ReplyTo) {
+        // The upstream has the request: an answer that runs for an hour must not keep its body.
+        self.request.body = Bytes::new();
+        self.request.room = None;
+        self.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
+        self.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
+        self.meter.reasoning_outside(answer.target.provider.reasoning_outside);
+        match answer.content {
+            AnswerContent::Whole(body) => whole::relay(self, body, reply).await,
+            AnswerContent::Stream(first, frames) => stream::relay(self, first, frames, reply).await,
+        }
+    }
+
+    /// No target answered. The hold is released before the customer hears of it.
+    async fn fail(mut self, error: DispatchError, reply: ReplyTo) {
+        let failure = match error {
+            DispatchError::ClientFault { status, error, target } => {
+                self.outcome.target = target;
+                Failure::Upstream(status, error)
+            }
+            DispatchError::NoTarget { attempts, retry_after } => {
+                self.outcome.attempts.extend(attempts.iter().map(Attempt::to_string));
+                Failure::NoTarget(retry_after)
+            }
+        };
+        let status = failure.status(self.request.family);
+        self.settle(End { ending: Ending::Nothing, reason: failure.reason(), status }).await;
+        // A customer who has left does not mind.
+        let _ = reply.send(Err(failure));
+    }
+
+    /// The request as this target wants it.
+    fn prepare(&self, target: &Target) -> Prepared {
+        let chat_field = match target.provider.chat_limit {
+            ChatLimit::MaxCompletionTokens => "max_completion_tokens",
+            ChatLimit::MaxTokens => "max_tokens",
+        };
+        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (chat_field, limit)) };
+        let body = self.request.family.protocol().patch(&self.request.body, &self.seen, &edits);
+        Prepared { body: Bytes::from(body), headers: self.request.headers.clone() }
+    }
+
+    /// Notes that the first byte of the answer is about to go out.
+    pub(super) fn first_byte(&mut self) {
+        let elapsed = self.request.arrived.elapsed();
+        self.outcome.first_byte.get_or_insert(elapsed);
+    }
+
+    /// What the journal would say if the request ended here.
+    pub(super) fn checkpoint(&self) -> Bill {
+        let end = End { ending: Ending::Cut, reason: "interrupted", status: 200 };
+        self.bill(self.meter.so_far(), end)
+    }
+
+    /// Ends the hold: the only place where a request's money is settled.
+    pub(super) async fn settle(self, end: End) -> Settled {
+        let counted = self.meter.finish(end.ending, self.hold.amount());
+        let bill = self.bill(counted, end);
+        let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let mut record = self.record(&bill, end);
+        // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver.
+        let settled = tokio::time::timeout(SETTLE_PATIENCE, self.hold.settle(bill, clock::now())).await;
+        let finished = match settled {
+            Ok(Ok(finished)) => Some(finished),
+            Ok(Err(error)) => {
+                tracing::error!(request = %record.request_id, %error, "a settlement is left to the resolver");
+                None
+            }
+            Err(_) => {
+                tracing::error!(request = %record.request_id, "the ledger did not answer in time; the settlement is left to the resolver");
+                None
+            }
+        };
+        record.charge = finished.map_or(cost, |finished| finished.charge);
+        record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
+        self.proxy.observer.ended(record);
+        Settled { cost, finished }
+    }
+
+    fn bill(&self, counted: Counted, end: End) -> Bill {
+        Bill {
+            slug: self.model.slug.clone(),
+            family: self.request.family.name().to_owned(),
+            target: self.outcome.target.clone(),
+            status: end.status,
+            end_reason: end.reason.to_owned(),
+            first_byte_ms: self.outcome.first_byte.map(millis),
+            total_ms: millis(self.request.arrived.elapsed()),
+            answer_id: self.outcome.answer_id.clone(),
+            hold: self.hold.amount(),
+            loss: Amount::ZERO,
+            evidence: counted.evidence,
+            usage: counted.usage,
+            lines: counted.lines,
+        }
+    }
+
+    fn record(&self, bill: &Bill, end: End) -> Record {
+        Record {
+            request_id: self.request.id,
+            at: clock::now(),
+            key: Some(self.request.key.id),
+            slug: bill.slug.clone(),
+            family: self.request.family.name(),
+            target: bill.target.clone(),
+            status: end.status,
+            end_reason: end.reason.to_owned(),
+            usage: bill.usage,
+            charge: Amount::ZERO,
+            hold: bill.hold,
+            loss: Amount::ZERO,
+            first_byte_ms: bill.first_byte_ms,
+            total_ms: bill.total_ms,
+            attempts: self.outcome.attempts.clone(),
+        }
+    }
+}
+
+fn millis(elapsed: Duration) -> u32 {
+    u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// A moment to sleep to that never comes.
+pub(super) fn never() -> Instant {
+    Instant::now() + Duration::from_secs(86_400)
+}

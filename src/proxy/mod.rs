@@ -1,0 +1,125 @@
+//! Room 3: the spine. [`Proxy::run`] is the story of a request, read top to bottom:
+//! inspect → resolve → admit (money is held) → dispatch → relay → settle.
+//!
+//! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a
+//! customer who leaves drops the handler and never the money. Every other room is called from here and never calls back.
+
+mod abilities;
+mod admit;
+pub mod count;
+mod credit;
+pub mod failure;
+pub mod gate;
+mod job;
+pub mod pipe;
+pub mod record;
+mod splice;
+mod stream;
+mod whole;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::{Key, OperationId, SharedLedger, Timestamp};
+use farebox_protocol::Family;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, ConfigHandle, Lookup, Model};
+use crate::upstream::Upstreams;
+pub use failure::Failure;
+use gate::Pass;
+use job::Job;
+pub use record::{Observer, Record};
+
+/// What the spine works with.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The snapshot in force.
+    pub config: Arc<ConfigHandle>,
+    /// The money.
+    pub ledger: SharedLedger,
+    /// The providers.
+    pub upstreams: Upstreams,
+    /// Every running request; a graceful stop waits for them.
+    pub tasks: TaskTracker,
+    /// Told of every ended request.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// An authenticated request with its body.
+#[derive(Debug)]
+pub struct Request {
+    /// Ours; also the id of its hold and charge.
+    pub id: OperationId,
+    /// Who pays, as read for this request.
+    pub key: Key,
+    /// Keeps the key's count of running requests.
+    pub pass: Pass,
+    /// The body's place among all bodies in flight; given back with the body.
+    pub room: Option<OwnedSemaphorePermit>,
+    /// The path's family.
+    pub family: Family,
+    /// The body as received.
+    pub body: Bytes,
+    /// The headers that may go upstream: lower-case name and value.
+    pub headers: Vec<(String, Bytes)>,
+    /// When it arrived, for durations.
+    pub arrived: Instant,
+    /// When it arrived, for the journal.
+    pub at: Timestamp,
+}
+
+/// An answer, whole or begun.
+#[derive(Debug)]
+pub struct Reply {
+    /// Headers besides content type and request id.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: ReplyBody,
+}
+
+/// JSON at once, or frames as they come.
+#[derive(Debug)]
+pub enum ReplyBody {
+    /// All of it.
+    Whole(Bytes),
+    /// Frames.
+    Stream(pipe::Receiver),
+}
+
+impl Proxy {
+    /// Serves one request.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being answered. A hold is released before the failure is returned.
+    pub async fn run(self: &Arc<Self>, request: Request) -> Result<Reply, Failure> {
+        let config = self.config.current();
+        let seen = request.family.protocol().inspect(&request.body)?;
+        let model = resolve(&config, &seen.model, &request.key, request.family)?;
+        abilities::check(&model, &seen)?;
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
+
+        // Money is held from here on: the rest belongs to a task that the customer cannot drop.
+        let (answer, answered) = oneshot::channel();
+        let job = Job::new(Arc::clone(self), request, seen, model, terms, hold);
+        self.tasks.spawn(job.run(answer));
+        answered.await.unwrap_or(Err(Failure::Internal))
+    }
+}
+
+/// The model that a name means on this path and for this key.
+fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc<Model>, Failure> {
+    let model = match config.catalog.find(name) {
+        Lookup::Found(model) => model,
+        other => return Err(Failure::no_model(name, other)),
+    };
+    if key.settings.models.as_ref().is_some_and(|allowed| !allowed.contains(&model.slug)) {
+        return Err(Failure::ModelNotAllowed(model.slug.clone()));
+    }
+    if !model.route.targets.iter().any(|target| target.provider.speaks.contains(&family)) {
+        return Err(Failure::OtherPath(model.slug.clone(), model.best_path.protocol().public_path()));
+    }
+    Ok(Arc::clone(model))
+}

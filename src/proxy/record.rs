@@ -1,0 +1,87 @@
+//! What is told about every ended or refused request: for the log line, the metrics and the live view. Never a body.
+
+use std::fmt::Debug;
+
+use farebox_ledger::{Amount, KeyId, OperationId, Timestamp, Usage};
+use farebox_protocol::Family;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::Failure;
+use crate::clock;
+
+/// One ended or refused request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    /// Ours.
+    #[serde(serialize_with = "shown")]
+    pub request_id: OperationId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The key, when one was recognised.
+    pub key: Option<KeyId>,
+    /// The public slug; empty when none was found.
+    pub slug: String,
+    /// The path's family.
+    pub family: &'static str,
+    /// `provider/model` that answered.
+    pub target: String,
+    /// HTTP status the customer got.
+    pub status: u16,
+    /// Why it ended.
+    pub end_reason: String,
+    /// Disjoint token counts.
+    pub usage: Usage,
+    /// Taken from the key.
+    pub charge: Amount,
+    /// The hold's final size.
+    pub hold: Amount,
+    /// The operator's loss.
+    pub loss: Amount,
+    /// From arrival to the first answer byte.
+    pub first_byte_ms: Option<u32>,
+    /// From arrival to the end.
+    pub total_ms: u32,
+    /// For the operator's eyes: attempts that failed.
+    pub attempts: Vec<String>,
+}
+
+impl Record {
+    /// A request that was refused before any money was held for it.
+    #[must_use]
+    pub fn refused(failure: &Failure, family: Family, key: Option<KeyId>, request_id: OperationId, arrived: Instant) -> Self {
+        Self {
+            request_id,
+            at: clock::now(),
+            key,
+            slug: failure.slug().to_owned(),
+            family: family.name(),
+            target: String::new(),
+            status: failure.status(family),
+            end_reason: failure.reason().to_owned(),
+            usage: Usage::default(),
+            charge: Amount::ZERO,
+            hold: Amount::ZERO,
+            loss: Amount::ZERO,
+            first_byte_ms: None,
+            total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
+            attempts: Vec::new(),
+        }
+    }
+}
+
+/// Listens to ended requests.
+pub trait Observer: Send + Sync + Debug {
+    /// One request has ended.
+    fn ended(&self, record: Record);
+}
+
+/// A request id as customers see it.
+#[must_use]
+pub fn request_id(id: OperationId) -> String {
+    format!("req_{id}")
+}
+
+fn shown<S: serde::Serializer>(id: &OperationId, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(&request_id(*id))
+}

@@ -1,0 +1,293 @@
+//! Relays a streamed answer: frame by frame, metered, inside its money, and settled before its end is shown.
+//!
+//! Frames go on raw and whole. From the one that carries the final usage on they are kept back until the settlement is
+//! acknowledged. A stream that breaks ends with the family's error event, never with a clean end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, StreamReader, UsageWish};
+use tokio::time::Instant;
+
+use super::credit::{Credit, Verdict};
+use super::job::{End, Job, ReplyTo, never};
+use super::pipe::{self, Sender};
+use super::splice::{self, Marks};
+use super::{Reply, ReplyBody, record, whole};
+use crate::config::OnDisconnect;
+use crate::metering::Ending;
+use crate::upstream::FrameStream;
+
+/// A customer who accepts no byte for so long is gone.
+const STALL: Duration = Duration::from_secs(30);
+/// A comment is sent after so long without a frame, so that proxies on the way keep the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// After the final usage, the terminal marker is waited for so long.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+/// How often output that is not shown is metered.
+const HIDDEN_TICK: Duration = Duration::from_millis(200);
+/// No request runs longer.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// Relays a stream to its end and settles it.
+pub(super) async fn relay(job: Job, first: Frame, frames: FrameStream, reply: ReplyTo) {
+    let (sender, receiver) = pipe::pipe();
+    let headers = whole::removed_header(&job.seen.removed_tools);
+    let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
+    let mut relay = Relay::new(job, frames, customer);
+    let end = relay.pump(first).await;
+    relay.finish(end).await;
+}
+
+struct Relay {
+    job: Job,
+    frames: FrameStream,
+    /// `None` once the customer has left.
+    customer: Option<Sender>,
+    reader: Box<dyn StreamReader>,
+    credit: Credit,
+    /// Frames that wait for the settlement.
+    kept: Vec<(Bytes, Marks)>,
+    /// The answer's stop reason was seen: what follows is only accounting.
+    stop_seen: bool,
+    end_seen: bool,
+    /// Since when output is being made that the stream does not show.
+    hidden_since: Option<Instant>,
+    last_sent: Instant,
+    kept_since: Option<Instant>,
+}
+
+enum Next {
+    Frame(Frame),
+    End(End),
+}
+
+const COMPLETE: End = End { ending: Ending::Complete, reason: "stop", status: 200 };
+const BROKEN: End = End { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
+const CLIENT_GONE: End = End { ending: Ending::Cut, reason: "client_gone", status: 200 };
+const TOO_LONG: End = End { ending: Ending::Cut, reason: "max_duration", status: 200 };
+
+impl Relay {
+    fn new(job: Job, frames: FrameStream, customer: Option<Sender>) -> Self {
+        let now = Instant::now();
+        Self {
+            reader: job.request.family.protocol().stream_reader(),
+            credit: Credit::new(job.seen.choices, job.output_limit, now),
+            hidden_since: job.seen.hidden_reasoning.then_some(now),
+            kept: Vec::new(),
+            stop_seen: false,
+            end_seen: false,
+            last_sent: now,
+            kept_since: None,
+            job,
+            frames,
+            customer,
+        }
+    }
+
+    /// Reads and passes on frames until there is a reason to end.
+    async fn pump(&mut self, first: Frame) -> End {
+        let mut next = Next::Frame(first);
+        loop {
+            match next {
+                Next::End(end) => return end,
+                Next::Frame(frame) => {
+                    if let Some(end) = self.pass(frame).await {
+                        return end;
+                    }
+                }
+            }
+            next = self.next().await;
+        }
+    }
+
+    /// Counts one frame and sends it on, or keeps it back.
+    async fn pass(&mut self, frame: Frame) -> Option<End> {
+        let facts = self.reader.read(&frame);
+        if let Some(error) = &facts.error {
+            self.frames.blame("an error event in the stream");
+            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
+            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
+            return Some(BROKEN);
+        }
+        self.job.meter.observe(&facts, self.reader.usage());
+        self.count_hidden(&facts);
+        self.stop_seen |= facts.stop;
+        let marks = Marks { model: facts.model, usage_end: facts.usage_end, usage_empty: facts.usage_empty, cuts: facts.cuts };
+        let dropped = facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost);
+        if facts.last || !self.kept.is_empty() || self.kept_since.is_some() {
+            self.kept_since.get_or_insert_with(Instant::now);
+            if !dropped {
+                self.kept.push((frame.into_raw(), marks));
+            }
+        } else if !dropped {
+            self.send(splice::rewrite(frame.raw(), &marks, &self.job.model.slug, None)).await;
+        }
+        self.end_seen |= facts.end;
+        if facts.end {
+            return Some(COMPLETE);
+        }
+        if self.customer.is_none() && self.ends_without_customer() {
+            return Some(CLIENT_GONE);
+        }
+        if self.kept_since.is_some() { None } else { self.control().await }
+    }
+
+    /// Waits for the next frame, and meanwhile for everything else that can happen.
+    async fn next(&mut self) -> Next {
+        loop {
+            let wake = self.wake();
+            tokio::select! {
+                biased;
+                frame = self.frames.next() => return match frame {
+                    Ok(Some(frame)) => Next::Frame(frame),
+                    Ok(None) if self.stop_seen => Next::End(COMPLETE),
+                    Ok(None) => {
+                        self.frames.blame("an end without the terminal marker");
+                        Next::End(BROKEN)
+                    }
+                    Err(broken) => {
+                        self.job.outcome.attempts.push(broken.to_string());
+                        Next::End(if self.stop_seen { COMPLETE } else { BROKEN })
+                    }
+                },
+                () = left(self.customer.as_ref()) => {
+                    self.customer = None;
+                    if self.ends_without_customer() {
+                        return Next::End(CLIENT_GONE);
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => {
+                    if let Some(end) = self.woken().await {
+                        return Next::End(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next instant at which something has to be done without a frame.
+    fn wake(&self) -> Instant {
+        let hidden = self.hidden_since.map_or_else(never, |since| since + HIDDEN_TICK);
+        let kept = self.kept_since.map_or_else(never, |since| since + LAST_FRAMES);
+        let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { never() };
+        hidden.min(kept).min(keep_alive).min(self.job.request.arrived + LONGEST)
+    }
+
+    async fn woken(&mut self) -> Option<End> {
+        let now = Instant::now();
+        if now >= self.job.request.arrived + LONGEST {
+            return Some(TOO_LONG);
+        }
+        if self.kept_since.is_some_and(|since| now >= since + LAST_FRAMES) {
+            return Some(COMPLETE);
+        }
+        if self.kept_since.is_none() && now >= self.last_sent + KEEP_ALIVE {
+            self.send(Bytes::from_static(b": keepalive\n\n")).await;
+        }
+        self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() });
+        self.control().await
+    }
+
+    /// Meters time in which output was made that the stream did not show, until it shows something or is counted.
+    fn count_hidden(&mut self, facts: &FrameFacts) {
+        let now = Instant::now();
+        if let Some(since) = self.hidden_since {
+            self.job.meter.hide(now.duration_since(since));
+        }
+        let shows = facts.shown != farebox_protocol::TextSize::default();
+        let goes_on = facts.hidden || (self.hidden_since.is_some() && !shows && !facts.stop);
+        self.hidden_since = goes_on.then_some(now);
+    }
+
+    /// Whether the money still covers the stream.
+    async fn control(&mut self) -> Option<End> {
+        let Self { credit, job, .. } = self;
+        match credit.check(job).await {
+            Verdict::Covered => None,
+            Verdict::Spent(reason) => Some(End { ending: Ending::Cut, reason, status: 200 }),
+        }
+    }
+
+    /// Sends to the customer, who is gone when nothing is accepted for too long.
+    async fn send(&mut self, bytes: Bytes) {
+        let Some(customer) = &self.customer else { return };
+        self.job.first_byte();
+        if matches!(tokio::time::timeout(STALL, customer.send(bytes)).await, Ok(Ok(()))) {
+            self.last_sent = Instant::now();
+        } else {
+            self.customer = None;
+        }
+    }
+
+    /// Without a customer, a stream goes on only for its usage: when that is all that is left, or by the route's policy.
+    fn ends_without_customer(&self) -> bool {
+        !self.stop_seen && self.job.model.route.on_disconnect == OnDisconnect::Cancel
+    }
+
+    /// Settles, and only then shows the end.
+    async fn finish(self, end: End) {
+        let Self { mut job, frames, customer, mut reader, kept, end_seen, .. } = self;
+        // The upstream is stopped before anything else: what nobody pays for is not to be made.
+        drop(frames);
+        job.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        let (family, slug, asks) = (job.request.family, job.model.slug.clone(), (job.seen.asks_cost, job.seen.asks_usage));
+        let request_id = record::request_id(job.request.id);
+        let counted = job.meter.so_far().usage;
+        let settled = job.settle(end).await;
+
+        let Some(customer) = customer else { return };
+        let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
+        let shown_charge = charge.to_string();
+        let wish = UsageWish { chunk: asks.1, cost: asks.0.then_some(shown_charge.as_str()) };
+        let mut last = Vec::new();
+        match end.ending {
+            Ending::Complete => {
+                for (bytes, marks) in &kept {
+                    last.push(splice::rewrite(bytes, marks, &slug, asks.0.then_some(charge)));
+                }
+                if !end_seen {
+                    last.push(Bytes::from(reader.missing_end()));
+                }
+            }
+            Ending::Cut => last.push(Bytes::from(reader.end_at_limit(&slug, &wire(counted), wish))),
+            Ending::Broken | Ending::Nothing => last.push(Bytes::from(reader.error_event(&slug, &broken(family, request_id)))),
+        }
+        for bytes in last {
+            if !matches!(tokio::time::timeout(STALL, customer.send(bytes)).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
+}
+
+/// Ends when the customer has left; never when there is none.
+async fn left(customer: Option<&Sender>) {
+    match customer {
+        Some(customer) => customer.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn broken(family: Family, request_id: String) -> ErrorBody {
+    let words = family.protocol().words(farebox_protocol::Case::BrokenStream);
+    ErrorBody {
+        kind: words.kind.to_owned(),
+        code: words.code.map(str::to_owned),
+        param: None,
+        message: "the provider's stream broke before it was complete; what was delivered is charged, nothing else".to_owned(),
+        details: None,
+        request_id,
+    }
+}
+
+fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
+    farebox_protocol::Usage {
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        cache_write_1h: usage.cache_write_1h,
+        output: usage.output,
+        reasoning: usage.reasoning,
+    }
+}

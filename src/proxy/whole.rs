@@ -1,0 +1,42 @@
+//! Relays a whole answer: count, settle, then send. The customer never holds an answer whose charge is not in the ledger,
+//! unless the ledger did not speak for five seconds.
+
+use bytes::Bytes;
+
+use super::job::{End, Job, ReplyTo, Settled};
+use super::splice::{self, Marks};
+use super::{Reply, ReplyBody};
+use crate::metering::Ending;
+
+/// Counts, settles and sends a whole answer.
+pub(super) async fn relay(mut job: Job, body: Bytes, reply: ReplyTo) {
+    job.first_byte();
+    let facts = job.request.family.protocol().read_answer(&body).unwrap_or_default();
+    job.outcome.answer_id.clone_from(&facts.id);
+    job.meter.show(facts.shown);
+    job.meter.report(&facts.usage);
+    let marks = Marks { model: facts.model, usage_end: facts.usage_end, usage_empty: facts.usage_empty, cuts: facts.cuts };
+    let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
+    let removed = job.seen.removed_tools.clone();
+
+    let settled = job.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
+
+    let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
+    let body = splice::rewrite(&body, &marks, &slug, asks_cost.then_some(charge));
+    // A customer who has left has been charged all the same: the answer was made.
+    let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
+}
+
+fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)> {
+    let mut headers = removed_header(removed);
+    if let Some(finished) = settled.finished {
+        headers.push(("x-farebox-cost", finished.charge.to_string()));
+        headers.push(("x-farebox-balance", finished.available.to_string()));
+    }
+    headers
+}
+
+/// Says which of the request's tools were taken out.
+pub(super) fn removed_header(removed: &[String]) -> Vec<(&'static str, String)> {
+    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.join(", "))] }
+}

@@ -1,0 +1,49 @@
+//! Who is calling: the first credential with a valid secret decides.
+//!
+//! A wrong secret and an unknown key get the same answer, and a key's state is told only to who knows its secret.
+
+use farebox_ledger::{Key, Ledger, Secret, Status};
+use farebox_protocol::{AuthStyle, Family};
+use salvo::http::HeaderMap;
+use salvo::http::header::AUTHORIZATION;
+
+use crate::clock;
+use crate::proxy::Failure;
+
+/// Finds the key that a request carries, and that it may be used now.
+///
+/// # Errors
+/// 401 without a valid secret, 403 for a key that is not active, 503 when the ledger cannot be read.
+pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, family: Family) -> Result<Key, Failure> {
+    let now = clock::now();
+    let mut problem = "no key was sent";
+    for text in credentials(headers, family) {
+        let Ok((id, secret)) = Secret::parse(text) else {
+            problem = "this is not a key of this service, or it was not copied whole";
+            continue;
+        };
+        match ledger.find_key(id).await? {
+            Some(key) if key.opens_with(secret.hash(), now) => {
+                return match key.status(now) {
+                    Status::Active => Ok(key),
+                    other => Err(Failure::KeyState(other)),
+                };
+            }
+            _ => problem = "this key is not known",
+        }
+    }
+    Err(Failure::Unauthenticated(problem))
+}
+
+/// Everything in a request that could be a key, in the order in which it counts.
+fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
+    let bearer = headers.get_all(AUTHORIZATION).into_iter().filter_map(|value| value.to_str().ok()).filter_map(bearer_token);
+    // Native clients send either header, some both with different values.
+    let native = (family.protocol().default_auth() == AuthStyle::ApiKey).then(|| headers.get_all("x-api-key").into_iter());
+    bearer.chain(native.into_iter().flatten().filter_map(|value| value.to_str().ok()).map(str::trim)).collect()
+}
+
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

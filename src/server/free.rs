@@ -1,0 +1,51 @@
+//! Paths that cost nothing: probes without a key, and counting tokens.
+
+use std::sync::Arc;
+
+use farebox_ledger::Amount;
+use farebox_protocol::Family;
+use salvo::prelude::{Depot, Request, Response, handler};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::stamp::Arrival;
+use super::{Front, auth, body, failure, generate};
+use crate::proxy::{Failure, count};
+
+/// A cheap 200 for clients that look whether somebody is there.
+#[handler]
+pub(super) async fn probe(res: &mut Response) {
+    res.status_code(salvo::http::StatusCode::OK);
+}
+
+/// Counts the input tokens of a native request: by the upstream when the key has money, else by our estimate.
+pub(super) struct CountTokens {
+    front: Arc<Front>,
+}
+
+#[handler]
+impl CountTokens {
+    pub(super) fn new(front: Arc<Front>) -> Self {
+        Self { front }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let arrival = Arrival::of(depot);
+        match self.count(req).await {
+            Ok(tokens) => failure::json(res, json!({ "input_tokens": tokens }).to_string()),
+            Err(failure) => {
+                body::discard(req, &self.front.proxy.tasks);
+                failure::answer(res, &failure, Family::Messages, &arrival);
+            }
+        }
+    }
+
+    async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
+        self.front.gate.knock(key.id, Instant::now())?;
+        let body = body::read(req, &self.front.body_room).await?;
+        let headers = generate::forwarded(req.headers(), Family::Messages);
+        let ask_upstream = key.account.available() > Amount::ZERO;
+        count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream).await
+    }
+}

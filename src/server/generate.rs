@@ -1,0 +1,95 @@
+//! One handler for every path that costs money: who calls, may they, what do they send; then the spine.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_protocol::Family;
+use futures_util::stream;
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use salvo::http::{HeaderMap, HeaderValue, ResBody};
+use salvo::prelude::{Depot, Request, Response, handler};
+use tokio::time::Instant;
+
+use super::stamp::Arrival;
+use super::{Front, auth, body, failure};
+use crate::proxy::{Failure, Record, Reply, ReplyBody, Request as ProxyRequest, pipe};
+
+/// The handler of one family.
+pub(super) struct Generate {
+    front: Arc<Front>,
+    family: Family,
+}
+
+#[handler]
+impl Generate {
+    pub(super) fn new(front: Arc<Front>, family: Family) -> Self {
+        Self { front, family }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let arrival = Arrival::of(depot);
+        match self.serve(req, arrival).await {
+            Ok(reply) => answer(res, reply),
+            Err(failure) => {
+                body::discard(req, &self.front.proxy.tasks);
+                failure::answer(res, &failure, self.family, &arrival);
+            }
+        }
+    }
+
+    async fn serve(&self, req: &mut Request, arrival: Arrival) -> Result<Reply, Failure> {
+        let front = &self.front;
+        let key = auth::authenticate(front.ledger().as_ref(), req.headers(), self.family)
+            .await
+            .map_err(|failure| self.refused(failure, arrival, None))?;
+        let id = key.id;
+        let refused = |failure| self.refused(failure, arrival, Some(id));
+        let pass = front.gate.enter(&key, Instant::now()).map_err(refused)?;
+        let body = body::read(req, &front.body_room).await.map_err(refused)?;
+        let request = ProxyRequest {
+            id: arrival.id,
+            key,
+            pass,
+            room: Some(body.room),
+            family: self.family,
+            body: body.bytes,
+            headers: forwarded(req.headers(), self.family),
+            arrived: arrival.instant,
+            at: arrival.at,
+        };
+        front.proxy.run(request).await.map_err(|failure| if failure.after_hold() { failure } else { refused(failure) })
+    }
+
+    /// Reports a request that never came to a hold.
+    fn refused(&self, failure: Failure, arrival: Arrival, key: Option<farebox_ledger::KeyId>) -> Failure {
+        self.front.proxy.observer.ended(Record::refused(&failure, self.family, key, arrival.id, arrival.instant));
+        failure
+    }
+}
+
+/// The headers that go upstream.
+pub(super) fn forwarded(headers: &HeaderMap, family: Family) -> Vec<(String, Bytes)> {
+    let names = family.protocol().forwarded_headers();
+    let values = |name: &'static str| {
+        headers.get_all(name).into_iter().map(move |value| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+    };
+    names.iter().flat_map(|name| values(name)).collect()
+}
+
+fn answer(res: &mut Response, reply: Reply) {
+    failure::headers(res, reply.headers);
+    match reply.body {
+        ReplyBody::Whole(body) => failure::json(res, body),
+        ReplyBody::Stream(receiver) => {
+            let headers = res.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+            res.body(ResBody::stream(frames(receiver)));
+        }
+    }
+}
+
+fn frames(receiver: pipe::Receiver) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::unfold(receiver, async |mut receiver| receiver.next().await.map(|bytes| (Ok(bytes), receiver)))
+}

@@ -1,0 +1,57 @@
+//! The sockets: bound by hand so that accepted connections send small frames at once, and served with every timeout set.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use salvo::conn::tcp::TcpAcceptor;
+use salvo::fuse::FuseConfig;
+use salvo::prelude::{Server, Service};
+use salvo::server::ServerHandle;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Longer than the pools of clients keep idle connections, so that they, not we, close first.
+const KEEP_ALIVE: Duration = Duration::from_secs(120);
+/// A connection whose client accepts nothing for so long is closed.
+const WRITE_STALL: Duration = Duration::from_secs(60);
+/// The longest gap between two pieces of a request body.
+const BODY_GAP: Duration = Duration::from_secs(30);
+
+/// A bound listener.
+#[derive(Debug)]
+pub struct Listening {
+    listener: tokio::net::TcpListener,
+    /// Where it listens; the port is known even when 0 was asked for.
+    pub address: SocketAddr,
+}
+
+/// Binds an address.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must bind at once, and on Linux accepted sockets inherit NODELAY.
+    socket.set_reuse_address(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4_096)?;
+    let listener = tokio::net::TcpListener::from_std(socket.into())?;
+    let address = listener.local_addr()?;
+    Ok(Listening { listener, address })
+}
+
+/// Serves until the handle that `started` is given stops it.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listening: Listening, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
+    let acceptor = TcpAcceptor::try_from(listening.listener)?;
+    let fuse = FuseConfig::default()
+        .with_http1_header_timeout(KEEP_ALIVE)
+        .with_write_stall_timeout(WRITE_STALL)
+        .with_request_body_timeout(BODY_GAP);
+    let server = Server::new(acceptor).fuse_config(fuse);
+    started(server.handle());
+    server.try_serve(service).await
+}

@@ -1,0 +1,83 @@
+//! Room 2: the front door, and the only room that knows salvo. Every path is on this page.
+//!
+//! Whatever is not listed here is answered with a 404 that names the right base URL. A path that reaches an upstream goes
+//! through [`generate`], and so through a hold and a settlement.
+
+mod auth;
+mod body;
+mod failure;
+mod free;
+mod generate;
+mod listen;
+mod models;
+mod paths;
+mod stamp;
+
+use std::sync::Arc;
+
+use farebox_ledger::SharedLedger;
+use farebox_protocol::Family;
+use salvo::catcher::Catcher;
+use salvo::prelude::{CatchPanic, Router, Service};
+use tokio::sync::Semaphore;
+
+use crate::proxy::Proxy;
+use crate::proxy::gate::Gate;
+pub use listen::{Listening, listen, serve};
+
+/// Bytes of request bodies in flight over all requests.
+pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
+
+/// What the front door works with.
+#[derive(Debug)]
+pub struct Front {
+    /// The spine.
+    pub proxy: Arc<Proxy>,
+    /// The limits of each key.
+    pub gate: Arc<Gate>,
+    /// Room for request bodies, in KiB.
+    pub body_room: Arc<Semaphore>,
+    /// The only base of printed URLs; the `Host` header is never used.
+    pub public_url: String,
+}
+
+impl Front {
+    /// A front door for a spine.
+    #[must_use]
+    pub fn new(proxy: Arc<Proxy>, public_url: String) -> Arc<Self> {
+        let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
+        Arc::new(Self { proxy, gate: Arc::new(Gate::default()), body_room, public_url })
+    }
+
+    fn ledger(&self) -> &SharedLedger {
+        &self.proxy.ledger
+    }
+}
+
+/// Every path of the customers' listener.
+#[must_use]
+pub fn service(front: &Arc<Front>) -> Service {
+    let generate = |family| generate::Generate::new(Arc::clone(front), family);
+    let models = |list| models::Models::new(Arc::clone(front), list);
+    let router = Router::new()
+        // OpenAI-style clients, at {base}/v1
+        .push(Router::with_path("v1/models").get(models(models::List::OpenAi)))
+        .push(Router::with_path("v1/models/{slug}").get(models(models::List::One)))
+        .push(Router::with_path("v1/chat/completions").post(generate(Family::Chat)))
+        .push(Router::with_path("v1/responses").post(generate(Family::Responses)))
+        // native clients, at {base}/native
+        .push(Router::with_path("native/v1/models").get(models(models::List::Native)))
+        .push(Router::with_path("native/v1/messages").post(generate(Family::Messages)))
+        .push(Router::with_path("native/messages").post(generate(Family::Messages)))
+        .push(Router::with_path("native/v1/messages/count_tokens").post(free::CountTokens::new(Arc::clone(front))))
+        // probes, without a key
+        .push(Router::new().head(free::probe))
+        .push(Router::with_path("v1").head(free::probe))
+        .push(Router::with_path("native").head(free::probe))
+        .push(Router::with_path("api/hello").head(free::probe))
+        .push(Router::with_path("native/api/hello").head(free::probe));
+    Service::new(router)
+        .hoop(stamp::Stamp)
+        .hoop(CatchPanic::new())
+        .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
+}

@@ -1,0 +1,125 @@
+//! The lists of models, in the three shapes that clients read. Only models the key may use, also at zero balance.
+
+use std::sync::Arc;
+
+use farebox_ledger::{Amount, Key};
+use farebox_protocol::Family;
+use salvo::prelude::{Depot, Request, Response, handler};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::stamp::Arrival;
+use super::{Front, auth, failure};
+use crate::config::{Catalog, Lookup, Model, Rates};
+use crate::proxy::Failure;
+
+/// Which list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    /// `/v1/models`
+    OpenAi,
+    /// `/v1/models/{slug}`
+    One,
+    /// `/native/v1/models`
+    Native,
+}
+
+/// The handler of one list.
+pub(super) struct Models {
+    front: Arc<Front>,
+    list: List,
+}
+
+#[handler]
+impl Models {
+    pub(super) fn new(front: Arc<Front>, list: List) -> Self {
+        Self { front, list }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let family = if self.list == List::Native { Family::Messages } else { Family::Chat };
+        match self.answer(req, family).await {
+            Ok(body) => failure::json(res, body.to_string()),
+            Err(failure) => failure::answer(res, &failure, family, &Arrival::of(depot)),
+        }
+    }
+
+    async fn answer(&self, req: &Request, family: Family) -> Result<Value, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family).await?;
+        self.front.gate.knock(key.id, Instant::now())?;
+        let config = self.front.proxy.config.current();
+        let catalog = &config.catalog;
+        match self.list {
+            List::OpenAi => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
+            List::Native => Ok(native(catalog, &key)),
+            List::One => one(catalog, &key, &req.param::<String>("slug").unwrap_or_default()),
+        }
+    }
+}
+
+fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a Arc<Model>> {
+    let may_use = |model: &Model| key.settings.models.as_ref().is_none_or(|slugs| slugs.contains(&model.slug));
+    catalog.models.iter().filter(move |model| may_use(model))
+}
+
+fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
+    let data: Vec<Value> = allowed(catalog, key).map(|model| entry(model)).collect();
+    let mut list = json!({ "object": "list", "data": data });
+    if with_slugs {
+        let models: Vec<Value> =
+            allowed(catalog, key).map(|model| json!({ "slug": model.slug, "display_name": model.name })).collect();
+        list["models"] = Value::Array(models);
+    }
+    list
+}
+
+fn one(catalog: &Catalog, key: &Key, name: &str) -> Result<Value, Failure> {
+    match catalog.find(name) {
+        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Ok(entry(model)),
+        Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
+        other => Err(Failure::no_model(name, other)),
+    }
+}
+
+fn native(catalog: &Catalog, key: &Key) -> Value {
+    let data: Vec<Value> = allowed(catalog, key)
+        .map(|model| json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" }))
+        .collect();
+    let id = |model: Option<&Value>| model.and_then(|model| model.get("id").cloned()).unwrap_or(Value::Null);
+    let (first, last) = (id(data.first()), id(data.last()));
+    json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
+}
+
+/// One entry of the OpenAI list: what its readers expect, and beside it the canonical columns and what the model can do.
+fn entry(model: &Model) -> Value {
+    let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
+    let details = json!({
+        "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),
+        "limits": { "context": model.limits.context, "max_output": model.limits.max_output },
+        "price": price(&model.price.base),
+    });
+    for columns in [json!(model.row()), details] {
+        if let (Some(entry), Value::Object(columns)) = (entry.as_object_mut(), columns) {
+            entry.extend(columns);
+        }
+    }
+    entry
+}
+
+/// Exact USD per 1,000,000 tokens; pictures and requests each.
+fn price(rates: &Rates) -> Value {
+    let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
+    let mut price = json!({
+        "input": per_million(rates.input),
+        "output": per_million(rates.output),
+        "cache_read": per_million(rates.cache_read),
+        "cache_write": per_million(rates.cache_write),
+        "reasoning": per_million(rates.reasoning),
+        "per_image": rates.per_image,
+        "per_request": rates.per_request,
+    });
+    if let Some(rate) = rates.cache_write_1h {
+        price["cache_write_1h"] = json!(per_million(rate));
+    }
+    price
+}

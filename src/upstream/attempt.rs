@@ -1,0 +1,161 @@
+//! One try at one target: build, send, wait for the first frame or the whole answer, and judge it.
+//!
+//! An answer counts as good only when it is what was asked for: a stream whose first data frame is not an error, or one JSON
+//! object. Comments and pings before the first data frame are dropped, because nothing may be promised to the customer on
+//! their strength. Dropping the future closes the connection.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_protocol::{Family, Frame, FrameReader, UpstreamError};
+use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use tokio::time::timeout;
+
+use super::classify::{self, Fault};
+use super::client::Pool;
+use super::simulated::Simulated;
+use super::stream::{Body, Unread, cause};
+use super::{Call, Prepared};
+use crate::config::Target;
+
+/// Largest whole answer taken.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// Most of an error body that is read.
+const MAX_ERROR_BYTES: usize = 256 << 10;
+
+/// An answer before it is judged.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) kind: Kind,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Body,
+}
+
+/// What an answer says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// JSON.
+    Json,
+    /// Server-sent events.
+    Events,
+    /// Something else, or nothing said.
+    Other,
+}
+
+/// A good answer.
+pub(super) enum Begun {
+    /// All of it.
+    Whole(Bytes),
+    /// Its first data frame, and where the rest comes from.
+    Stream(Frame, Box<Unread>),
+}
+
+/// Asks one target once.
+pub(super) async fn attempt(
+    pool: &Pool,
+    simulated: &Simulated,
+    call: &Call<'_>,
+    target: &Target,
+    prepared: &Prepared,
+) -> Result<Begun, Fault> {
+    let timeouts = &pool.provider.timeouts;
+    let limit = if call.stream { timeouts.first_byte } else { timeouts.whole };
+    let answer = async {
+        let reply = match pool.request(call, prepared).map_err(Fault::Operator)? {
+            Some(request) => send(request).await?,
+            None => simulated.answer(call, &target.model, &prepared.body),
+        };
+        judge(reply, call).await
+    };
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(Fault::Broken(format!("no answer within {limit:?}"))))
+}
+
+async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Fault> {
+    let response = request.send().await.map_err(|error| match error {
+        error if error.is_builder() => Fault::Operator(format!("the request cannot be built: {}", cause(&error))),
+        error if error.is_connect() => Fault::Unsent(cause(&error)),
+        error => Fault::Broken(cause(&error)),
+    })?;
+    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = Kind::of(text(CONTENT_TYPE));
+    let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
+    Ok(Reply { status: response.status().as_u16(), kind, retry_after, body: Body::Network(Box::new(response)) })
+}
+
+impl Kind {
+    fn of(content_type: &str) -> Self {
+        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "text/event-stream" => Self::Events,
+            "application/json" => Self::Json,
+            other if other.ends_with("+json") => Self::Json,
+            _ => Self::Other,
+        }
+    }
+}
+
+async fn judge(reply: Reply, call: &Call<'_>) -> Result<Begun, Fault> {
+    let Reply { status, kind, retry_after, mut body } = reply;
+    match (status, kind) {
+        (200..=299, Kind::Json) if call.stream => Err(json_to_stream(body, call.family).await),
+        (200..=299, _) if call.stream => first_frame(body, call.family).await,
+        (200..=299, Kind::Events) => Err(Fault::Broken("a stream where a whole answer was asked for".to_owned())),
+        (200..=299, _) => whole(body, call.family).await,
+        _ => {
+            let text = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
+            Err(classify::of_status(status, retry_after, &text))
+        }
+    }
+}
+
+async fn whole(mut body: Body, family: Family) -> Result<Begun, Fault> {
+    let bytes = body.whole(MAX_ANSWER_BYTES).await.map_err(Fault::Broken)?;
+    match family.protocol().read_answer(&bytes) {
+        None => Err(Fault::Broken("the answer is not a JSON object".to_owned())),
+        Some(facts) => match facts.error {
+            Some(error) => Err(classify::of_error(error)),
+            None => Ok(Begun::Whole(bytes)),
+        },
+    }
+}
+
+async fn json_to_stream(mut body: Body, family: Family) -> Fault {
+    let bytes = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
+    match family.protocol().read_answer(&bytes).and_then(|facts| facts.error) {
+        Some(error) => classify::of_error(error),
+        None => Fault::Broken("JSON where a stream was asked for".to_owned()),
+    }
+}
+
+async fn first_frame(mut body: Body, family: Family) -> Result<Begun, Fault> {
+    let mut reader = FrameReader::new();
+    loop {
+        while let Some(frame) = reader.next_frame().map_err(|error| Fault::Broken(error.to_string()))? {
+            if decides(&frame) {
+                return check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body })));
+            }
+        }
+        if let Some(chunk) = body.chunk().await.map_err(Fault::Broken)? {
+            reader.push(chunk);
+            continue;
+        }
+        return match reader.finish().frame.filter(decides) {
+            Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body: Body::Over }))),
+            None => Err(Fault::Broken("the stream ended before its first event".to_owned())),
+        };
+    }
+}
+
+fn decides(frame: &Frame) -> bool {
+    frame.data().is_some() && frame.event() != Some("ping")
+}
+
+fn check(frame: &Frame, family: Family) -> Result<(), Fault> {
+    let error: Option<UpstreamError> = family.protocol().stream_reader().read(frame).error;
+    let json = frame.data().is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
+    match error {
+        Some(error) => Err(classify::of_error(error)),
+        None if json => Ok(()),
+        None => Err(Fault::Broken("the stream's first event is not JSON".to_owned())),
+    }
+}

@@ -1,0 +1,277 @@
+//! Whose fault a failed try is: pure.
+//!
+//! The order of the questions is the point: the operator's own trouble (key, money, a model name the provider does not know) is
+//! recognised first, also when it comes as a 400, so that it never looks like the customer's. Words are matched at the start of
+//! a message only, because upstreams quote customers' texts.
+
+use std::time::Duration;
+
+use farebox_protocol::UpstreamError;
+
+/// Why a try failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The customer's request is at fault.
+    Client {
+        /// As the upstream sent it; a 422 is a 400 here.
+        status: u16,
+        /// Not scrubbed yet.
+        error: UpstreamError,
+    },
+    /// The operator's account or configuration is.
+    Operator(String),
+    /// The provider has no room now.
+    Busy {
+        /// For the log.
+        why: String,
+        /// When it has.
+        retry_after: Option<Duration>,
+    },
+    /// The request may have been sent, and no proper answer came.
+    Broken(String),
+    /// The request provably never left.
+    Unsent(String),
+}
+
+impl Fault {
+    /// One word and the reason, for the operator's log.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Client { status, error } => format!("client: {status} {}", words(error)),
+            Self::Operator(why) => format!("operator: {why}"),
+            Self::Busy { why, .. } => format!("busy: {why}"),
+            Self::Broken(why) => format!("broken: {why}"),
+            Self::Unsent(why) => format!("unsent: {why}"),
+        }
+    }
+
+    /// When the upstream named a time to come back.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// Types and codes of the operator's trouble.
+const OPERATOR_CODES: [&str; 21] = [
+    "authentication_error",
+    "permission_error",
+    "billing_error",
+    "invalid_api_key",
+    "incorrect_api_key",
+    "api_key_invalid",
+    "account_deactivated",
+    "access_terminated",
+    "billing_not_active",
+    "billing_hard_limit_reached",
+    "budget_exceeded",
+    "insufficient_quota",
+    "insufficient_balance",
+    "insufficient_credits",
+    "insufficient_funds",
+    "quota_exceeded",
+    "exceeded_current_quota_error",
+    "payment_required",
+    "model_not_found",
+    "model_not_available",
+    "deployment_not_found",
+];
+
+/// How messages of the operator's trouble begin, in lower case.
+const OPERATOR_STARTS: [&str; 15] = [
+    "your credit balance is too low",
+    "credit balance is too low",
+    "you have reached your specified api usage limits",
+    "you exceeded your current quota",
+    "you have run out of credits",
+    "insufficient balance",
+    "insufficient credits",
+    "insufficient quota",
+    "quota exceeded",
+    "this organization has been disabled",
+    "your account is not active",
+    "api key not valid",
+    "invalid api key",
+    "incorrect api key",
+    "budget has been exceeded",
+];
+
+const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded", "slow_down"];
+
+/// Types and codes by which an error inside a good-looking answer says that the customer is at fault.
+const CLIENT_CODES: [&str; 4] = ["invalid_request_error", "invalid_prompt", "context_length_exceeded", "string_above_max_length"];
+
+/// Judges an answer that is not a success.
+pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
+    let json = is_object(body);
+    let error = if json { UpstreamError::parse(body) } else { UpstreamError::default() };
+    let why = format!("{status} {}", words(&error));
+    match status {
+        401..=404 => Fault::Operator(why),
+        400 | 413 | 422 | 429 if is_operators(&error) => Fault::Operator(why),
+        400 | 422 if json => Fault::Client { status: 400, error },
+        413 if json => Fault::Client { status, error },
+        413 => Fault::Client { status, error: too_large() },
+        429 | 503 | 529 => Fault::Busy { why, retry_after },
+        _ if has(&error, &BUSY_CODES) => Fault::Busy { why, retry_after },
+        300..=399 => Fault::Broken(format!("{status} redirects are not followed")),
+        // A 400 that is no JSON comes from something in between, not from the model.
+        _ => Fault::Broken(why),
+    }
+}
+
+/// Judges an error inside an answer whose status promised success.
+pub(super) fn of_error(error: UpstreamError) -> Fault {
+    let why = format!("200 with an error: {}", words(&error));
+    if is_operators(&error) {
+        Fault::Operator(why)
+    } else if has(&error, &BUSY_CODES) {
+        Fault::Busy { why, retry_after: None }
+    } else if has(&error, &CLIENT_CODES) {
+        Fault::Client { status: 400, error }
+    } else {
+        Fault::Broken(why)
+    }
+}
+
+/// Reads a `retry-after` header: seconds, also with a fraction, or a date, which the answer's own `date` turns into a wait.
+pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
+    if let Ok(secs) = value.trim().parse::<f64>() {
+        return Duration::try_from_secs_f64(secs.clamp(0.0, 86_400.0)).ok();
+    }
+    let time = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|zoned| zoned.timestamp());
+    Some(Duration::try_from(time(value)?.duration_since(time(date)?)).unwrap_or_default())
+}
+
+fn is_operators(error: &UpstreamError) -> bool {
+    let message = error.message.trim_start().to_ascii_lowercase();
+    has(error, &OPERATOR_CODES) || OPERATOR_STARTS.iter().any(|start| message.starts_with(start))
+}
+
+fn has(error: &UpstreamError, list: &[&str]) -> bool {
+    [&error.kind, &error.code].into_iter().flatten().any(|word| list.iter().any(|entry| word.eq_ignore_ascii_case(entry)))
+}
+
+fn words(error: &UpstreamError) -> String {
+    let parts = [error.kind.as_deref(), error.code.as_deref(), Some(error.message.as_str())];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn too_large() -> UpstreamError {
+    UpstreamError {
+        kind: Some("request_too_large".to_owned()),
+        message: "the request is larger than this model accepts".to_owned(),
+        ..UpstreamError::default()
+    }
+}
+
+fn is_object(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: &str, code: &str, message: &str) -> UpstreamError {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        UpstreamError { kind: some(kind), code: some(code), param: None, message: message.to_owned() }
+    }
+
+    fn body(kind: &str, code: &str, message: &str) -> Vec<u8> {
+        let code = if code.is_empty() { serde_json::Value::Null } else { code.into() };
+        serde_json::json!({"error": {"type": kind, "code": code, "param": null, "message": message}}).to_string().into_bytes()
+    }
+
+    fn class(fault: &Fault) -> String {
+        fault.why().split(':').next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn statuses_alone() {
+        let cases = [
+            (400, "broken"),
+            (401, "operator"),
+            (402, "operator"),
+            (403, "operator"),
+            (404, "operator"),
+            (405, "broken"),
+            (408, "broken"),
+            (413, "client"),
+            (422, "broken"),
+            (429, "busy"),
+            (500, "broken"),
+            (502, "broken"),
+            (503, "busy"),
+            (529, "busy"),
+            (302, "broken"),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(class(&of_status(status, None, b"<html>")), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_json_400_is_the_customers_with_its_wording() {
+        let fault = of_status(422, None, &body("invalid_request_error", "", "max_tokens: too large"));
+        let Fault::Client { status: 400, error } = fault else { panic!("{fault:?}") };
+        assert_eq!(error.message, "max_tokens: too large");
+        assert_eq!(class(&of_status(413, None, &body("request_too_large", "", "no"))), "client");
+    }
+
+    #[test]
+    fn the_operators_money_is_never_the_customers_fault() {
+        for (status, kind, code, message) in [
+            (400, "invalid_request_error", "", "Your credit balance is too low to access the API. Go to Plans & Billing."),
+            (400, "billing_error", "", "x"),
+            (429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota"),
+            (429, "requests", "", "You exceeded your current quota, please check your plan"),
+            (400, "invalid_request_error", "model_not_found", "no such model"),
+        ] {
+            assert_eq!(class(&of_status(status, None, &body(kind, code, message))), "operator", "{message}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_phrase_does_not_make_it_the_operators() {
+        let quoted = body("invalid_request_error", "", "Invalid value: 'your credit balance is too low'");
+        assert_eq!(class(&of_status(400, None, &quoted)), "client");
+    }
+
+    #[test]
+    fn errors_in_good_answers() {
+        for (kind, expected) in [
+            ("overloaded_error", "busy"),
+            ("api_error", "broken"),
+            ("server_error", "broken"),
+            ("invalid_request_error", "client"),
+            ("authentication_error", "operator"),
+        ] {
+            assert_eq!(class(&of_error(error(kind, "", "m"))), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn busy_keeps_the_time_it_was_told() {
+        let told = Some(Duration::from_secs(7));
+        assert_eq!(of_status(429, told, &body("rate_limit_error", "", "slow down")).retry_after(), told);
+        assert_eq!(of_status(500, told, &body("overloaded_error", "", "")).retry_after(), told);
+        assert_eq!(of_status(502, told, b"").retry_after(), None);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = "Sat, 21 Nov 2026 10:00:00 GMT";
+        assert_eq!(retry_after("12", now), Some(Duration::from_secs(12)));
+        assert_eq!(retry_after(" 0.5 ", now), Some(Duration::from_millis(500)));
+        assert_eq!(retry_after("-3", now), Some(Duration::ZERO));
+        assert_eq!(retry_after("1e300", now), Some(Duration::from_secs(86_400)));
+        assert_eq!(retry_after("NaN", now), None);
+        assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", now), Some(Duration::from_secs(30)));
+        assert_eq!(retry_after("Sat, 21 Nov 2026 09:00:30 GMT", now), Some(Duration::ZERO));
+        assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", ""), None);
+        assert_eq!(retry_after("soon", now), None);
+    }
+}

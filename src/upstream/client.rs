@@ -1,0 +1,209 @@
+//! Connections to one provider: a pool, its keys in turn, and the headers that may leave.
+//!
+//! What goes out is what the caller prepared plus this provider's own authentication; a customer's credential is refused here
+//! even when a caller forwards it by mistake. Redirects, proxies from the environment and compression are off, and HTTP/1.1
+//! is spoken because one shared HTTP/2 connection would queue streams behind its limit.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use farebox_protocol::AuthStyle;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::retry::Budget;
+use super::{Call, Prepared};
+use crate::config::{Endpoint, Provider};
+
+const POOL_IDLE: Duration = Duration::from_secs(40);
+const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
+
+/// Request headers no caller may set: credentials, and what belongs to the connection.
+const REFUSED: [&str; 13] = [
+    "authorization",
+    "x-api-key",
+    "proxy-authorization",
+    "cookie",
+    "host",
+    "connection",
+    "content-length",
+    "content-type",
+    "accept",
+    "accept-encoding",
+    "transfer-encoding",
+    "te",
+    "upgrade",
+];
+
+/// Where system certificates are kept, whatever the distribution.
+const SYSTEM_BUNDLES: [&str; 4] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"];
+
+/// Trust in certificates, read once for all pools.
+#[derive(Clone)]
+pub(super) struct Trust(ClientConfig);
+
+impl Trust {
+    /// The built-in roots, so that a machine without a store works, and those of the machine.
+    pub(super) fn load() -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+        if let Some(found) = SYSTEM_BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok()) {
+            roots.add_parsable_certificates(found.filter_map(Result::ok));
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(config))
+    }
+}
+
+/// One provider's connections and what is shared by all its targets.
+pub(super) struct Pool {
+    /// As the file says.
+    pub(super) provider: Arc<Provider>,
+    /// Repeats it may cost.
+    pub(super) budget: Mutex<Budget>,
+    client: Option<reqwest::Client>,
+    turn: AtomicUsize,
+    slots: Option<Arc<Semaphore>>,
+}
+
+impl Pool {
+    /// Opens no connection yet. `before` is the pool of the provider's last definition: running requests keep counting
+    /// against an unchanged `max_concurrent`.
+    pub(super) fn new(provider: Arc<Provider>, trust: &Trust, before: Option<&Self>) -> Result<Self, String> {
+        let client = match provider.endpoint {
+            Endpoint::Simulated => None,
+            Endpoint::Http(_) => Some(client(&provider, trust)?),
+        };
+        let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent).and_then(|old| old.slots.clone());
+        let slots = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Arc::new(Semaphore::new(slots_of(most)))));
+        let budget = Mutex::new(Budget::new(Instant::now()));
+        Ok(Self { provider, budget, client, turn: AtomicUsize::new(0), slots })
+    }
+
+    /// A place among the provider's concurrent requests. `Err` when all are taken; `Ok(None)` when they are not counted.
+    pub(super) fn place(&self) -> Result<Option<OwnedSemaphorePermit>, ()> {
+        self.slots.clone().map(Semaphore::try_acquire_owned).transpose().map_err(|_| ())
+    }
+
+    /// Runs `with` on the budget.
+    pub(super) fn with_budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
+        with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The request as it leaves, or `None` for the built-in provider.
+    pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
+        let (Some(client), Endpoint::Http(base)) = (&self.client, &self.provider.endpoint) else { return Ok(None) };
+        let protocol = call.family.protocol();
+        let url = format!("{base}{}{}", protocol.path(), call.path_suffix);
+        let mut headers = forwarded(&prepared.headers)?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(ACCEPT, HeaderValue::from_static(if call.stream { "text/event-stream" } else { "application/json" }));
+        if let Some(key) = self.next_key() {
+            let (name, value) = credential(self.provider.auth.unwrap_or_else(|| protocol.default_auth()), key)?;
+            headers.insert(name, value);
+        }
+        for (name, value) in &self.provider.headers {
+            let (name, mut value) = header(name, value.reveal().as_bytes())?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(Some(client.post(url).headers(headers).body(prepared.body.clone())))
+    }
+
+    fn next_key(&self) -> Option<&str> {
+        let keys = &self.provider.keys;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        keys.get(turn.checked_rem(keys.len())?).map(|key| key.reveal())
+    }
+}
+
+fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(trust.0.clone())
+        .http1_only()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        .user_agent(USER_AGENT)
+        .tcp_nodelay(true)
+        .connect_timeout(provider.timeouts.connect)
+        .pool_idle_timeout(POOL_IDLE)
+        .build()
+        .map_err(|error| format!("no client for provider {}: {}", provider.name, error.without_url()))
+}
+
+fn slots_of(most: u32) -> usize {
+    usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS)
+}
+
+fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::with_capacity(prepared.len() + 5);
+    for (name, value) in prepared.iter().filter(|(name, _)| !REFUSED.iter().any(|refused| name.eq_ignore_ascii_case(refused))) {
+        let (name, value) = header(name, value)?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn credential(style: AuthStyle, key: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = match style {
+        AuthStyle::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
+        AuthStyle::ApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
+    };
+    // The error would not repeat the value, but it must not depend on that.
+    let mut value = HeaderValue::try_from(value).map_err(|_| "the provider's key cannot stand in a header".to_owned())?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), String> {
+    let bad = || format!("header {name} cannot be sent");
+    let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+    Ok((header, HeaderValue::from_bytes(value).map_err(|_| bad())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_customers_credential_never_leaves() {
+        let prepared: Vec<(String, Bytes)> =
+            [("Authorization", "Bearer x"), ("x-api-key", "x"), ("cookie", "x"), ("x-beta", "a"), ("x-beta", "b")]
+                .map(|(name, value)| (name.to_owned(), Bytes::from_static(value.as_bytes())))
+                .to_vec();
+        let headers = forwarded(&prepared).unwrap();
+        assert_eq!(headers.len(), 2);
+        assert_eq!(headers.get_all("x-beta").iter().count(), 2);
+    }
+
+    #[test]
+    fn credentials_are_marked_so_that_debug_hides_them() {
+        let (name, value) = credential(AuthStyle::Bearer, "key-12345678").unwrap();
+        assert_eq!((name.as_str(), value.as_bytes()), ("authorization", b"Bearer key-12345678".as_slice()));
+        assert_eq!(format!("{value:?}"), "Sensitive");
+        let (name, value) = credential(AuthStyle::ApiKey, "key-12345678").unwrap();
+        assert_eq!((name.as_str(), value.as_bytes()), ("x-api-key", b"key-12345678".as_slice()));
+        let error = credential(AuthStyle::Bearer, "new\nline").unwrap_err();
+        assert!(!error.contains("line"), "{error}");
+    }
+
+    #[test]
+    fn trust_loads_without_a_default_provider() {
+        assert!(Trust::load().is_ok());
+    }
+}

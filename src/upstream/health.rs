@@ -1,0 +1,179 @@
+//! What is known about one target: its breaker, its counts, and the tries under way.
+//!
+//! A [`Try`] is leave to send one request. Whatever becomes of it, dropping it gives the leave back, so a customer who goes away
+//! during a trial does not lock the target out.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::breaker::{Breaker, BreakerState, Pass};
+use crate::config::BreakerPolicy;
+
+/// The health of one target of one slug.
+#[derive(Debug)]
+pub(super) struct Health(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    breaker: Breaker,
+    requests: u64,
+    errors: u64,
+    in_flight: u64,
+    last_reason: Option<String>,
+}
+
+/// One target as metrics, status and the console show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetState {
+    /// Whose target.
+    pub slug: String,
+    /// `provider/model`.
+    pub target: String,
+    /// What its breaker does now.
+    pub state: BreakerState,
+    /// How long an open breaker still rests.
+    pub open_for: Option<Duration>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Tries since the target was configured.
+    pub requests: u64,
+    /// Tries that failed through its fault.
+    pub errors: u64,
+    /// Tries and answers under way.
+    pub in_flight: u64,
+    /// What went wrong last. Never a secret.
+    pub last_reason: Option<String>,
+}
+
+/// Longest rest an upstream can impose.
+const LONGEST_REST: Duration = Duration::from_secs(600);
+
+impl Health {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Inner { breaker: Breaker::new(), requests: 0, errors: 0, in_flight: 0, last_reason: None }))
+    }
+
+    /// Leave to send one request, or how long to wait.
+    pub(super) fn begin(self: &Arc<Self>, policy: BreakerPolicy, place: Option<OwnedSemaphorePermit>) -> Result<Try, Duration> {
+        let mut inner = self.lock();
+        let pass = inner.breaker.admit(Instant::now())?;
+        inner.requests += 1;
+        inner.in_flight += 1;
+        drop(inner);
+        Ok(Try { health: Arc::clone(self), pass, policy, begun: false, done: false, _place: place })
+    }
+
+    /// As an observer sees it.
+    pub(super) fn state(&self, slug: &str, target: &str) -> TargetState {
+        let inner = self.lock();
+        let (state, open_for) = inner.breaker.state(Instant::now());
+        TargetState {
+            slug: slug.to_owned(),
+            target: target.to_owned(),
+            state,
+            open_for,
+            failures: inner.breaker.failures(),
+            requests: inner.requests,
+            errors: inner.errors,
+            in_flight: inner.in_flight,
+            last_reason: inner.last_reason.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leave to send one request to a target, held until its answer has ended.
+#[derive(Debug)]
+pub(super) struct Try {
+    health: Arc<Health>,
+    pass: Pass,
+    policy: BreakerPolicy,
+    begun: bool,
+    done: bool,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Try {
+    /// The first frame of a good answer is here.
+    pub(super) fn began(&mut self) {
+        self.begun = true;
+        self.health.lock().breaker.began(self.pass);
+        // A trial is over with its first frame; what follows is an ordinary answer.
+        self.pass = Pass::Ordinary;
+    }
+
+    /// A good answer is complete.
+    pub(super) fn succeeded(mut self) {
+        self.begun = true;
+    }
+
+    /// The target failed.
+    pub(super) fn failed(&mut self, reason: &str, rest: Option<Duration>) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        let mut inner = self.health.lock();
+        inner.breaker.failed(self.pass, Instant::now(), self.policy, rest.map(|rest| rest.min(LONGEST_REST)));
+        inner.errors += 1;
+        inner.last_reason = Some(reason.to_owned());
+    }
+}
+
+impl Drop for Try {
+    fn drop(&mut self) {
+        let mut inner = self.health.lock();
+        inner.in_flight = inner.in_flight.saturating_sub(1);
+        if self.done {
+            return;
+        }
+        if self.begun {
+            inner.breaker.succeeded(self.pass);
+        } else {
+            inner.breaker.abandoned(self.pass, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: BreakerPolicy = BreakerPolicy { failures: 1, open: Duration::from_secs(30) };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_trial_does_not_lock_the_target_out() {
+        let health = Arc::new(Health::new());
+        health.begin(POLICY, None).unwrap().failed("broken: x", None);
+        assert_eq!(health.begin(POLICY, None).unwrap_err(), Duration::from_secs(30));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        let trial = health.begin(POLICY, None).unwrap();
+        assert!(health.begin(POLICY, None).is_err());
+        drop(trial);
+        let mut trial = health.begin(POLICY, None).unwrap();
+        trial.began();
+        assert!(health.begin(POLICY, None).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_and_reasons_are_shown() {
+        let health = Arc::new(Health::new());
+        let running = health.begin(POLICY, None).unwrap();
+        let mut broken = health.begin(POLICY, None).unwrap();
+        broken.began();
+        broken.failed("broken: cut", Some(Duration::from_secs(9_000)));
+        broken.failed("broken: again", None);
+        drop(broken);
+        let state = health.state("slug", "a/b");
+        assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
+        assert_eq!((state.state, state.open_for), (BreakerState::Open, Some(LONGEST_REST)));
+        assert_eq!(state.last_reason.as_deref(), Some("broken: cut"));
+        drop(running);
+        assert_eq!(health.state("slug", "a/b").in_flight, 0);
+    }
+}

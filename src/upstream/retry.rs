@@ -1,0 +1,125 @@
+//! What follows a failed try: pure decisions, the clock is passed in.
+//!
+//! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
+//! multiply traffic. Moving on to the next target has no budget. A customer's own mistake ends the story: no other target
+//! would like the request better.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::classify::Fault;
+
+/// What to do after a failed try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    /// Tell the customer.
+    Stop,
+    /// Ask the same target again.
+    SameTarget,
+    /// Ask the next one.
+    NextTarget,
+}
+
+/// Decides, after `tries` at one target of which the last ended in `fault`; `extra` more are allowed.
+pub(super) fn after(fault: &Fault, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
+    match fault {
+        Fault::Client { .. } => Move::Stop,
+        Fault::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
+        Fault::Unsent(_) | Fault::Operator(_) | Fault::Busy { .. } | Fault::Broken(_) => Move::NextTarget,
+    }
+}
+
+/// How many repeats one provider may cost: a fifth of its recent requests, but at least a few.
+#[derive(Debug)]
+pub(super) struct Budget {
+    began: Instant,
+    recent: Count,
+    before: Count,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    requests: u32,
+    repeats: u32,
+}
+
+const WINDOW: Duration = Duration::from_secs(10);
+const ALWAYS: u32 = 3;
+const SHARE: u32 = 5;
+
+impl Budget {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { began: now, recent: Count::default(), before: Count::default() }
+    }
+
+    /// Counts a request.
+    pub(super) fn request(&mut self, now: Instant) {
+        self.turn(now);
+        self.recent.requests = self.recent.requests.saturating_add(1);
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        self.turn(now);
+        let requests = self.recent.requests.saturating_add(self.before.requests);
+        let repeats = self.recent.repeats.saturating_add(self.before.repeats);
+        let granted = repeats < (requests / SHARE).max(ALWAYS);
+        if granted {
+            self.recent.repeats = self.recent.repeats.saturating_add(1);
+        }
+        granted
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.began);
+        if age < WINDOW {
+            return;
+        }
+        self.before = if age < WINDOW * 2 { self.recent } else { Count::default() };
+        self.recent = Count::default();
+        self.began = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_protocol::UpstreamError;
+
+    use super::*;
+
+    fn unsent() -> Fault {
+        Fault::Unsent("connection refused".to_owned())
+    }
+
+    #[test]
+    fn only_what_never_left_is_sent_again_to_the_same_target() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Move::SameTarget);
+        assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Move::NextTarget);
+        assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Move::NextTarget);
+        for fault in
+            [Fault::Operator(String::new()), Fault::Broken(String::new()), Fault::Busy { why: String::new(), retry_after: None }]
+        {
+            assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
+        }
+        let client = Fault::Client { status: 400, error: UpstreamError::default() };
+        assert_eq!(after(&client, 1, 5, now, &mut budget), Move::Stop);
+    }
+
+    #[test]
+    fn repeats_are_a_fifth_of_recent_requests_and_at_least_three() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        let granted = |budget: &mut Budget, now| (0..100).filter(|_| budget.take(now)).count();
+        assert_eq!(granted(&mut budget, now), 3);
+        for _ in 0..50 {
+            budget.request(now);
+        }
+        assert_eq!(granted(&mut budget, now), 7, "ten of fifty, three already used");
+
+        let next = now + WINDOW;
+        assert_eq!(granted(&mut budget, next), 0, "the window before still counts");
+        assert_eq!(granted(&mut budget, next + WINDOW * 2), 3);
+    }
+}

@@ -1,0 +1,50 @@
+//! Which targets of a route are asked, in which order, and whether one may be asked now.
+//!
+//! File order is fallback order. A target is passed over, never waited for: its provider is full, or its breaker is open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_protocol::Family;
+
+use super::client::Pool;
+use super::health::{Health, Try};
+use crate::config::{Route, Target};
+
+/// Why a target is passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Skip {
+    /// Its provider serves as many requests as it may.
+    Full,
+    /// Its breaker is open for this long.
+    Resting(Duration),
+}
+
+impl Skip {
+    /// One word and the reason, for the operator's log.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Full => "full: the provider is at max_concurrent".to_owned(),
+            Self::Resting(wait) => format!("resting: for another {:.1} s", wait.as_secs_f64()),
+        }
+    }
+
+    /// When to come back.
+    pub(super) fn retry_after(&self) -> Duration {
+        match self {
+            Self::Full => Duration::from_secs(1),
+            Self::Resting(wait) => *wait,
+        }
+    }
+}
+
+/// The targets that speak a family, in the order they are asked.
+pub(super) fn candidates(route: &Route, family: Family) -> impl Iterator<Item = &Target> {
+    route.targets.iter().filter(move |target| target.provider.speaks.contains(&family))
+}
+
+/// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
+pub(super) fn enter(pool: &Pool, health: &Arc<Health>, route: &Route) -> Result<Try, Skip> {
+    let place = pool.place().map_err(|()| Skip::Full)?;
+    health.begin(route.breaker, place).map_err(Skip::Resting)
+}

@@ -1,0 +1,156 @@
+//! The built-in provider: answers in process, without a network, the same way for the same request.
+//!
+//! It is a provider like any other: its answers pass through the same judgement as those from a connection, and its usage is
+//! exact by its own tokenizer (four characters a token). Some of its models misbehave on purpose, by their upstream name:
+//! `sim-slow`, `sim-cut`, `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
+
+mod memory;
+mod prompt;
+mod speak;
+mod tools;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_protocol::{Case, Draft, DraftStop, Family, ToolCall, Usage};
+use serde_json::json;
+
+use super::Call;
+use super::attempt::{Kind, Reply};
+use super::stream::{Body, Paced};
+use crate::clock;
+use memory::Memory;
+use prompt::Prompt;
+
+/// Between two frames of an ordinary stream.
+const PACE: Duration = Duration::from_millis(5);
+const SLOW_START: Duration = Duration::from_secs(2);
+const SLOW_PACE: Duration = Duration::from_millis(200);
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// The built-in provider and the prompts it remembers.
+#[derive(Default)]
+pub(super) struct Simulated {
+    memory: Memory,
+    answers: AtomicU64,
+}
+
+/// What a model does wrong on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Proper,
+    Slow,
+    Cut,
+    Overloaded,
+    NoUsage,
+    JsonToStream,
+}
+
+impl Manner {
+    fn of(model: &str) -> Self {
+        match model {
+            "sim-slow" => Self::Slow,
+            "sim-cut" => Self::Cut,
+            "sim-529" => Self::Overloaded,
+            "sim-no-usage" => Self::NoUsage,
+            "sim-json" => Self::JsonToStream,
+            _ => Self::Proper,
+        }
+    }
+}
+
+impl Simulated {
+    /// The answer to a request. Nothing has been waited for yet: the waits are in the body.
+    pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
+        let manner = Manner::of(model);
+        if manner == Manner::Overloaded {
+            return refusal(529, "overloaded_error", "Overloaded");
+        }
+        let prompt = match Prompt::read(body) {
+            Ok(prompt) => prompt,
+            Err(message) => return refusal(400, call.family.protocol().words(Case::BadRequest).kind, &message),
+        };
+        if call.path_suffix == "/count_tokens" {
+            return whole(json!({"input_tokens": prompt.tokens()}).to_string().into_bytes(), manner);
+        }
+        let draft = self.draft(&prompt, model, manner);
+        if call.stream && manner != Manner::JsonToStream {
+            stream(&draft, call.family, manner)
+        } else {
+            whole(call.family.protocol().write_answer(&draft), manner)
+        }
+    }
+
+    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> Draft {
+        let now = clock::now().millis();
+        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        let id = format!("sim{now:x}{number:04x}");
+        let limit = prompt.limit.unwrap_or(u64::MAX);
+        let call =
+            tools::wanted(prompt).filter(|(name, arguments)| tokens(name.chars().count() + arguments.chars().count()) <= limit);
+        let (text, stop) = match &call {
+            Some(_) => (String::new(), DraftStop::Tool),
+            None => speak::within(speak::text(prompt), limit),
+        };
+        let said =
+            text.chars().count() + call.as_ref().map_or(0, |(name, arguments)| name.chars().count() + arguments.chars().count());
+        let usage = self.usage(prompt, tokens(said));
+        Draft {
+            tool: call.map(|(name, arguments)| ToolCall { id: id.clone(), name, arguments }),
+            id,
+            model: model.to_owned(),
+            created: now / 1_000,
+            pieces: speak::pieces(&text),
+            usage: (manner != Manner::NoUsage).then_some(usage),
+            stop,
+            stream_usage: prompt.stream_usage,
+        }
+    }
+
+    fn usage(&self, prompt: &Prompt, output: u64) -> Usage {
+        let total = prompt.tokens();
+        let cache_read = self.memory.recall(&prompt.tape.blocks).min(total.saturating_sub(1));
+        let marked = prompt.tape.marked.map_or(0, tokens_of_blocks).min(total.saturating_sub(1));
+        let written = marked.saturating_sub(cache_read);
+        let (cache_write, cache_write_1h) = if prompt.tape.one_hour { (0, written) } else { (written, 0) };
+        Usage { input: total - cache_read - written, cache_read, cache_write, cache_write_1h, output, reasoning: 0 }
+    }
+}
+
+/// Characters as tokens.
+fn tokens(chars: usize) -> u64 {
+    u64::try_from(chars).unwrap_or(u64::MAX).div_ceil(CHARS_PER_TOKEN)
+}
+
+/// Whole remembered blocks in so many characters, as tokens.
+fn tokens_of_blocks(chars: u64) -> u64 {
+    chars / prompt::BLOCK_CHARS * (prompt::BLOCK_CHARS / CHARS_PER_TOKEN)
+}
+
+fn refusal(status: u16, kind: &str, message: &str) -> Reply {
+    let body = json!({"type": "error", "error": {"type": kind, "code": null, "param": null, "message": message}});
+    reply(status, Kind::Json, Paced::new([(Duration::ZERO, Bytes::from(body.to_string()))], false))
+}
+
+fn whole(body: Vec<u8>, manner: Manner) -> Reply {
+    let wait = if manner == Manner::Slow { SLOW_START } else { Duration::ZERO };
+    let pieces = (manner != Manner::Cut).then_some((wait, Bytes::from(body)));
+    reply(200, Kind::Json, Paced::new(pieces, manner == Manner::Cut))
+}
+
+fn stream(draft: &Draft, family: Family, manner: Manner) -> Reply {
+    let (first, pace) = if manner == Manner::Slow { (SLOW_START, SLOW_PACE) } else { (Duration::ZERO, PACE) };
+    let frames = family.protocol().write_frames(draft);
+    let sent = if manner == Manner::Cut { frames.len().div_ceil(2) } else { frames.len() };
+    let waits = std::iter::once(first).chain(std::iter::repeat(pace));
+    let pieces = waits.zip(frames.into_iter().map(Bytes::from)).take(sent);
+    reply(200, Kind::Events, Paced::new(pieces, manner == Manner::Cut))
+}
+
+fn reply(status: u16, kind: Kind, body: Paced) -> Reply {
+    Reply { status, kind, retry_after: None, body: Body::Paced(body) }
+}
+
+#[cfg(test)]
+mod tests;

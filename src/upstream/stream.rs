@@ -1,0 +1,184 @@
+//! Bytes of an answer as they arrive, and frames cut out of them.
+//!
+//! A body is the network's or the built-in provider's; everything above treats both alike. Dropping a [`FrameStream`] drops the
+//! body, which closes the connection: there is no other way to cancel and none is needed. A stream that broke stays broken.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use farebox_protocol::{Frame, FrameReader};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::health::Try;
+
+/// The bytes of one answer.
+pub(super) enum Body {
+    /// From a connection.
+    Network(Box<reqwest::Response>),
+    /// From the built-in provider.
+    Paced(Paced),
+    /// Ended or given up.
+    Over,
+}
+
+impl Body {
+    /// The next bytes, `None` at the end. A dropped call loses nothing.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        match self {
+            Self::Network(response) => response.chunk().await.map_err(|error| cause(&error)),
+            Self::Paced(paced) => paced.chunk().await,
+            Self::Over => Ok(None),
+        }
+    }
+
+    /// All of it, at most `most` bytes.
+    pub(super) async fn whole(&mut self, most: usize) -> Result<Bytes, String> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else {
+            return if first.len() <= most { Ok(first) } else { Err(too_large(most)) };
+        };
+        let mut all = BytesMut::with_capacity((first.len() + second.len()) * 2);
+        all.extend_from_slice(&first);
+        all.extend_from_slice(&second);
+        while all.len() <= most {
+            match self.chunk().await? {
+                Some(chunk) => all.extend_from_slice(&chunk),
+                None => return Ok(all.freeze()),
+            }
+        }
+        Err(too_large(most))
+    }
+}
+
+fn too_large(most: usize) -> String {
+    format!("the answer is larger than {most} bytes")
+}
+
+/// The innermost reason: it says most and never repeats a URL.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let Some(mut inner) = error.source() else { return "the request failed".to_owned() };
+    while let Some(deeper) = inner.source() {
+        inner = deeper;
+    }
+    inner.to_string()
+}
+
+/// Bytes that arrive at a given pace, and how they end.
+#[derive(Default)]
+pub(super) struct Paced {
+    pieces: VecDeque<(Duration, Bytes)>,
+    broken: bool,
+    due: Option<Instant>,
+}
+
+impl Paced {
+    /// `pieces` with the wait before each; `broken` ends them with a connection error.
+    pub(super) fn new(pieces: impl IntoIterator<Item = (Duration, Bytes)>, broken: bool) -> Self {
+        Self { pieces: pieces.into_iter().collect(), broken, due: None }
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        let Some((wait, _)) = self.pieces.front() else {
+            return if self.broken { Err("the connection was closed in the middle of the answer".to_owned()) } else { Ok(None) };
+        };
+        if !wait.is_zero() {
+            // Kept across calls, so that a dropped call does not wait anew.
+            let due = *self.due.get_or_insert_with(|| Instant::now() + *wait);
+            sleep_until(due).await;
+            self.due = None;
+        }
+        Ok(self.pieces.pop_front().map(|(_, bytes)| bytes))
+    }
+}
+
+/// Why a running answer stopped arriving.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StreamBroken(pub String);
+
+/// What of a stream has not been read yet.
+pub(super) struct Unread {
+    pub(super) reader: FrameReader,
+    pub(super) body: Body,
+}
+
+/// The frames of a running answer. Dropping it cancels the upstream call.
+pub struct FrameStream(Box<Running>);
+
+struct Running {
+    unread: Box<Unread>,
+    idle: Duration,
+    waiting_since: Option<Instant>,
+    broken: Option<StreamBroken>,
+    health: Try,
+}
+
+impl FrameStream {
+    /// The rest of an answer whose first frame was read.
+    pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Try) -> Self {
+        Self(Box::new(Running { unread, idle, waiting_since: None, broken: None, health }))
+    }
+
+    /// The next frame, `None` at the end of the upstream's bytes.
+    ///
+    /// A call that is dropped before it is done loses nothing, and its wait counts towards the idle limit.
+    ///
+    /// # Errors
+    /// When the connection broke, went silent for the provider's idle limit, or sent a frame over the size limit.
+    pub async fn next(&mut self) -> Result<Option<Frame>, StreamBroken> {
+        if let Some(broken) = &self.0.broken {
+            return Err(broken.clone());
+        }
+        match self.0.read().await {
+            Ok(frame) => Ok(frame),
+            Err(why) => {
+                self.blame(&why);
+                self.0.unread.body = Body::Over;
+                let broken = StreamBroken(why);
+                self.0.broken = Some(broken.clone());
+                Err(broken)
+            }
+        }
+    }
+
+    /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
+    pub fn blame(&mut self, why: &str) {
+        self.0.health.failed(&format!("broken: {why}"), None);
+    }
+}
+
+impl Running {
+    async fn read(&mut self) -> Result<Option<Frame>, String> {
+        loop {
+            if let Some(frame) = self.unread.reader.next_frame().map_err(|error| error.to_string())? {
+                return Ok(Some(frame));
+            }
+            let since = *self.waiting_since.get_or_insert_with(Instant::now);
+            let chunk = timeout_at(since + self.idle, self.unread.body.chunk()).await;
+            let chunk = chunk.map_err(|_| format!("silent for {:?}", self.idle))??;
+            self.waiting_since = None;
+            match chunk {
+                Some(chunk) => self.unread.reader.push(chunk),
+                None => return self.end(),
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<Option<Frame>, String> {
+        self.unread.body = Body::Over;
+        let tail = self.unread.reader.finish();
+        match tail.frame {
+            None if tail.left > 0 => Err("the stream ended in the middle of an event".to_owned()),
+            frame => Ok(frame),
+        }
+    }
+}
+
+impl fmt::Debug for FrameStream {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FrameStream").field("idle", &self.0.idle).field("broken", &self.0.broken).finish_non_exhaustive()
+    }
+}

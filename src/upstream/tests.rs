@@ -1,0 +1,130 @@
+//! Dispatch from end to end, against an upstream that follows a script.
+
+use std::time::Duration;
+
+use farebox_protocol::{Family, UpstreamError};
+
+use super::*;
+use crate::config::{BreakerPolicy, Catalog, ChatLimit, Endpoint, OnDisconnect, Timeouts};
+
+#[path = "../../tests/support/upstream.rs"]
+mod scripted;
+
+use scripted::{Gate, Reply, Script, ScriptedUpstream, Speech};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn provider(name: &str, base: &str) -> Provider {
+    Provider {
+        name: name.to_owned(),
+        endpoint: if base.is_empty() { Endpoint::Simulated } else { Endpoint::Http(base.to_owned()) },
+        speaks: Family::ALL.to_vec(),
+        keys: Vec::new(),
+        auth: None,
+        headers: Vec::new(),
+        timeouts: Timeouts { connect: SECOND * 5, first_byte: SECOND * 20, idle: SECOND * 20, whole: SECOND * 20 },
+        max_concurrent: None,
+        chat_limit: ChatLimit::MaxCompletionTokens,
+        reasoning_outside: false,
+        refuse_beta: Vec::new(),
+    }
+}
+
+fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
+    let target = |provider: Provider| Target { model: format!("{}-model", provider.name), provider: Arc::new(provider) };
+    Route {
+        slug: "slug".to_owned(),
+        on_disconnect: OnDisconnect::Cancel,
+        targets: providers.into_iter().map(target).collect(),
+        retry: 1,
+        breaker: BreakerPolicy { failures: 3, open: SECOND * 30 },
+    }
+}
+
+fn config(routes: &[Route]) -> Config {
+    let providers = routes.iter().flat_map(|route| route.targets.iter().map(|target| Arc::clone(&target.provider)));
+    Config { catalog: Catalog::default(), providers: providers.collect(), generation: 1 }
+}
+
+/// A gateway's calling side with one route.
+struct Desk {
+    upstreams: Upstreams,
+    route: Route,
+}
+
+impl Desk {
+    fn new(route: Route) -> Self {
+        let upstreams = Upstreams::new(&config(std::slice::from_ref(&route))).unwrap();
+        let mut known = upstreams.known.write().unwrap();
+        for target in &route.targets {
+            let listed = Listed { slug: route.slug.clone(), target: target.clone(), health: Arc::new(Health::new()) };
+            let at = known.targets.len();
+            known.by_slug.entry(route.slug.clone()).or_default().push(at);
+            known.targets.push(listed);
+        }
+        drop(known);
+        Self { upstreams, route }
+    }
+
+    /// With one provider for each upstream, named a, b, …
+    fn before(upstreams: &[&ScriptedUpstream]) -> Self {
+        let names = ["a", "b", "c"];
+        Self::new(route(names.iter().zip(upstreams).map(|(name, upstream)| provider(name, &upstream.base_url()))))
+    }
+
+    async fn ask(&self, family: Family, stream: bool) -> Result<Answer, DispatchError> {
+        self.ask_with(family, stream, "{}", &[]).await
+    }
+
+    async fn ask_with(
+        &self,
+        family: Family,
+        stream: bool,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer, DispatchError> {
+        let headers: Vec<_> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let call = Call { route: &self.route, family, path_suffix: "", stream };
+        self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
+    }
+
+    fn state(&self, at: usize) -> TargetState {
+        self.upstreams.states().swap_remove(at)
+    }
+}
+
+async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
+    let mut all = Vec::new();
+    match answer.content {
+        AnswerContent::Whole(bytes) => all.extend_from_slice(&bytes),
+        AnswerContent::Stream(first, mut rest) => {
+            all.extend_from_slice(first.raw());
+            while let Some(frame) = rest.next().await? {
+                all.extend_from_slice(frame.raw());
+            }
+        }
+    }
+    Ok(String::from_utf8(all).unwrap())
+}
+
+#[track_caller]
+fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
+    match result {
+        Err(DispatchError::NoTarget { attempts, .. }) => attempts.iter().map(|attempt| attempt.class().to_owned()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The word for one failed try at an upstream that replies so.
+async fn class(stream: bool, reply: Reply) -> String {
+    let upstream = ScriptedUpstream::start(reply).await;
+    let desk = Desk::before(&[&upstream]);
+    attempts(desk.ask(Family::Chat, stream).await).join(",")
+}
+
+mod answers;
+mod failures;
+mod keys;
+mod streams;

@@ -1,0 +1,96 @@
+//! Out of balance: refused once and clearly, nothing reaches the upstream, and a top-up helps at once.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::upstream::{Gate, Script, ScriptedUpstream};
+use crate::support::{Gateway, chat, speech_for, talking};
+
+#[tokio::test]
+async fn an_empty_key_is_refused_and_works_again_after_a_top_up() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("0").await;
+    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    let error = answer.json()["error"].clone();
+    assert_eq!(
+        (answer.status, error["code"].clone(), error["type"].clone()),
+        (429, json!("insufficient_quota"), json!("insufficient_quota"))
+    );
+    assert!(error["message"].as_str().unwrap().starts_with("out of balance"), "{error}");
+    assert_eq!(error["details"]["available"], "0.00");
+    assert_eq!(error["details"]["affordable_output_tokens"], 0);
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(answer.header("retry-after"), None);
+    let native = gateway
+        .post(
+            "/native/v1/messages",
+            &key,
+            &json!({ "model": "test-model", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}] }),
+        )
+        .await;
+    assert_eq!((native.status, native.json()["error"]["type"].clone()), (429, json!("billing_error")));
+    assert!(native.json()["error"]["message"].as_str().unwrap().starts_with("out of balance"));
+    assert_eq!(upstream.requests().len(), 0);
+
+    gateway.top_up(&key, "1.00").await;
+    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_larger_than_the_balance_is_refused_with_what_is_affordable() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("0.10").await;
+    let mut body = chat("test-model", false);
+    body["max_tokens"] = json!(50_000);
+    let answer = gateway.post("/v1/chat/completions", &key, &body).await;
+    assert_eq!(answer.status, 429, "{}", answer.text);
+    let affordable = answer.json()["error"]["details"]["affordable_output_tokens"].as_u64().unwrap();
+    assert!((6_000..6_700).contains(&affordable), "{affordable}");
+    body["max_tokens"] = json!(affordable);
+    assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 200, "what is said to be affordable is");
+}
+
+#[tokio::test]
+async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_three_times() {
+    let gate = Gate::new();
+    let held_back = gate.clone();
+    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| speech_for(seen, "PONG").gated(&held_back))).await;
+    let gateway = Gateway::before(&upstream).await;
+    // Each holds its declared 1,000 output tokens at $15 and a few input tokens.
+    let key = gateway.key("0.0465").await;
+    let mut body = chat("test-model", false);
+    body["max_tokens"] = json!(1_000);
+    let requests = (0..10).map(|_| gateway.post("/v1/chat/completions", &key, &body));
+    let answers = async { futures_util::future::join_all(requests).await };
+    let release = async {
+        while upstream.requests().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let account = gateway.account(&key).await.account;
+        assert!(account.available().picos() >= 0);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        gate.open();
+    };
+    let (answers, ()) = tokio::join!(answers, release);
+    let served = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!((served, upstream.requests().len()), (3, 3));
+    for refused in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (429, json!("balance_in_use")));
+        assert_eq!(refused.header("retry-after"), Some("1"), "money that is only held comes back");
+    }
+    gateway.settled().await;
+    assert_eq!(gateway.account(&key).await.account.held.picos(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_without_a_limit_is_given_one_that_the_balance_can_pay() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("0.02").await;
+    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await.status, 200);
+    let limit = upstream.request(0).await.json()["max_completion_tokens"].as_u64().unwrap();
+    assert!((1_200..1_340).contains(&limit), "{limit}");
+}

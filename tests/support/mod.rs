@@ -1,0 +1,274 @@
+//! A gateway for tests: the real one, in this process, on a free port, with a ledger of its own.
+//!
+//! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
+
+pub(crate) mod upstream;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farebox::app::{App, Settings};
+use farebox::clock;
+use farebox::config::{self, Secrets, Source};
+use farebox::proxy::{Observer, Record};
+use farebox::server::Front;
+use farebox_ledger::sqlite::{Durability, SqliteLedger};
+use farebox_ledger::{
+    Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
+};
+use farebox_protocol::Family;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running gateway. Dropping it stops it.
+pub(crate) struct Gateway {
+    pub(crate) base: String,
+    pub(crate) front: Arc<Front>,
+    pub(crate) ledger: Arc<SqliteLedger>,
+    pub(crate) records: Arc<Records>,
+    pub(crate) client: reqwest::Client,
+    folder: TempDir,
+    stop: Option<oneshot::Sender<()>>,
+    running: Option<JoinHandle<Result<(), String>>>,
+}
+
+/// Everything the gateway reported.
+#[derive(Debug, Default)]
+pub(crate) struct Records(Mutex<Vec<Record>>);
+
+impl Observer for Records {
+    fn ended(&self, record: Record) {
+        self.0.lock().unwrap().push(record);
+    }
+}
+
+impl Records {
+    pub(crate) fn all(&self) -> Vec<Record> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A key and its secret.
+#[derive(Debug, Clone)]
+pub(crate) struct TestKey {
+    pub(crate) id: KeyId,
+    pub(crate) secret: String,
+}
+
+/// Secrets of test configurations: every name is set, to a value that must never be seen.
+struct TestSecrets;
+
+impl Secrets for TestSecrets {
+    fn variable(&self, name: &str) -> Option<String> {
+        Some(format!("upstream-secret-of-{name}"))
+    }
+
+    fn file(&self, path: &std::path::Path) -> std::io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+}
+
+impl Gateway {
+    /// Starts a gateway with these two files.
+    pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
+        let (loaded, diagnostics) =
+            config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
+        let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            ledger: folder.path().join("farebox.db"),
+            durability: Durability::Prompt,
+            listen: "127.0.0.1:0".parse().unwrap(),
+            public_url: None,
+            wait_lock: Duration::ZERO,
+        };
+        let records = Arc::new(Records::default());
+        let observer: Arc<dyn Observer> = Arc::<Records>::clone(&records);
+        let app = App::start(&settings, loaded, observer).await.unwrap();
+        let (stop, stopping) = oneshot::channel::<()>();
+        let (front, ledger) = (Arc::clone(&app.front), Arc::clone(&app.ledger));
+        let base = format!("http://{}", app.address());
+        let running = tokio::spawn(app.serve(async {
+            let _ = stopping.await;
+        }));
+        // Another test of this process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        Self { base, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
+    }
+
+    /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
+    pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
+        Self::start(CATALOG, &routes(&upstream.base_url())).await
+    }
+
+    /// A key with so much money on it.
+    pub(crate) async fn key(&self, usd: &str) -> TestKey {
+        self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
+    }
+
+    /// A key with settings.
+    pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
+        let id = clock::key_id();
+        let secret = Secret::generate(id, clock::random());
+        let amount = Amount::from_usd_str(usd).unwrap();
+        let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
+        self.ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
+        TestKey { id, secret: secret.reveal().to_owned() }
+    }
+
+    /// Pays money onto a key.
+    pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
+        let operation = clock::operation_id();
+        let credit = Credit {
+            operation,
+            key: key.id,
+            kind: CreditKind::TopUp,
+            amount: Amount::from_usd_str(usd).unwrap(),
+            reference: format!("top-up-{operation}"),
+            actor: "tests".to_owned(),
+            at: clock::now(),
+        };
+        self.ledger.credit(credit).await.unwrap();
+    }
+
+    /// Sends a JSON body with this key.
+    pub(crate) async fn post(&self, path: &str, key: &TestKey, body: &Value) -> Answer {
+        let sent = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).json(body).send().await.unwrap();
+        Answer::read(sent).await
+    }
+
+    /// Reads a path with this key.
+    pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
+        Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
+    }
+
+    /// The key as it is now.
+    pub(crate) async fn account(&self, key: &TestKey) -> Key {
+        self.ledger.find_key(key.id).await.unwrap().unwrap()
+    }
+
+    /// The key's charges, oldest first.
+    pub(crate) async fn charges(&self, key: &TestKey) -> Vec<Entry> {
+        let entries = self.ledger.entries(EntryQuery { key: Some(key.id), ..EntryQuery::default() }).await.unwrap();
+        entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
+    }
+
+    /// Waits until no request runs and no hold is open.
+    pub(crate) async fn settled(&self) {
+        let waiting = async {
+            while !self.front.proxy.tasks.is_empty() || !self.ledger.open_holds(None, 1).await.unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("all requests end and settle");
+    }
+
+    /// Where the ledger is.
+    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
+        self.folder.path().join("farebox.db")
+    }
+
+    /// Stops as a signal would, and waits for the end.
+    pub(crate) async fn stop(mut self) {
+        self.stop.take();
+        self.running.take().unwrap().await.unwrap().unwrap();
+    }
+}
+
+/// An answer that has been read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) async fn read(response: reqwest::Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, text: response.text().await.unwrap_or_default() }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+fn act() -> Act {
+    Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
+}
+
+/// A small chat request.
+pub(crate) fn chat(model: &str, stream: bool) -> Value {
+    json!({ "model": model, "stream": stream, "messages": [{ "role": "user", "content": "Say PONG" }] })
+}
+
+/// The models of test gateways: `test-model` at $3 in, $15 out; `test-blind` without vision, tools or streaming.
+pub(crate) const CATALOG: &str = r#"
+[[model]]
+model             = "Test"
+slug              = "test-model"
+provider          = "Tests"
+best_path         = "chat"
+best_environments = ["tests"]
+price             = { input = "3.00", output = "15.00", cache_read = "0.30", cache_write = "3.75" }
+capabilities      = ["vision", "tools", "streaming"]
+limits            = { context = 200_000, max_output = 64_000 }
+aliases           = ["test-alias"]
+
+[[model]]
+model             = "Blind"
+slug              = "test-blind"
+provider          = "Tests"
+best_path         = "chat"
+best_environments = ["tests"]
+price             = { input = "1.00", output = "2.00" }
+capabilities      = []
+limits            = { context = 32_000, max_output = 4_000 }
+
+[[retired]]
+slug  = "test-old"
+since = 2026-01-01
+use   = "test-model"
+"#;
+
+/// Routes of all test models to one upstream.
+pub(crate) fn routes(base_url: &str) -> String {
+    format!(
+        r#"
+[provider.up]
+base_url = "{base_url}"
+speaks   = ["chat", "responses", "messages"]
+key      = {{ env = "UPSTREAM_KEY" }}
+
+[[route]]
+slug    = "test-model"
+targets = [ {{ provider = "up", model = "upstream-model-1" }} ]
+
+[[route]]
+slug    = "test-blind"
+targets = [ {{ provider = "up", model = "upstream-model-2" }} ]
+"#
+    )
+}
+
+/// An upstream that says this text, in whatever family and form it is asked.
+pub(crate) fn talking(text: &str) -> upstream::Script {
+    let text = text.to_owned();
+    upstream::Script::by(move |seen, _| speech_for(seen, &text))
+}
+
+/// What an upstream that says this text answers to one request.
+pub(crate) fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
+    let path = seen.path.split('?').next().unwrap_or_default();
+    let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).expect("a family's path");
+    let speech = upstream::Speech::new(family, text);
+    if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+}
