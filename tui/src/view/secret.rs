@@ -71,7 +71,7 @@ fn reveal(pen: &mut Pen<'_>, area: Rect, y: u16, page: &SecretPage) -> u16 {
 
 /// The two base URLs and the first check.
 fn settings(app: &App, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
-    let base = app.options.public_url.trim_end_matches('/');
+    let base = app.public_url();
     let lines = [
         ("SDKs", format!("base URL {base}/v1, the secret as API key")),
         ("Native", format!("base URL {base}/native, the secret as auth token")),
