@@ -65,7 +65,8 @@ async fn create(ledger: Arc<dyn Ledger>, number: u64, at: Timestamp) -> Result<(
     let name = names.get(usize::try_from(number % 7).unwrap_or(0)).copied().unwrap_or_default();
     let cents = i64::try_from(number.wrapping_mul(7919) % 20_000).unwrap_or(0) + 1;
     let settings = KeySettings { label: format!("customer-{number}-{name}"), ..KeySettings::default() };
-    let first_credit = (!number.is_multiple_of(11)).then(|| (Amount::from_picos(cents * 10_000_000_000), format!("inv-{number}")));
+    let first_credit =
+        (!number.is_multiple_of(11)).then(|| (Amount::from_picos(cents * 10_000_000_000), format!("inv-{number}")));
     let at = Timestamp::from_millis(at.millis() + i64::try_from(number).unwrap_or(0));
     let act = Act { operation: operation(1, number, at), actor: "seed".to_owned(), at };
     let secret = SecretHash::of(&format!("seed {number}"));

@@ -74,7 +74,7 @@ pub(crate) struct Binding {
     pub(crate) places: &'static [Place],
 }
 
-const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit, Place::Config];
+const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit];
 const KEYED: &[Place] = &[Place::Keys, Place::Detail];
 
 const fn bind(

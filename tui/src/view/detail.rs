@@ -112,11 +112,12 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     }
     let models =
         key.settings.models.as_ref().map_or_else(|| "all models".to_owned(), |models| format!("{} models", models.len()));
-    let last = key
-        .last_entry_at
-        .map_or_else(|| "never used".to_owned(), |at| format!("last entry {} ago", format::age(app.now.millis() - at.millis())));
-    let text =
-        format!("{}, {models} · made {} by {} · {last}", limits(&key.settings), format::date(key.created_at), key.created_by);
+    let last = match key.last_entry_at {
+        None => "never used".to_owned(),
+        Some(at) => format!("used {} ago", format::age(app.now.millis() - at.millis())),
+    };
+    let made = format!("made {} by {}", format::date(key.created_at), key.created_by);
+    let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));
     pen.text(area, 0, 2, &text, theme.faint());
     if area.height >= CHART_FROM { 4 } else { 3 }
 }

@@ -39,6 +39,11 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
+/// `1 error`, `2 errors`.
+pub(crate) fn many(number: usize, what: &str) -> String {
+    format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
+}
+
 fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

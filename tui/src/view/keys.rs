@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::app::keys::{Row, Sort, state_word};
 
 const COLUMNS: &[Column] = &[
-    left("KEY", 12, 0),
+    left("KEY", 12, 1),
     left("LABEL", 0, 0),
     right("BALANCE", 12, 0),
     right("HELD", 9, 3),

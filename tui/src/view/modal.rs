@@ -174,6 +174,7 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
         y += fact(pen, inner, y, "", text, theme.faint());
     }
     let y = (y + roomy).min(inner.height.saturating_sub(1));
+    pen.blank(inner, y);
     if sending {
         pen.text(inner, NAME, y, "waiting for the ledger …", theme.warn());
         return;

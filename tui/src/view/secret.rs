@@ -41,8 +41,10 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
     }
     y = (y + roomy).min(inner.height.saturating_sub(2));
     if let Some(form) = &page.file {
+        (y..inner.height).for_each(|line| pen.blank(inner, line));
         fields(pen, inner, y, form);
     } else if let Some(word) = &page.leaving {
+        pen.blank(inner, y);
         let text = format!("Leaving erases it. Type {SAVED} and enter: ");
         let used = pen.text(inner, 0, y, &text, theme.warn());
         pen.text(inner, used, y, word.text(), theme.strong());
