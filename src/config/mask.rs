@@ -4,56 +4,18 @@
 //! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its
 //! bytes, so that spans and columns of the original stay right.
 
+use super::price::{PRICE_FIELDS, TIER_FIELDS};
+use super::provider::{PROVIDER_FIELDS, TIMEOUT_FIELDS};
+use super::publish::{LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use super::raw::did_you_mean;
+use super::routing::{BREAKER_FIELDS, ROUTE_FIELDS, TARGET_FIELDS};
 
-/// Fields whose values may be shown.
-const HARMLESS: &[&str] = &[
-    "model",
-    "slug",
-    "provider",
-    "best_path",
-    "best_environments",
-    "price",
-    "capabilities",
-    "limits",
-    "aliases",
-    "since",
-    "use",
-    "input",
-    "output",
-    "cache_read",
-    "cache_write",
-    "cache_write_1h",
-    "reasoning",
-    "per_image",
-    "per_request",
-    "tiers",
-    "above_input",
-    "context",
-    "max_output",
-    "default_output",
-    "speed",
-    "image_bytes",
-    "tools",
-    "base_url",
-    "speaks",
-    "timeouts",
-    "connect",
-    "first_byte",
-    "idle",
-    "whole",
-    "simulated",
-    "auth",
-    "max_concurrent",
-    "chat_limit",
-    "refuse_beta",
-    "on_disconnect",
-    "targets",
-    "retry",
-    "breaker",
-    "failures",
-    "open",
-];
+/// Fields whose values may be shown, by the tables they belong to.
+type Harmless = &'static [&'static [&'static str]];
+const OF_MODELS: Harmless = &[MODEL_FIELDS, PRICE_FIELDS, TIER_FIELDS, LIMIT_FIELDS, RETIRED_FIELDS];
+const OF_ROUTES: Harmless = &[ROUTE_FIELDS, TARGET_FIELDS, BREAKER_FIELDS];
+/// With the exception of [`SECRET`].
+const OF_PROVIDERS: Harmless = &[PROVIDER_FIELDS, TIMEOUT_FIELDS];
 /// Fields whose values are secrets, together with everything inside them.
 const SECRET: &[&str] = &["key", "keys", "headers"];
 /// Parts of a name that make its value a secret whatever the field is.
@@ -71,8 +33,10 @@ pub(super) fn file(text: &str) -> String {
         rule: Rule::Hide,
         depth: 0,
         in_value: false,
+        named: false,
+        fresh: false,
         secret_from: None,
-        section: false,
+        harmless: &[],
     };
     for line in text.split_inclusive('\n') {
         masker.line(line);
@@ -107,16 +71,17 @@ pub(super) fn words(text: &str) -> String {
         }
         start += length.max(1);
     }
-    for (at, separator) in text.match_indices("://") {
-        let from = at + separator.len();
-        let length = bytes[from..].iter().take_while(|byte| !matches!(byte, b'"' | b'\'' | b' ' | b'`' | b'\n')).count();
-        let url = &bytes[from..from + length];
-        if let Some(end) = url.iter().rposition(|byte| *byte == b'@') {
-            hidden[from..from + end].fill(true);
+    // What is before an `@` or after a `?` of a URL, even of one that lost its beginning.
+    let mut from = 0;
+    for url in bytes.split(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'`' | b'\n')) {
+        let host = url.windows(2).position(|pair| pair == b"//").map_or(0, |at| at + 2);
+        if let Some(end) = url.iter().rposition(|byte| *byte == b'@').filter(|end| *end > host) {
+            hidden[from + host..from + end].fill(true);
         }
-        if let Some(query) = url.iter().position(|byte| matches!(byte, b'?' | b'#')) {
-            hidden[from + query + 1..from + length].fill(true);
+        if let Some(query) = url.iter().position(|byte| matches!(byte, b'?' | b'#')).filter(|_| url.contains(&b'/')) {
+            hidden[from + query + 1..from + url.len()].fill(true);
         }
+        from += url.len() + 1;
     }
     text.char_indices().map(|(at, character)| if hidden[at] { star(character) } else { character }).collect()
 }
@@ -166,10 +131,14 @@ struct Masker {
     depth: usize,
     /// A value comes next, not a name.
     in_value: bool,
+    /// A name was read and its `=` comes next.
+    named: bool,
+    /// A value may begin here: right after `=`, `[` or `,`.
+    fresh: bool,
     /// Inside a secret field, which began at this depth.
     secret_from: Option<usize>,
-    /// Inside a table of secrets (`[provider.x.headers]`).
-    section: bool,
+    /// What may be shown in the table at hand: nothing inside `[provider.x.headers]` or below a header that is none.
+    harmless: Harmless,
 }
 
 impl Masker {
@@ -177,8 +146,11 @@ impl Masker {
         if self.header(line) {
             return;
         }
+        if self.depth == 0 && line.trim_start().starts_with('[') {
+            self.harmless = &[];
+        }
         if self.depth == 0 {
-            (self.rule, self.in_value, self.secret_from) = (Rule::Hide, false, None);
+            self.forget();
         }
         let mut rest = line;
         while let Some(first) = rest.chars().next() {
@@ -222,22 +194,38 @@ impl Masker {
         let Some(inner) = text.strip_prefix('[') else { return false };
         let Some((path, after)) = inner.trim_start_matches('[').split_once(']') else { return false };
         let after = after.trim_start_matches(']').trim_start();
-        let root = path.split('.').next().unwrap_or_default().trim();
         let plain = !path.contains(['=', '{', ',', '#', '\'']) && (after.is_empty() || after.starts_with('#'));
-        let known = did_you_mean(root, &["model", "retired", "route", "provider"]).is_some();
-        if !plain || !(known || (self.depth == 0 && root.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))) {
+        let mut parts = path.split('.').map(|part| part.trim().trim_matches('"'));
+        let root = parts.next().unwrap_or_default();
+        let known = did_you_mean(root, &["model", "retired", "route", "provider"]);
+        let word = root.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        if !plain || !(known.is_some() || (self.depth == 0 && word)) {
             return false;
         }
+        self.harmless = match known {
+            Some("model" | "retired") => OF_MODELS,
+            Some("route") => OF_ROUTES,
+            Some("provider") if parts.all(|part| did_you_mean(part, SECRET).is_none()) => OF_PROVIDERS,
+            _ => &[],
+        };
         let (table, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
         self.out.push_str(&words(table));
-        (self.rule, self.depth, self.in_value, self.secret_from) = (Rule::Hide, 0, false, None);
+        self.forget();
         self.comment(comment);
-        self.section = path.split('.').skip(2).any(|part| is_secret(part.trim().trim_matches('"')));
         true
+    }
+
+    /// Begins anew, as at the first line.
+    fn forget(&mut self) {
+        (self.rule, self.depth, self.secret_from) = (Rule::Hide, 0, None);
+        (self.in_value, self.named, self.fresh) = (false, false, false);
     }
 
     fn punctuation(&mut self, mark: char) {
         self.out.push(if mark.is_ascii() { mark } else { star(mark) });
+        if (mark == '=' && !self.named) || (matches!(mark, '[' | '{') && !self.fresh) {
+            self.rule = Rule::Hide;
+        }
         match mark {
             '[' | '{' => self.depth += 1,
             ']' | '}' => {
@@ -251,8 +239,9 @@ impl Masker {
             _ => {}
         }
         match mark {
-            '=' => self.in_value = true,
-            '{' | ',' => self.in_value = false,
+            '=' => (self.in_value, self.named, self.fresh) = (true, false, true),
+            '{' | ',' => (self.in_value, self.fresh) = (false, true),
+            ']' | '}' => self.fresh = false,
             _ => {}
         }
     }
@@ -260,21 +249,36 @@ impl Masker {
     /// The name of a field (or one part of a dotted one) decides about its value.
     fn name(&mut self, quoted: &str) {
         let name = quoted.trim_matches(['"', '\'']);
-        self.out.push_str(&words(quoted));
-        if is_secret(name) {
+        self.named = true;
+        let harmless = !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name));
+        // A stray value may look like a name when an `=` or a dot follows; field names have no digits but in `1h`.
+        if harmless || !name.bytes().any(|byte| byte.is_ascii_digit()) {
+            self.out.push_str(&words(quoted));
+        } else {
+            self.out.extend(quoted.chars().map(star));
+        }
+        if !harmless && is_secret(name) {
             self.rule = Rule::Hide;
             self.secret_from.get_or_insert(self.depth);
         } else if matches!(name, "env" | "file") {
             self.rule = Rule::Reference;
-        } else if self.section || self.secret_from.is_some() {
-            self.rule = Rule::Hide;
+        } else if self.secret_from.is_none() && (harmless || self.misspells_harmless(name)) {
+            self.rule = Rule::Show;
         } else {
-            self.rule = if did_you_mean(name, HARMLESS).is_some() { Rule::Show } else { Rule::Hide };
+            self.rule = Rule::Hide;
         }
+    }
+
+    /// Where secrets live, only the right spelling is trusted.
+    fn misspells_harmless(&self, name: &str) -> bool {
+        self.harmless != OF_PROVIDERS && self.harmless.iter().any(|fields| did_you_mean(name, fields).is_some())
     }
 
     fn value(&mut self, quoted: &str) {
         let inner = quoted.trim_matches(['"', '\'', '\n', '\r']);
+        if !std::mem::take(&mut self.fresh) {
+            self.rule = Rule::Hide;
+        }
         let shown = match self.rule {
             Rule::Show => true,
             Rule::Reference => plausible_variable(inner) || plausible_path(inner),
@@ -307,9 +311,6 @@ impl Masker {
 }
 
 fn is_secret(name: &str) -> bool {
-    if HARMLESS.contains(&name) {
-        return false;
-    }
     let lower = name.to_ascii_lowercase();
     SECRET_PARTS.iter().any(|part| lower.contains(part)) || did_you_mean(&lower, SECRET).is_some()
 }

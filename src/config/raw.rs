@@ -19,12 +19,15 @@ pub(super) fn parse<'i>(report: &mut Report<'_>, file: File, text: &'i str) -> D
     let mut mistakes: Vec<(Range<usize>, String)> =
         errors.iter().map(|error| (error.span().unwrap_or(text.len()..text.len()), error.message().to_owned())).collect();
     mistakes.sort_by_key(|(span, _)| span.start);
-    let mut told: Option<usize> = None;
+    let mut told: Option<(usize, String)> = None;
     for (span, message) in mistakes {
-        // The parser goes on after a mistake and finds more of it in the same line: the first says enough.
-        let same_line = |told: usize| text.get(told..span.start).is_some_and(|between| !between.contains('\n'));
-        if !told.is_some_and(same_line) {
-            told = Some(span.start);
+        // The parser goes on after a mistake and finds more of it in the same line, or the same in all lines of a table.
+        let told_already = told.as_ref().is_some_and(|(at, words)| {
+            let between = text.get(*at..span.start).unwrap_or_default();
+            !between.contains('\n') || (*words == message && !between.contains("\n["))
+        });
+        if !told_already {
+            told = Some((span.start, message.clone()));
             report.add(Code::Syntax, Span::new(file, span), message);
         }
     }
@@ -376,12 +379,11 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A text from the file, short enough for a sentence.
+/// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part
+/// of it and may hold anything.
 pub(super) fn shorten(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    let end = text.char_indices().find(|(at, character)| *at >= 60 || character.is_control());
+    end.map_or_else(|| text.to_owned(), |(at, _)| format!("{}…", &text[..at]))
 }
 
 /// `200000` as `200,000`.

@@ -5,6 +5,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
 use super::code::Code;
 use super::*;
 
@@ -236,4 +239,173 @@ fn findings_serialise_without_their_lines() {
     assert!(!json.contains("hunter2"));
     snapshots().bind(|| insta::assert_snapshot!("json-form", json));
     assert!(diagnostics.render(Paint::Coloured).contains("\u{1b}["));
+}
+
+/// Ways to damage a text: what to do, and where, as a part of its length.
+fn damage() -> impl Strategy<Value = (u8, prop::sample::Index, usize, usize)> {
+    (0..8_u8, any::<prop::sample::Index>(), 1..16_usize, 0..SCRAPS.len())
+}
+
+const SCRAPS: &[&str] = &[
+    "\"", "'", "\"\"\"", "=", "[", "]", "[[", "{", "}", ",", "\n", "#", ".", " ", "\\", "é", "🔑", "key", "0.1", "\u{0}", "\r\n",
+    "true",
+];
+
+fn apply(text: &str, (kind, at, length, scrap): (u8, prop::sample::Index, usize, usize)) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    let at = at.index(characters.len().max(1)).min(characters.len());
+    // Only within a line: a secret whose quote and name are both gone is indistinguishable from any other word.
+    let until = (at..(at + length).min(characters.len()))
+        .find(|index| characters[*index] == '\n')
+        .unwrap_or((at + length).min(characters.len()));
+    let part = |range: std::ops::Range<usize>| characters[range].iter().collect::<String>();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let line = text.chars().take(at).filter(|each| *each == '\n').count().min(lines.len().saturating_sub(1));
+    match kind {
+        0 | 1 => part(0..at) + &part(until..characters.len()),
+        2 | 3 => part(0..at) + SCRAPS[scrap] + &part(at..characters.len()),
+        4 => part(0..at),
+        5 => lines.iter().enumerate().filter(|(index, _)| *index != line).map(|(_, text)| *text).collect(),
+        6 => lines
+            .iter()
+            .enumerate()
+            .map(|(index, text)| if index == line { text.repeat(2) } else { (*text).to_owned() })
+            .collect(),
+        _ => {
+            lines.iter().enumerate().map(|(index, text)| if index == line { text.trim_end_matches('\n') } else { text }).collect()
+        }
+    }
+}
+
+const SECRET: &str = "hunter2-very-secret";
+
+/// Routes with the same secret in every place where one could be written.
+fn leaky_routes() -> String {
+    let (_, routes) = pairs("valid").remove("full").unwrap();
+    let literal = format!("\"{SECRET}\"");
+    let text = routes.text.replace("{ env = \"ALPHA_KEY\" }, {", &format!("{literal}, {{"));
+    let text = text.replace("{ env = \"TEAM_HEADER\" }", &literal).replace("\"farebox\"", &literal);
+    format!(
+        "{text}\n[provider.gamma]\nbase_url = \"https://gamma.example/v1\"\nspeaks = [\"chat\"]\n\
+        key = {{ env = {literal} }}\n\n[provider.delta]\nkey = '''\n{SECRET}\n'''\n[provider.delta.headers]\nmodel = {literal}\n"
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_files_never_panic_and_never_show_a_secret(damages in prop::collection::vec(damage(), 0..6), other in prop::collection::vec(damage(), 0..3)) {
+        let (catalog, _) = pairs("valid").remove("full").unwrap();
+        let routes = damages.into_iter().fold(leaky_routes(), |text, each| apply(&text, each));
+        let catalog = other.into_iter().fold(catalog.text, |text, each| apply(&text, each));
+        let (config, diagnostics) = load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes.as_str()), &secrets(false));
+        prop_assert_eq!(config.is_some(), !diagnostics.has_errors());
+        let shown = diagnostics.render(Paint::Plain) + &serde_json::to_string(&diagnostics).unwrap();
+        for start in 0..SECRET.len() - 8 {
+            let piece = &SECRET[start..start + 9];
+            // Names of fields are shown, whatever they are.
+            prop_assume!(!routes.lines().any(|line| line.split_once('=').is_some_and(|(name, _)| name.contains(piece))));
+            prop_assert!(!shown.contains(piece), "{piece} is shown:\n{shown}\n--- of\n{routes}");
+        }
+    }
+
+    #[test]
+    fn any_text_is_survived(catalog in "\\PC{0,200}", routes in "[\\[\\]{}=\"'a-z.,#\n ]{0,200}") {
+        let (config, diagnostics) = load(&Source::new("c", catalog), &Source::new("r", routes), &secrets(false));
+        prop_assert!(config.is_none() && diagnostics.has_errors());
+        prop_assert!(!diagnostics.render(Paint::Coloured).is_empty());
+    }
+
+    #[test]
+    fn the_mask_keeps_every_column(text in "(\\PC|\n|\t){0,300}") {
+        let masked = mask::file(&text);
+        prop_assert_eq!(masked.len(), text.len());
+        prop_assert_eq!(masked.chars().count(), text.chars().count());
+        prop_assert_eq!(masked.matches('\n').count(), text.matches('\n').count());
+        prop_assert_eq!(mask::words(&text).len(), text.len());
+    }
+
+    #[test]
+    fn prices_are_exact(picos in 0_i64..=100_000_000_000) {
+        let amount = farebox_ledger::Amount::from_picos(picos);
+        let shown = show_price(amount, PriceUnit::MillionTokens).replace(['$', ','], "");
+        prop_assert_eq!(parse_price(&shown, PriceUnit::MillionTokens), Ok(amount));
+        let shown = show_price(amount, PriceUnit::One).replace(['$', ','], "");
+        prop_assert_eq!(parse_price(&shown, PriceUnit::One), Ok(amount));
+    }
+}
+
+#[test]
+fn prices_by_hand() {
+    let tokens = |text| parse_price(text, PriceUnit::MillionTokens).map(farebox_ledger::Amount::picos);
+    for (text, picos) in [("3.00", 3_000_000), ("0", 0), ("0.000001", 1), ("100000", 100_000_000_000), ("00.5", 500_000)] {
+        assert_eq!(tokens(text), Ok(picos), "{text}");
+    }
+    for text in ["", ".", "3.", ".5", "+3", "3e2", "3,00", "1_000", " 3", "$3", "-", "--1", "-x", "٣", "0x3"] {
+        assert_eq!(tokens(text), Err(PriceError::NotDecimal), "{text}");
+    }
+    assert_eq!(tokens("-1.5"), Err(PriceError::Negative));
+    assert_eq!(tokens("1.0000000"), Err(PriceError::TooManyDecimals));
+    for text in ["100000.000001", "99999999999999999999"] {
+        assert_eq!(tokens(text), Err(PriceError::TooLarge));
+    }
+    assert_eq!(parse_price("0.000000000001", PriceUnit::One).map(farebox_ledger::Amount::picos), Ok(1));
+}
+
+/// A lineup of many models and their routes.
+fn large(count: usize, price: &str) -> (Source, Source) {
+    let (mut catalog, mut routes) = (String::new(), "[provider.sim]\nsimulated = true\n".to_owned());
+    for index in 0..count {
+        catalog.push_str(&format!(
+            "[[model]]\nmodel = \"Model {index}\"\nslug = \"model-{index}\"\nprovider = \"Many\"\nbest_path = \"chat\"\n\
+             best_environments = [\"backend\"]\nprice = {{ input = {price}, output = \"15.00\", cache_read = \"0.30\" }}\n\
+             capabilities = [\"vision\", \"tools\", \"streaming\"]\nlimits = {{ context = 200_000, max_output = 64_000 }}\n\
+             aliases = [\"alias-{index}\"]\n\n"
+        ));
+        routes.push_str(&format!(
+            "[[route]]\nslug = \"model-{index}\"\ntargets = [ {{ provider = \"sim\", model = \"sim\" }} ]\n\n"
+        ));
+    }
+    (Source::new("catalog.toml", catalog), Source::new("routes.toml", routes))
+}
+
+#[test]
+fn ten_thousand_models_load_quickly() {
+    let (catalog, routes) = large(10_000, "\"3.00\"");
+    let begin = std::time::Instant::now();
+    let (config, diagnostics) = load(&catalog, &routes, &secrets(false));
+    let took = begin.elapsed();
+    println!("10,000 models ({} bytes) loaded in {took:?}", catalog.text.len() + routes.text.len());
+    assert!(diagnostics.is_empty());
+    assert_eq!(config.unwrap().catalog.models.len(), 10_000);
+    // Unoptimised code on a busy machine gets more time than the promise for a release.
+    assert!(took.as_millis() < if cfg!(debug_assertions) { 5_000 } else { 200 }, "{took:?}");
+}
+
+#[test]
+fn ten_thousand_mistakes_are_counted_not_listed() {
+    let (catalog, routes) = large(10_000, "3.00");
+    let (config, diagnostics) = load(&catalog, &routes, &secrets(false));
+    assert!(config.is_none());
+    assert!(diagnostics.0.iter().any(|finding| finding.code == "N502" && finding.message.starts_with("9500 more")));
+    assert!(diagnostics.0.len() < 1_100);
+    let garbage = Source::new("catalog.toml", "= [ \" }\n".repeat(1_300_000));
+    assert!(load(&garbage, &routes, &secrets(false)).1.has_errors(), "10 MB of nonsense");
+}
+
+#[test]
+fn words_that_look_like_secrets_are_hidden() {
+    for (text, shown) in [
+        ("see sk-live-0123456789", "see sk-***************"),
+        ("Bearer abcdef123456", "Bearer ************"),
+        ("abcdefghij0123456789", "********************"),
+        ("https://me:pass@host/v1?key=1#x", "https://*******@host/v1?*******"),
+        ("me:pass@host/v1", "*******@host/v1"),
+        ("claude-sonnet-4-5-20250929 ask-something-else", "claude-sonnet-4-5-20250929 ask-something-else"),
+        ("did you mean `base_url`? /v1/chat", "did you mean `base_url`? /v1/chat"),
+    ] {
+        assert_eq!(mask::words(text), shown);
+    }
+    assert_eq!(mask::file("key = \"é🔑x\"\n"), "key = \"·🔒*\"\n");
 }
