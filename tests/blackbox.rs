@@ -4,6 +4,7 @@
 mod auth;
 mod balance;
 mod chat;
+mod cli;
 mod models;
 mod streaming;
 mod support;

@@ -54,27 +54,31 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// A page of keys; never OFFSET, so page N costs what page 1 costs.
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
 
-    /// Applies one administrative change to a key and writes it to the audit.
+    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and
+    /// links. Nothing but revoking again applies to a revoked key.
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError>;
 
     // --- money in ---
 
-    /// Top-up, adjustment or refund. The same reference with the same facts answers as the first time; with others it is a
-    /// [`Refusal::ReferenceUsed`].
+    /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
+    /// first time; with others it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
 
-    /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used.
+    /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used. Repeating it with the
+    /// same facts while the hold is open has no second effect.
     async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError>;
 
     /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
     async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError>;
 
-    /// Ends a hold with exactly one charge entry. Repeating it returns the first outcome.
+    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with what is
+    /// available now). An absurd bill is refused and the hold stays open.
     async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError>;
 
-    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails.
+    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. An
+    /// absurd bill is replaced by the last checkpoint's counts, as disputed.
     fn abandon_hold(&self, finish: Finish);
 
     /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
@@ -125,7 +129,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Consumes a link: the key it belonged to, once; `None` when unknown, used or expired.
     async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
 
-    /// Opens a dashboard session.
+    /// Opens a dashboard session; not of a blocked or revoked key.
     async fn open_session(&self, session: Session) -> Result<(), LedgerError>;
 
     /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use crate::bought::{MEDIA, STATE};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
+use crate::tools::{Row, Tools};
 use crate::{BadRequest, Content, Detail, Inspection, Picture, TextSize};
 
 /// Names whose values the model does not read.
@@ -30,6 +31,15 @@ const SILENT: &[&str] = &[
 /// Member names and part types that are sound or moving pictures.
 const UNPRICED_MEDIA: &[&str] = &["input_audio", "audio", "audio_url", "input_video", "video", "video_url"];
 
+/// Where a walk writes what it finds.
+#[derive(Debug)]
+pub(crate) struct Out<'s> {
+    /// The facts of the request.
+    pub(crate) seen: &'s mut Inspection,
+    /// The family's table of tools, for those that stand in the conversation.
+    pub(crate) tools: &'static [Row],
+}
+
 /// What one message, item or part holds besides text.
 #[derive(Debug, Default)]
 struct Part<'a> {
@@ -45,7 +55,7 @@ struct Part<'a> {
 }
 
 /// Walks a list of messages or input items and counts them. A plain string is one message.
-pub(crate) fn messages(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+pub(crate) fn messages(name: &str, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     if cursor.peek()? == Kind::Null {
         cursor.skip()?;
         return Ok(());
@@ -53,19 +63,19 @@ pub(crate) fn messages(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspectio
     if !matches!(cursor.peek()?, Kind::Array | Kind::String) {
         return Err(BadRequest::at(name, format!("`{name}` must be a list of objects.")));
     }
-    let count = content(cursor, seen).map_err(|bad| bad.within(name))?;
-    seen.content.messages = seen.content.messages.saturating_add(count);
+    let count = content(cursor, out).map_err(|bad| bad.within(name))?;
+    out.seen.content.messages = out.seen.content.messages.saturating_add(count);
     Ok(())
 }
 
 /// Walks content: a string, or a list of parts; returns how many parts there are.
-pub(crate) fn content(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<u32, BadRequest> {
+pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32, BadRequest> {
     match cursor.peek()? {
         Kind::Array => {}
-        Kind::Object => return part(cursor, seen).map(|()| 1),
+        Kind::Object => return part(cursor, out).map(|()| 1),
         _ => {
             let value = cursor.skip()?;
-            count(&mut seen.content, &value);
+            count(&mut out.seen.content, &value);
             return Ok(1);
         }
     }
@@ -73,43 +83,58 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<
     let mut index: u32 = 0;
     while cursor.element(&mut walk)? {
         match cursor.peek()? {
-            Kind::Object => part(cursor, seen).map_err(|bad| bad.within(format_args!("[{index}]")))?,
-            _ => count(&mut seen.content, &cursor.skip()?),
+            Kind::Object => part(cursor, out).map_err(|bad| bad.within(format_args!("[{index}]")))?,
+            _ => count(&mut out.seen.content, &cursor.skip()?),
         }
         index = index.saturating_add(1);
     }
     Ok(index)
 }
 
-fn part(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     let mut part = Part::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
-        member(&key.name, cursor, seen, &mut part)?;
+        member(&key.name, cursor, out, &mut part)?;
     }
-    finish(cursor, seen, &part)
+    finish(cursor, out, &part)
 }
 
-fn member<'a>(name: &str, cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let kind = cursor.peek()?;
     match name {
         "type" => part.kind = once(name, &part.kind, cursor)?,
         "content" | "output" if matches!(kind, Kind::Array | Kind::Object) => {
-            content(cursor, seen).map_err(|bad| bad.within(name))?;
+            content(cursor, out).map_err(|bad| bad.within(name))?;
         }
         "source" | "image_url" | "file" if kind == Kind::Object => {
-            nested(cursor, seen, part).map_err(|bad| bad.within(name))?;
+            nested(cursor, out, part).map_err(|bad| bad.within(name))?;
         }
+        "tools" if kind == Kind::Array => Tools::default().inside(out.tools, cursor, out.seen)?,
+        "tool" if kind == Kind::Object => tool_change(cursor, out).map_err(|bad| bad.within(name))?,
         "image_url" => part.url = Some(cursor.skip()?),
         "detail" => part.detail = detail(cursor)?,
-        "cache_control" => cache_control(cursor, seen)?,
-        _ => named(name, cursor, seen, part)?,
+        "cache_control" => cache_control(cursor, out.seen)?,
+        _ => named(name, cursor, out, part)?,
+    }
+    Ok(())
+}
+
+/// The `tool` of a block that changes the tools in mid-conversation: a reference, or a definition.
+fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        if key.name == "definition" && cursor.peek()? == Kind::Object {
+            Tools::default().definition(out.tools, cursor, out.seen).map_err(|bad| bad.within("definition"))?;
+        } else {
+            cursor.skip()?;
+        }
     }
     Ok(())
 }
 
 /// The members of `source`, `image_url` and `file` objects.
-fn nested<'a>(cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn nested<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -119,16 +144,16 @@ fn nested<'a>(cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &mut Part<'a
             "url" => part.url = Some(cursor.skip()?),
             "detail" => part.detail = detail(cursor)?,
             "content" => {
-                content(cursor, seen).map_err(|bad| bad.within("content"))?;
+                content(cursor, out).map_err(|bad| bad.within("content"))?;
             }
-            other => named(other, cursor, seen, part)?,
+            other => named(other, cursor, out, part)?,
         }
     }
     Ok(())
 }
 
 /// Members that mean the same at both levels.
-fn named<'a>(name: &str, cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     match name {
         _ if value.kind == Kind::Null => {}
@@ -137,12 +162,12 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, seen: &mut Inspection, part: &
         "file_data" => part.file = Some(value),
         _ if UNPRICED_MEDIA.contains(&name) => return Err(unpriced(name)),
         _ if SILENT.contains(&name) => {}
-        _ => count(&mut seen.content, &value),
+        _ => count(&mut out.seen.content, &value),
     }
     Ok(())
 }
 
-fn finish(cursor: &Cursor<'_>, seen: &mut Inspection, part: &Part<'_>) -> Result<(), BadRequest> {
+fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
     if UNPRICED_MEDIA.contains(&&*part.kind) {
         return Err(unpriced("type"));
     }
@@ -151,18 +176,18 @@ fn finish(cursor: &Cursor<'_>, seen: &mut Inspection, part: &Part<'_>) -> Result
     }
     if let Some(data) = part.data.as_ref().filter(|value| value.kind == Kind::String) {
         if part.source == "text" {
-            count(&mut seen.content, data);
+            count(&mut out.seen.content, data);
         } else {
             let base64 = raw(cursor, data);
-            inline(seen, part, &Payload { media: &part.media, base64: &base64 }, part.kind == "document");
+            inline(out, part, &Payload { media: &part.media, base64: &base64 }, part.kind == "document");
         }
     }
     if let Some(url) = part.url.as_ref().filter(|value| value.kind == Kind::String) {
         let url = raw(cursor, url);
         match Payload::from_url(&url) {
-            Some(payload) => inline(seen, part, &payload, part.kind == "document"),
+            Some(payload) => inline(out, part, &payload, part.kind == "document"),
             None if part.kind == "document" => return Err(by_url("source.url")),
-            None => seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.detail }),
+            None => out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.detail }),
         }
     }
     if let Some(file) = part.file.as_ref().filter(|value| value.kind == Kind::String) {
@@ -172,18 +197,18 @@ fn finish(cursor: &Cursor<'_>, seen: &mut Inspection, part: &Part<'_>) -> Result
         }
         let payload = Payload::from_url(&file).unwrap_or(Payload { media: "application/pdf", base64: &file });
         let picture = payload.media.starts_with("image/");
-        inline(seen, part, &payload, !picture);
+        inline(out, part, &payload, !picture);
     }
     Ok(())
 }
 
-fn inline(seen: &mut Inspection, part: &Part<'_>, payload: &Payload<'_>, document: bool) {
+fn inline(out: &mut Out<'_>, part: &Part<'_>, payload: &Payload<'_>, document: bool) {
     if payload.is_text() {
-        seen.content.text.add(TextSize { ascii: payload.bytes(), other: 0 });
+        out.seen.content.text.add(TextSize { ascii: payload.bytes(), other: 0 });
     } else if document || payload.media == "application/pdf" {
-        seen.content.documents.push(payload.document());
+        out.seen.content.documents.push(payload.document());
     } else {
-        seen.content.pictures.push(payload.picture(part.detail));
+        out.seen.content.pictures.push(payload.picture(part.detail));
     }
 }
 

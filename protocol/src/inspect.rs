@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::json::{Cursor, Fault, Kind, Value};
+use crate::json::{Cursor, Cuts, Fault, Kind, Value};
 use crate::usage::count;
 
 /// Most top-level fields a request may have.
@@ -30,7 +30,7 @@ pub struct Inspection {
     pub hidden_reasoning: bool,
     /// What the model will read.
     pub content: Content,
-    /// A cache write for one hour is asked for somewhere.
+    /// A cache write for one hour or longer is asked for somewhere.
     pub one_hour_cache: bool,
     /// The customer asked for the usage chunk of a chat stream.
     pub asks_usage: bool,
@@ -262,18 +262,9 @@ impl<'a> Request<'a> {
     /// The finished inspection, with a cut for each member that goes.
     pub(crate) fn finish(self) -> Inspection {
         let mut seen = self.seen;
-        let mut kept_before = false;
-        for (index, member) in self.members.iter().enumerate() {
-            if !member.cut {
-                kept_before = true;
-                continue;
-            }
-            let before = index.checked_sub(1).and_then(|index| self.members.get(index)).filter(|_| kept_before);
-            let after = self.members.get(index + 1).filter(|_| !kept_before);
-            let start = before.map_or(member.span.start, |member| member.span.end);
-            let end = after.map_or(member.span.end, |member| member.span.start);
-            seen.places.cuts.push(start..end);
-        }
+        let mut cuts = Cuts::default();
+        self.members.into_iter().for_each(|member| cuts.take(member.span, !member.cut));
+        seen.places.cuts.extend(cuts.finish());
         seen.places.cuts.sort_by_key(|cut| cut.start);
         seen
     }
@@ -369,6 +360,18 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
     })?;
     seen.asks_cost = asks;
     Ok(false)
+}
+
+/// Reads `prompt_cache_options`: a long lifetime is a cache write of the dearer kind.
+pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("prompt_cache_options", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl != "30m") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// Counts a value that the model will read.

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::TextSize;
 
-pub(crate) use edit::set_members;
+pub(crate) use edit::{Cuts, set_members};
 pub use edit::{Edit, splice};
 pub use text::{quoted, unescape};
 

@@ -190,6 +190,8 @@ pub struct FrameFacts {
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).
     pub usage_empty: bool,
+    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
+    pub cuts: Vec<Range<usize>>,
     /// This answer's stop reason was seen in this frame.
     pub stop: bool,
     /// This frame and all after it wait for the settlement: it carries the final usage, or is the terminal marker.
@@ -215,6 +217,8 @@ pub struct AnswerFacts {
     pub usage_end: Option<usize>,
     /// The usage object has no members.
     pub usage_empty: bool,
+    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
+    pub cuts: Vec<Range<usize>>,
     /// Output shown.
     pub shown: TextSize,
     /// The stop reason as the upstream wrote it.

@@ -108,11 +108,10 @@ impl Frame {
         left
     }
 
-    /// Where a piece of the data that lies in one line stands in the raw bytes.
+    /// Where a piece of the data stands in the raw bytes.
     #[must_use]
     pub fn raw_range(&self, in_data: Range<usize>) -> Range<usize> {
-        let start = self.raw_position(in_data.start);
-        start..start + in_data.len()
+        self.raw_position(in_data.start)..self.raw_position(in_data.end)
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::bought::SERVER_TOOL;
 use crate::content::{cache_control, word};
 use crate::inspect::Request;
-use crate::json::{Cursor, Kind};
+use crate::json::{Cursor, Cuts, Kind};
 use crate::{BadRequest, Inspection, TextSize};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
@@ -48,6 +48,22 @@ impl Tools {
         self.list(table, cursor, seen, true).map_err(|bad| bad.within("tools"))
     }
 
+    /// Walks a list of tools that stands inside the conversation, where nothing can be taken out.
+    pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
+    /// Walks one tool that stands inside the conversation.
+    pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+        let before = cursor.clone();
+        self.tool(table, cursor, seen, false)?;
+        seen.content.text.add(cursor.size_since(&before));
+        Ok(())
+    }
+
     /// Notes where `tool_choice` stands.
     pub(crate) fn choice(&mut self, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
         let value = cursor.skip()?;
@@ -61,7 +77,6 @@ impl Tools {
             return;
         }
         if self.kept == 0 {
-            request.seen.places.cuts.clear();
             for name in ["tools", "tool_choice", "parallel_tool_calls"] {
                 request.cut(name);
             }
@@ -81,8 +96,7 @@ impl Tools {
         }
         let mut walk = cursor.enter_array()?;
         let mut index = 0_usize;
-        let mut kept_end = None;
-        let mut cut_from: Option<usize> = None;
+        let mut cuts = Cuts::default();
         while cursor.element(&mut walk)? {
             let kind = cursor.peek()?;
             let start = cursor.at();
@@ -90,19 +104,12 @@ impl Tools {
                 return Err(BadRequest::at(format!("[{index}]"), "a tool must be an object."));
             }
             let stays = self.tool(table, cursor, seen, top).map_err(|bad| bad.within(format_args!("[{index}]")))?;
-            if let Some(from) = cut_from.take() {
-                seen.places.cuts.push(from..start);
-            }
-            match (stays, kept_end) {
-                (true, _) => kept_end = Some(cursor.at()),
-                (false, Some(end)) => {
-                    seen.places.cuts.push(end..cursor.at());
-                    kept_end = Some(cursor.at());
-                }
-                // Nothing kept before it: it goes together with the comma behind it.
-                (false, None) => cut_from = Some(start),
-            }
+            cuts.take(start..cursor.at(), stays);
             index += 1;
+        }
+        // When nothing stays the whole member goes, and its neighbours with it.
+        if !cuts.nothing_stays() {
+            seen.places.cuts.extend(cuts.finish());
         }
         Ok(())
     }

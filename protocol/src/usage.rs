@@ -3,7 +3,9 @@
 //! A [`WireUsage`] is what an upstream wrote, field by field; [`WireUsage::reading`] turns it into disjoint counts. One reader
 //! for each family fills it, from the upstream's own frames, by that family's table of names. Counts are never guessed here.
 
-use crate::json::{Cursor, Fault, Kind, Value};
+use std::ops::Range;
+
+use crate::json::{Cursor, Cuts, Fault, Kind, Value, string_span};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,7 +16,7 @@ pub struct Usage {
     pub cache_read: u64,
     /// Input written to a cache for the default time.
     pub cache_write: u64,
-    /// Input written to a cache for one hour.
+    /// Input written to a cache for one hour or longer.
     pub cache_write_1h: u64,
     /// Output that is not reasoning.
     pub output: u64,
@@ -31,12 +33,14 @@ pub struct WireUsage {
     pub cache_read: Option<u64>,
     /// Written to a cache, all durations.
     pub cache_write: Option<u64>,
-    /// Of which for one hour.
+    /// Of which for one hour or longer.
     pub cache_write_1h: Option<u64>,
     /// Output as the family counts it.
     pub output: Option<u64>,
     /// Reasoning.
     pub reasoning: Option<u64>,
+    /// Work beside the answer that the other counts leave out: the upstream compacted the conversation.
+    pub beside: Option<Usage>,
     /// Whether `input` contains the cached classes (chat and responses) or stands beside them (messages).
     pub input_is_total: bool,
     /// Some count was not a non-negative integer.
@@ -63,6 +67,9 @@ impl WireUsage {
         fill(&mut self.cache_write_1h, later.cache_write_1h);
         fill(&mut self.output, later.output);
         fill(&mut self.reasoning, later.reasoning);
+        if later.beside.is_some() {
+            self.beside = later.beside;
+        }
         self.input_is_total |= later.input_is_total;
         self.malformed |= later.malformed;
     }
@@ -74,7 +81,9 @@ impl WireUsage {
             return Reading::Absurd;
         }
         let (Some(input), Some(output)) = (self.input, self.output) else { return Reading::Missing };
-        self.disjoint(input, output, reasoning_outside).map_or(Reading::Absurd, Reading::Counted)
+        let answer = self.disjoint(input, output, reasoning_outside);
+        let all = answer.and_then(|answer| answer.plus(&self.beside.unwrap_or_default()));
+        all.map_or(Reading::Absurd, Reading::Counted)
     }
 
     fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<Usage> {
@@ -99,6 +108,19 @@ impl Usage {
     #[must_use]
     pub fn all_input(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write).saturating_add(self.cache_write_1h)
+    }
+
+    /// Both together; `None` when a count overflows.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Option<Self> {
+        Some(Self {
+            input: self.input.checked_add(more.input)?,
+            cache_read: self.cache_read.checked_add(more.cache_read)?,
+            cache_write: self.cache_write.checked_add(more.cache_write)?,
+            cache_write_1h: self.cache_write_1h.checked_add(more.cache_write_1h)?,
+            output: self.output.checked_add(more.output)?,
+            reasoning: self.reasoning.checked_add(more.reasoning)?,
+        })
     }
 
     /// All output, reasoning included.
@@ -127,17 +149,25 @@ pub(crate) enum Slot {
     Reasoning,
 }
 
-/// One family's names: outer member, inner member (empty: the outer one is the count), what it counts.
+/// One family's names: the object a count stands in (empty: the usage object itself), its name, what it counts.
 pub(crate) type Names = [(&'static str, &'static str, Slot)];
 
 /// A usage object as it stood in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// What kind of step it counts, inside `iterations`.
+    kind: Option<Range<usize>>,
     pub(crate) wire: WireUsage,
     /// Position of its closing brace.
     pub(crate) end: usize,
+    /// It has no members that customers see.
     pub(crate) empty: bool,
+    /// Members that customers must not see.
+    pub(crate) cuts: Vec<Range<usize>>,
 }
+
+/// What an upstream says about its own price.
+const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
 /// Reads a usage object; `None` when the value is something else, such as `null`.
 pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen>, Fault> {
@@ -145,27 +175,46 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen
         cursor.skip()?;
         return Ok(None);
     }
-    let mut seen = Seen { empty: true, ..Seen::default() };
+    let mut seen = Seen::default();
+    let mut cuts = Cuts::default();
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
-        seen.empty = false;
-        if cursor.peek()? != Kind::Object {
-            take(cursor, names, (&key.name, ""), &mut seen.wire, &mut write_5m)?;
-            continue;
+        match (key.name.as_ref(), cursor.peek()?) {
+            ("type", _) => seen.kind = string_span(cursor)?,
+            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen.wire)?,
+            (name, _) => take(cursor, names, ("", name), &mut seen.wire, &mut write_5m)?,
         }
-        let mut inner = cursor.enter_object()?;
-        while let Some(detail) = cursor.member(&mut inner)? {
-            take(cursor, names, (&key.name, &detail.name), &mut seen.wire, &mut write_5m)?;
-        }
+        cuts.take(key.at..cursor.at(), !HIDDEN.contains(&key.name.as_ref()));
     }
     seen.end = cursor.at().saturating_sub(1);
+    seen.empty = cuts.nothing_stays();
+    seen.cuts = cuts.finish();
     if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some()) {
         seen.wire.cache_write = write_5m.unwrap_or(0).checked_add(seen.wire.cache_write_1h.unwrap_or(0));
     }
     Ok(Some(seen))
 }
 
+/// Counts of single steps. Those of the answer's own steps are in its counts already, those of a compaction are not.
+fn iterations(cursor: &mut Cursor<'_>, names: &Names, wire: &mut WireUsage) -> Result<(), Fault> {
+    let mut beside = None;
+    let mut walk = cursor.enter_array()?;
+    while cursor.element(&mut walk)? {
+        let Some(step) = read(cursor, names)? else { continue };
+        if step.kind.is_none_or(|kind| cursor.string_at(kind) != "compaction") {
+            continue;
+        }
+        match (step.wire.reading(false), beside.unwrap_or_default()) {
+            (Reading::Counted(usage), sum) => beside = usage.plus(&sum),
+            _ => wire.malformed = true,
+        }
+    }
+    wire.beside = beside;
+    Ok(())
+}
+
+/// Takes one member: a count, or an object with counts inside.
 fn take(
     cursor: &mut Cursor<'_>,
     names: &Names,
@@ -173,6 +222,13 @@ fn take(
     wire: &mut WireUsage,
     write_5m: &mut Option<u64>,
 ) -> Result<(), Fault> {
+    if cursor.peek()? == Kind::Object {
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            take(cursor, names, (path.1, &key.name), wire, write_5m)?;
+        }
+        return Ok(());
+    }
     let value = cursor.skip()?;
     let Some((_, _, slot)) = names.iter().find(|(outer, inner, _)| (*outer, *inner) == path) else { return Ok(()) };
     if value.kind == Kind::Null {

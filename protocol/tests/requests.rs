@@ -188,6 +188,9 @@ fn only_tokens_of_the_slug_are_bought() {
     ];
     responses.into_iter().for_each(|(name, value)| drop(refused(Family::Responses, name, value)));
     assert!(with(Family::Responses, "background", json!(false)).is_ok());
+    assert_eq!(refused(Family::Responses, "reasoning", json!({"mode": "pro"})).param.as_deref(), Some("reasoning.mode"));
+    assert!(with(Family::Responses, "prompt_cache_options", json!({"ttl": "12h"})).expect("good").one_hour_cache);
+    refused(Family::Messages, "thread", json!({"type": "create"}));
     assert!(with(Family::Messages, "service_tier", json!("standard_only")).is_ok());
     let bad = refused(Family::Messages, "container", json!("c"));
     assert_eq!(bad.message, "`container` is refused: tools that run on a server have no price here. Leave it out.");
@@ -216,6 +219,15 @@ fn server_tools_are_refused_and_searches_taken_out() {
     for kind in ["custom", "bash_20250124", "text_editor_20250728", "computer_20250124", "memory_20250818"] {
         assert_eq!(with(Family::Messages, "tools", json!([{"type": kind, "name": "n"}])).expect(kind).content.tools, 1);
     }
+    let later = json!([{"role": "user", "content": "a"}, {"type": "additional_tools", "tools": [{"type": "code_interpreter"}]}]);
+    assert_eq!(refused(Family::Responses, "input", later).param.as_deref(), Some("input[1].tools[0].type"));
+    let inline = |kind: &str| {
+        let definition = json!({"type": "tool_definition", "definition": {"type": kind, "name": "n"}});
+        with(Family::Messages, "messages", json!([{"role": "user", "content": [{"type": "tool_addition", "tool": definition}]}]))
+    };
+    let bad = inline("advisor_20260301").expect_err("it runs on a server");
+    assert_eq!(bad.param.as_deref(), Some("messages[0].content[0].tool.definition.type"));
+    assert_eq!(inline("custom").expect("a client's tool").content.tools, 1);
     let body = json!({
         "tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "mine"}, {"type": "web_search_20260101"}],
         "tool_choice": {"type": "tool", "name": "web_search"}, "model": "m", "max_tokens": 9, "messages": [{"content": "x"}],

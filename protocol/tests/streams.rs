@@ -130,3 +130,47 @@ fn durations_of_cache_writes_are_told_apart() {
     absurd["cache_creation_input_tokens"] = json!(2);
     assert_eq!(answer(absurd), Reading::Absurd);
 }
+
+/// What the operator pays and who served the answer is nobody's business.
+#[test]
+fn the_upstreams_own_price_is_cut() {
+    let cut = |body: &str, cuts: &[std::ops::Range<usize>]| {
+        let mut edits: Vec<_> = cuts.iter().cloned().map(farebox_protocol::json::Edit::cut).collect();
+        String::from_utf8(farebox_protocol::json::splice(body.as_bytes(), &mut edits)).expect("UTF-8")
+    };
+    let body = r#"{"provider":"Host","id":"x","usage":{"cost":0.1,"prompt_tokens":1,"cost_details":{"a":1},"completion_tokens":2,"is_byok":false}}"#;
+    let facts = Family::Chat.protocol().read_answer(body.as_bytes()).expect("JSON");
+    assert_eq!(cut(body, &facts.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
+    let frame = frames(br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#.iter().chain(b"\n\n").copied().collect::<Vec<u8>>().as_slice()).pop().expect("one");
+    let facts = Family::Responses.protocol().stream_reader().read(&frame);
+    let text = String::from_utf8_lossy(frame.raw()).into_owned();
+    assert_eq!(cut(&text, &facts.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
+    assert!(facts.usage_empty);
+}
+
+/// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
+#[test]
+fn compactions_are_charged_too() {
+    let usage = json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
+        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
+        {"type": "message", "input_tokens": 23, "output_tokens": 1},
+    ]});
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+    let mut reader = Family::Messages.protocol().stream_reader();
+    for _ in 0..2 {
+        reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    let expected = Usage { input: 203, cache_read: 5, output: 4, ..Usage::default() };
+    assert_eq!(reader.usage().reading(false), Reading::Counted(expected));
+}
+
+#[test]
+fn long_cache_writes_are_told_apart() {
+    let usage = json!({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": {
+        "cached_tokens": 10, "cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30},
+    }});
+    let body = json!({"object": "response", "usage": usage}).to_string();
+    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
+    let expected = Usage { input: 40, cache_read: 10, cache_write: 20, cache_write_1h: 30, output: 1, ..Usage::default() };
+    assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
+}

@@ -34,7 +34,9 @@ pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
             }
             Ok(config)
         }
-        None => Err(Failed::configuration(format!("{}\n{}", diagnostics.render(paint()), diagnostics.summary()))),
+        None => {
+            Err(Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end())))
+        }
     }
 }
 

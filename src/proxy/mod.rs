@@ -57,8 +57,8 @@ pub struct Request {
     pub key: Key,
     /// Keeps the key's count of running requests.
     pub pass: Pass,
-    /// The body's place among all bodies in flight.
-    pub room: OwnedSemaphorePermit,
+    /// The body's place among all bodies in flight; given back with the body.
+    pub room: Option<OwnedSemaphorePermit>,
     /// The path's family.
     pub family: Family,
     /// The body as received.

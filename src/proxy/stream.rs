@@ -104,7 +104,10 @@ impl Relay {
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
         let facts = self.reader.read(&frame);
-        if facts.error.is_some() {
+        if let Some(error) = &facts.error {
+            self.frames.blame("an error event in the stream");
+            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
+            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
             return Some(BROKEN);
         }
         self.job.meter.observe(&facts, self.reader.usage());
@@ -139,7 +142,10 @@ impl Relay {
                 frame = self.frames.next() => return match frame {
                     Ok(Some(frame)) => Next::Frame(frame),
                     Ok(None) if self.stop_seen => Next::End(COMPLETE),
-                    Ok(None) => Next::End(BROKEN),
+                    Ok(None) => {
+                        self.frames.blame("an end without the terminal marker");
+                        Next::End(BROKEN)
+                    }
                     Err(broken) => {
                         self.job.outcome.attempts.push(broken.to_string());
                         Next::End(if self.stop_seen { COMPLETE } else { BROKEN })

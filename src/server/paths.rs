@@ -50,7 +50,7 @@ impl NotFound {
 fn explain(path: &str, base: &str) -> String {
     let shown = shortened(path);
     let native = |rest: &str| rest.starts_with("messages");
-    let openai = |rest: &str| rest.starts_with("chat/") || rest.starts_with("responses") || rest.starts_with("completions");
+    let chat = |rest: &str| rest.starts_with("chat/") || rest.starts_with("responses") || rest.starts_with("completions");
     let chat_url = format!("{base}/v1");
     let native_url = format!("{base}/native");
     if let Some(rest) = path.strip_prefix("/native/") {
@@ -58,7 +58,7 @@ fn explain(path: &str, base: &str) -> String {
         if rest.starts_with("v1/") {
             return format!("{shown}: the base URL of native clients is {native_url}, without /v1 at its end");
         }
-        if openai(rest) {
+        if chat(rest) {
             return format!("{shown}: this client speaks the chat or responses dialect; its base URL is {chat_url}");
         }
         return format!("{shown} does not exist; native clients use the base URL {native_url} and call /v1/messages below it");
@@ -70,7 +70,7 @@ fn explain(path: &str, base: &str) -> String {
     if native(rest) {
         return format!("{shown}: this client speaks the native dialect; its base URL is {native_url}");
     }
-    if openai(rest) || rest.starts_with("models") {
+    if chat(rest) || rest.starts_with("models") {
         return format!("{shown} does not exist; the base URL is {chat_url}");
     }
     format!("{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}")

@@ -56,10 +56,12 @@ impl Trust {
         if let Some(found) = SYSTEM_BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok()) {
             roots.add_parsable_certificates(found.filter_map(Result::ok));
         }
-        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map(|builder| Self(builder.with_root_certificates(roots).with_no_client_auth()))
-            .map_err(|error| format!("TLS cannot be set up: {error}"))
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(config))
     }
 }
 

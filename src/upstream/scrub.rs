@@ -105,7 +105,7 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
 /// What may stand beside a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
-    /// No letter, digit, `-` or `_` on either side: `anthropic` is not in `anthropic-beta`.
+    /// No letter, digit, `-` or `_` on either side: `acme` is not in `acme-beta`.
     Word,
     /// The same in front; behind, a dated or tagged form (`-20250929`, `:free`) is taken along.
     Name,

@@ -2,7 +2,7 @@
 //!
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
-pub mod upstream;
+pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,12 +23,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A running gateway. Dropping it stops it.
-pub struct Gateway {
-    pub base: String,
-    pub front: Arc<Front>,
-    pub ledger: Arc<SqliteLedger>,
-    pub records: Arc<Records>,
-    pub client: reqwest::Client,
+pub(crate) struct Gateway {
+    pub(crate) base: String,
+    pub(crate) front: Arc<Front>,
+    pub(crate) ledger: Arc<SqliteLedger>,
+    pub(crate) records: Arc<Records>,
+    pub(crate) client: reqwest::Client,
     folder: TempDir,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<Result<(), String>>>,
@@ -36,7 +36,7 @@ pub struct Gateway {
 
 /// Everything the gateway reported.
 #[derive(Debug, Default)]
-pub struct Records(Mutex<Vec<Record>>);
+pub(crate) struct Records(Mutex<Vec<Record>>);
 
 impl Observer for Records {
     fn ended(&self, record: Record) {
@@ -45,16 +45,16 @@ impl Observer for Records {
 }
 
 impl Records {
-    pub fn all(&self) -> Vec<Record> {
+    pub(crate) fn all(&self) -> Vec<Record> {
         self.0.lock().unwrap().clone()
     }
 }
 
 /// A key and its secret.
 #[derive(Debug, Clone)]
-pub struct TestKey {
-    pub id: KeyId,
-    pub secret: String,
+pub(crate) struct TestKey {
+    pub(crate) id: KeyId,
+    pub(crate) secret: String,
 }
 
 /// Secrets of test configurations: every name is set, to a value that must never be seen.
@@ -72,7 +72,7 @@ impl Secrets for TestSecrets {
 
 impl Gateway {
     /// Starts a gateway with these two files.
-    pub async fn start(catalog: &str, routes: &str) -> Self {
+    pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
         let (loaded, diagnostics) =
             config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
@@ -100,17 +100,17 @@ impl Gateway {
     }
 
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
-    pub async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
+    pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
         Self::start(CATALOG, &routes(&upstream.base_url())).await
     }
 
     /// A key with so much money on it.
-    pub async fn key(&self, usd: &str) -> TestKey {
+    pub(crate) async fn key(&self, usd: &str) -> TestKey {
         self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
     }
 
     /// A key with settings.
-    pub async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
+    pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
         let id = clock::key_id();
         let secret = Secret::generate(id, clock::random());
         let amount = Amount::from_usd_str(usd).unwrap();
@@ -120,7 +120,7 @@ impl Gateway {
     }
 
     /// Pays money onto a key.
-    pub async fn top_up(&self, key: &TestKey, usd: &str) {
+    pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
         let operation = clock::operation_id();
         let credit = Credit {
             operation,
@@ -135,29 +135,29 @@ impl Gateway {
     }
 
     /// Sends a JSON body with this key.
-    pub async fn post(&self, path: &str, key: &TestKey, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, key: &TestKey, body: &Value) -> Answer {
         let sent = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).json(body).send().await.unwrap();
         Answer::read(sent).await
     }
 
     /// Reads a path with this key.
-    pub async fn get(&self, path: &str, key: &TestKey) -> Answer {
+    pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
         Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
     }
 
     /// The key as it is now.
-    pub async fn account(&self, key: &TestKey) -> Key {
+    pub(crate) async fn account(&self, key: &TestKey) -> Key {
         self.ledger.find_key(key.id).await.unwrap().unwrap()
     }
 
     /// The key's charges, oldest first.
-    pub async fn charges(&self, key: &TestKey) -> Vec<Entry> {
+    pub(crate) async fn charges(&self, key: &TestKey) -> Vec<Entry> {
         let entries = self.ledger.entries(EntryQuery { key: Some(key.id), ..EntryQuery::default() }).await.unwrap();
         entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
     }
 
     /// Waits until no request runs and no hold is open.
-    pub async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         let waiting = async {
             while !self.front.proxy.tasks.is_empty() || !self.ledger.open_holds(None, 1).await.unwrap().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -167,12 +167,12 @@ impl Gateway {
     }
 
     /// Where the ledger is.
-    pub fn ledger_path(&self) -> std::path::PathBuf {
+    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
         self.folder.path().join("farebox.db")
     }
 
     /// Stops as a signal would, and waits for the end.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.stop.take();
         self.running.take().unwrap().await.unwrap().unwrap();
     }
@@ -180,23 +180,23 @@ impl Gateway {
 
 /// An answer that has been read.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: reqwest::header::HeaderMap,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    pub async fn read(response: reqwest::Response) -> Self {
+    pub(crate) async fn read(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Self { status, headers, text: response.text().await.unwrap_or_default() }
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
@@ -206,12 +206,12 @@ fn act() -> Act {
 }
 
 /// A small chat request.
-pub fn chat(model: &str, stream: bool) -> Value {
+pub(crate) fn chat(model: &str, stream: bool) -> Value {
     json!({ "model": model, "stream": stream, "messages": [{ "role": "user", "content": "Say PONG" }] })
 }
 
 /// The models of test gateways: `test-model` at $3 in, $15 out; `test-blind` without vision, tools or streaming.
-pub const CATALOG: &str = r#"
+pub(crate) const CATALOG: &str = r#"
 [[model]]
 model             = "Test"
 slug              = "test-model"
@@ -240,7 +240,7 @@ use   = "test-model"
 "#;
 
 /// Routes of all test models to one upstream.
-pub fn routes(base_url: &str) -> String {
+pub(crate) fn routes(base_url: &str) -> String {
     format!(
         r#"
 [provider.up]
@@ -260,13 +260,13 @@ targets = [ {{ provider = "up", model = "upstream-model-2" }} ]
 }
 
 /// An upstream that says this text, in whatever family and form it is asked.
-pub fn talking(text: &str) -> upstream::Script {
+pub(crate) fn talking(text: &str) -> upstream::Script {
     let text = text.to_owned();
     upstream::Script::by(move |seen, _| speech_for(seen, &text))
 }
 
 /// What an upstream that says this text answers to one request.
-pub fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
+pub(crate) fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).expect("a family's path");
     let speech = upstream::Speech::new(family, text);

@@ -178,7 +178,10 @@ pub(super) const SELECT_ENTRY: &str =
     "SELECT e.position, e.key, e.seq, e.prev, e.operation, e.kind, e.amount, e.balance_after, e.at,
      e.actor, e.reference, e.reason, e.refunds, s.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms,
      e.answer_id, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning,
-     e.images, e.lines, e.hash FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
+     e.images, e.lines, e.hash,
+     coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL AS billed
+     FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
 
 /// One entry, by the operation that made it.
 pub(super) static ENTRY_BY_OPERATION: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.operation = ?1"));
@@ -189,6 +192,9 @@ pub(super) static ENTRY_AT: LazyLock<String> = LazyLock::new(|| format!("{SELECT
 
 pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
     let slug: Option<String> = row.get("slug")?;
+    if slug.is_none() && row.get("billed")? {
+        return Err(malformed(Type::Null, std::fmt::Error));
+    }
     let entry = Entry {
         position: row.get("position")?,
         seq: row.get("seq")?,

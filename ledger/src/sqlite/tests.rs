@@ -1,1 +1,163 @@
-//! What only this room can test.
+//! What only this room can test: a disk that is full, a file that cannot be trusted.
+//!
+//! Both are brought about from inside the writer's own connection.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{Amount, Bill, Hold, KeySettings, Refusal};
+use std::sync::Arc;
+
+fn open() -> (tempfile::TempDir, Arc<SqliteLedger>) {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
+    (dir, Arc::new(ledger))
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
+
+fn op(number: u64) -> OperationId {
+    OperationId::from_bytes(u128::from(number).to_be_bytes())
+}
+
+fn new_hold(number: u64) -> NewHold {
+    let (slug, family) = ("s".repeat(900), "chat".to_owned());
+    NewHold {
+        request: op(number),
+        key: KeyId::from_random(1),
+        amount: Amount::from_picos(10),
+        slug,
+        family,
+        at: Timestamp::default(),
+    }
+}
+
+async fn create(ledger: &SqliteLedger) {
+    let act = Act { operation: op(1), actor: "ada".to_owned(), at: Timestamp::default() };
+    let first_credit = Some((Amount::from_picos(1_000_000), "first".to_owned()));
+    let new =
+        NewKey { id: KeyId::from_random(1), secret: SecretHash([1; 32]), settings: KeySettings::default(), first_credit, act };
+    ledger.create_key(new).await.unwrap();
+}
+
+/// Sets how many pages the file may have, on the writer's connection.
+async fn limit_pages(ledger: &SqliteLedger, more: i64) {
+    let set = move |batch: &mut Batch<'_>| {
+        let pages: i64 = batch.conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let limit = pages.saturating_add(more);
+        batch.conn.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+        Ok(())
+    };
+    ledger.write(Class::Settle, set).await.unwrap();
+}
+
+#[test]
+fn a_full_disk_stops_holds_and_mends_itself() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        limit_pages(&ledger, 4).await;
+        let mut opened = Vec::new();
+        let error = loop {
+            match Hold::open(Arc::clone(&ledger) as Arc<dyn Ledger>, new_hold(100 + opened.len() as u64)).await {
+                Ok(hold) => opened.push(hold),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(&error, LedgerError::Unavailable(text) if text.contains("full")), "{error:?}");
+        assert!(opened.len() > 2 && ledger.stats().disk_full);
+        // Settlements with long bills do not fit either: they wait in the resolver.
+        let count = opened.len();
+        for hold in opened {
+            let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(3_000), ..Bill::default() };
+            let _ = hold.settle(bill, Timestamp::default()).await;
+        }
+        assert!(ledger.stats().unresolved > 0);
+        assert!(matches!(ledger.open_hold(new_hold(90)).await, Err(LedgerError::Unavailable(_))));
+        limit_pages_when_full(&ledger).await;
+        for _ in 0..200 {
+            if ledger.stats().unresolved == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ledger.open_hold(new_hold(91)).await.unwrap();
+        assert!(!ledger.stats().disk_full);
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!((totals.entries, totals.holds), (1 + count as u64, 1));
+        assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
+    });
+}
+
+/// Gives space back, although the first attempts may share a batch with what does not fit.
+async fn limit_pages_when_full(ledger: &SqliteLedger) {
+    let set = |batch: &mut Batch<'_>| Ok(batch.conn.query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))?);
+    for _ in 0..200 {
+        if ledger.write(Class::Settle, set).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn an_io_error_stops_the_writer_for_good() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let broken = |_: &mut Batch<'_>| -> Result<(), Fault> {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+            Err(Fault::Database(rusqlite::Error::SqliteFailure(code, None)))
+        };
+        let shared = Arc::clone(&ledger);
+        let together = tokio::spawn(async move { shared.fatal().await });
+        assert!(matches!(ledger.write(Class::Settle, broken).await, Err(LedgerError::Unknown(_))));
+        assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
+        assert!(together.await.unwrap().contains("stopped") && ledger.stats().stopped);
+        assert!(ledger.find_key(KeyId::from_random(1)).await.unwrap().is_some(), "reading goes on");
+    });
+}
+
+#[test]
+fn one_failing_operation_does_not_fail_its_batch() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let wrong = |batch: &mut Batch<'_>| Ok(batch.conn.execute("UPDATE accounts SET held = -1", []).map(|_| ())?);
+        let (first, second, third) =
+            tokio::join!(ledger.open_hold(new_hold(100)), ledger.write(Class::Settle, wrong), ledger.open_hold(new_hold(101)));
+        assert!(first.is_ok() && third.is_ok());
+        assert!(matches!(second, Err(LedgerError::Unavailable(_))));
+        assert_eq!(ledger.open_hold(new_hold(101)).await, Ok(()));
+        let other = NewHold { amount: Amount::from_picos(11), ..new_hold(101) };
+        assert_eq!(ledger.open_hold(other).await, Err(LedgerError::Refused(Refusal::OperationUsed(op(101)))));
+    });
+}
+
+#[test]
+fn closing_does_not_wait_for_space() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        ledger.open_hold(new_hold(100)).await.unwrap();
+        limit_pages(&ledger, 0).await;
+        let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(30_000), ..Bill::default() };
+        ledger.abandon_hold(Finish { request: op(100), bill, at: Timestamp::default() });
+        ledger.close();
+        assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");
+    });
+}
+
+#[test]
+fn a_panicking_writer_leaves_nobody_waiting() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let bug = |_: &mut Batch<'_>| -> Result<(), Fault> { panic!("a bug, on purpose") };
+        assert!(matches!(ledger.write(Class::Settle, bug).await, Err(LedgerError::Unknown(_))));
+        assert!(ledger.fatal().await.contains("panicked"));
+        assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
+    });
+}

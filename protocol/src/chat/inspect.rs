@@ -3,10 +3,11 @@
 //! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
 use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
 use crate::inspect::{self, Request, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
-use crate::{BadRequest, Inspection, content};
+use crate::{BadRequest, Inspection};
 
 /// Most answers one request may ask for.
 const MAX_CHOICES: u32 = 128;
@@ -25,6 +26,7 @@ const BOUGHT: &[Rule] = &[
     ("custom_llm_provider", Free::Nothing,                      HOST),
     ("service_tier",        Free::Words(&["auto", "default"]),  TIER),
     ("speed",               Free::Words(&["standard"]),         TIER),
+    ("moderation",          Free::Nothing,                      MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
     ("prompt",              Free::Nothing,                      "the conversation goes in `messages`"),
     ("plugins",             Free::Nothing,                      SERVER_TOOL),
@@ -67,7 +69,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "messages" if cursor.peek()? == Kind::String => {
             return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
         }
-        "messages" => content::messages(name, cursor, seen)?,
+        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
         "stream" => seen.stream = flag(name, cursor)?,
         "stream_options" => stream_options(cursor, seen)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,
@@ -77,6 +79,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tool_choice" => tools.choice(cursor)?,
         "functions" | "response_format" | "prediction" => text(cursor, seen)?,
         "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
+        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => content::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),

@@ -6,18 +6,19 @@
 use std::ops::Range;
 
 use super::ending;
-use crate::json::{Cursor, Fault, Kind, string_span, text_size};
+use crate::json::{Cursor, Cuts, Fault, Kind, string_span, text_size};
 use crate::usage::{Names, Seen, Slot, count, read};
 use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, UpstreamError, Usage, UsageWish, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("prompt_tokens",             "",                   Slot::Input),
-    ("prompt_tokens_details",     "cached_tokens",      Slot::CacheRead),
-    ("prompt_cache_hit_tokens",   "",                   Slot::CacheRead),
-    ("prompt_tokens_details",     "cache_write_tokens", Slot::CacheWrite),
-    ("completion_tokens",         "",                   Slot::Output),
-    ("completion_tokens_details", "reasoning_tokens",   Slot::Reasoning),
+    ("",                           "prompt_tokens",           Slot::Input),
+    ("prompt_tokens_details",      "cached_tokens",           Slot::CacheRead),
+    ("",                           "prompt_cache_hit_tokens", Slot::CacheRead),
+    ("prompt_tokens_details",      "cache_write_tokens",      Slot::CacheWrite),
+    ("",                           "completion_tokens",       Slot::Output),
+    ("completion_tokens_details",  "reasoning_tokens",        Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
 ];
 
 /// What one chunk or one whole answer says.
@@ -28,6 +29,7 @@ struct Said {
     created: Option<u64>,
     choices: Vec<Choice>,
     usage: Option<Seen>,
+    cuts: Vec<Range<usize>>,
     error: bool,
 }
 
@@ -51,6 +53,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         id: said.id.map(text),
         usage_end: (usage.end > 0).then_some(usage.end),
         usage_empty: usage.empty,
+        cuts: said.cuts,
         usage: WireUsage { input_is_total: true, ..usage.wire },
         shown,
         stop: said.choices.into_iter().find_map(|choice| choice.stop).map(text),
@@ -91,6 +94,7 @@ impl Reader {
             self.head.created = said.created.unwrap_or(0);
         }
         let mut facts = FrameFacts { model: said.model.map(|span| frame.raw_range(span)), ..FrameFacts::default() };
+        facts.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         let mut stopped = false;
         for choice in &said.choices {
             facts.shown.add(choice.shown);
@@ -158,6 +162,7 @@ impl StreamReader for Reader {
 
 fn say(cursor: &mut Cursor<'_>) -> Result<Said, Fault> {
     let mut said = Said::default();
+    let mut cuts = Cuts::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -179,7 +184,10 @@ fn say(cursor: &mut Cursor<'_>) -> Result<Said, Fault> {
                 cursor.skip()?;
             }
         }
+        cuts.take(key.at..cursor.at(), key.name != "provider");
     }
+    said.cuts = cuts.finish();
+    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
     Ok(said)
 }
 

@@ -80,3 +80,40 @@ pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
     out.extend_from_slice(body.get(done..).unwrap_or_default());
     out
 }
+
+/// Collects the ranges of members or elements to take out of one list, each with one neighbouring comma.
+#[derive(Debug, Default)]
+pub(crate) struct Cuts {
+    kept_end: Option<usize>,
+    /// Start of one that goes together with the comma behind it, because nothing before it stays.
+    pending: Option<Range<usize>>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Cuts {
+    /// The next member or element, and whether it stays.
+    pub(crate) fn take(&mut self, span: Range<usize>, stays: bool) {
+        if let Some(pending) = self.pending.take() {
+            self.ranges.push(pending.start..span.start);
+        }
+        match (stays, self.kept_end) {
+            (true, _) => self.kept_end = Some(span.end),
+            (false, Some(end)) => {
+                self.ranges.push(end..span.end);
+                self.kept_end = Some(span.end);
+            }
+            (false, None) => self.pending = Some(span),
+        }
+    }
+
+    /// Whether all of the list goes.
+    pub(crate) fn nothing_stays(&self) -> bool {
+        self.kept_end.is_none()
+    }
+
+    /// The ranges, in order.
+    pub(crate) fn finish(mut self) -> Vec<Range<usize>> {
+        self.ranges.extend(self.pending);
+        self.ranges
+    }
+}

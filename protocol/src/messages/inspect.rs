@@ -2,11 +2,14 @@
 //!
 //! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
+use std::borrow::Cow;
+
 use crate::bought::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
 use crate::inspect::{self, Request, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
-use crate::{BadRequest, Inspection, content};
+use crate::{BadRequest, Inspection};
 
 /// Fields that buy something else than tokens of the slug.
 #[rustfmt::skip]
@@ -21,6 +24,8 @@ const BOUGHT: &[Rule] = &[
     ("inference_geo",       Free::Words(&["global"]),                           HOST),
     ("service_tier",        Free::Words(&["auto", "default", "standard_only"]), TIER),
     ("speed",               Free::Words(&["standard"]),                         TIER),
+    ("billing_policy",      Free::Nothing,                                      TIER),
+    ("thread",              Free::Nothing,                                      STATE),
     ("plugins",             Free::Nothing,                                      SERVER_TOOL),
     ("mcp_servers",         Free::Nothing,                                      SERVER_TOOL),
     ("container",           Free::Nothing,                                      SERVER_TOOL),
@@ -36,6 +41,7 @@ const TOOLS: &[Row] = &[
     ("bash_*",              Tool::Passes),
     ("text_editor_*",       Tool::Passes),
     ("computer_*",          Tool::Passes),
+    ("browser_toolset_*",   Tool::Passes),
     ("memory_*",            Tool::Passes),
     ("tool_search_tool_*",  Tool::Passes),
     ("web_search",          Tool::Search),
@@ -67,9 +73,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "messages" if cursor.peek()? == Kind::String => {
             return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
         }
-        "messages" => content::messages(name, cursor, seen)?,
+        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
         "system" => {
-            content::content(cursor, seen).map_err(|bad| bad.within(name))?;
+            content::content(cursor, &mut Out { seen, tools: TOOLS }).map_err(|bad| bad.within(name))?;
         }
         "stream" => seen.stream = flag(name, cursor)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,
@@ -88,25 +94,21 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
 
 /// What a stream shows of thinking is a summary at best, and often nothing.
 fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
-    let (mut enabled, mut adaptive, mut shown) = (false, false, false);
+    let mut kind = Cow::Borrowed("");
     let mut budget = None;
     options("thinking", cursor, |name, cursor| {
         let value = cursor.skip()?;
         match name {
-            "type" => {
-                let kind = cursor.text_of(&value).unwrap_or_default();
-                (enabled, adaptive) = (kind == "enabled", kind == "adaptive");
-            }
-            "display" => shown = cursor.text_of(&value).is_some_and(|display| display == "full"),
+            "type" => kind = cursor.text_of(&value).unwrap_or_default(),
             "budget_tokens" if value.kind != Kind::Null => budget = Some(value),
             _ => {}
         }
         Ok(())
     })?;
-    if let Some(budget) = budget.filter(|_| enabled) {
+    if let Some(budget) = budget.filter(|_| kind == "enabled") {
         let tokens = positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
         seen.thinking_budget = Some(tokens);
     }
-    seen.hidden_reasoning = (enabled || adaptive) && !shown;
+    seen.hidden_reasoning = !matches!(kind.as_ref(), "" | "disabled");
     Ok(())
 }

@@ -12,14 +12,14 @@ use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, U
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("input_tokens",                "",                          Slot::Input),
-    ("cache_read_input_tokens",     "",                          Slot::CacheRead),
-    ("cache_creation_input_tokens", "",                          Slot::CacheWrite),
-    ("cache_creation",              "ephemeral_5m_input_tokens", Slot::CacheWrite5m),
-    ("cache_creation",              "ephemeral_1h_input_tokens", Slot::CacheWrite1h),
-    ("output_tokens",               "",                          Slot::Output),
-    ("output_tokens_details",       "reasoning_tokens",          Slot::Reasoning),
-    ("output_tokens_details",       "thinking_tokens",           Slot::Reasoning),
+    ("",                      "input_tokens",                Slot::Input),
+    ("",                      "cache_read_input_tokens",     Slot::CacheRead),
+    ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
+    ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
+    ("cache_creation",        "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("",                      "output_tokens",               Slot::Output),
+    ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
+    ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
 ];
 
 /// What one event, its `message`, or one whole answer says: the names do not clash.
@@ -51,6 +51,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         id: said.id.map(text),
         usage_end: (usage.end > 0).then_some(usage.end),
         usage_empty: usage.empty,
+        cuts: usage.cuts,
         usage: usage.wire,
         shown: said.shown,
         stop: said.stop.map(text),
@@ -115,6 +116,7 @@ impl Reader {
             facts.usage = true;
             facts.usage_end = Some(frame.raw_position(usage.end));
             facts.usage_empty = usage.empty;
+            facts.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
         facts.last = facts.end || facts.stop || (facts.usage && self.head.stopped);
         Ok(facts)

@@ -3,10 +3,11 @@
 //! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
 use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::content::{self, Out};
 use crate::inspect::{self, Request, flag, limit, options, text};
-use crate::json::{Cursor, Kind};
+use crate::json::Cursor;
 use crate::tools::{Row, Tool, Tools};
-use crate::{BadRequest, Inspection, content};
+use crate::{BadRequest, Inspection};
 
 /// Fields that buy something else than tokens of the slug.
 #[rustfmt::skip]
@@ -22,6 +23,8 @@ const BOUGHT: &[Rule] = &[
     ("custom_llm_provider",  Free::Nothing,                     HOST),
     ("service_tier",         Free::Words(&["auto", "default"]), TIER),
     ("speed",                Free::Words(&["standard"]),        TIER),
+    ("access_programs",      Free::Nothing,                     TIER),
+    ("moderation",           Free::Nothing,                     MODEL),
     ("previous_response_id", Free::Nothing,                     STATE),
     ("conversation",         Free::Nothing,                     STATE),
     ("background",           Free::Nothing,                     STATE),
@@ -36,6 +39,9 @@ const BOUGHT: &[Rule] = &[
     ("modalities",           Free::Lists(&["text"]),            MEDIA),
     ("audio",                Free::Nothing,                     MEDIA),
 ];
+
+/// Members of `reasoning` that do.
+const REASONING: &[Rule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
@@ -67,13 +73,14 @@ pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
 fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
-        "input" => content::messages(name, cursor, seen)?,
+        "input" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
         "stream" => seen.stream = flag(name, cursor)?,
         "max_output_tokens" => limit("max_output_tokens", cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "instructions" | "text" => text(cursor, seen)?,
         "reasoning" => reasoning(cursor, seen)?,
+        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
         _ if bought::check(BOUGHT, name, cursor)? => {}
@@ -84,13 +91,16 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
     Ok(true)
 }
 
-/// A stream shows summaries of reasoning at best.
+/// A stream shows summaries of reasoning at best. A mode other than the standard one is another service.
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut none = false;
-    let given = options("reasoning", cursor, |name, cursor| {
-        let value = cursor.skip()?;
-        none |= name == "effort" && value.kind == Kind::String && cursor.text_of(&value).is_some_and(|effort| effort == "none");
-        Ok(())
+    let given = options("reasoning", cursor, |name, cursor| match name {
+        "mode" => bought::check(REASONING, name, cursor).map(drop),
+        "effort" => {
+            none = content::word(cursor)? == "none";
+            Ok(())
+        }
+        _ => Ok(cursor.skip().map(drop)?),
     })?;
     seen.hidden_reasoning = given && !none;
     Ok(())

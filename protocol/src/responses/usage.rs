@@ -7,17 +7,18 @@ use std::ops::Range;
 
 use super::ending;
 use super::items::Items;
-use crate::json::{Cursor, Fault, Kind, Value, string_span, text_size};
+use crate::json::{Cursor, Cuts, Fault, Kind, Value, string_span, text_size};
 use crate::usage::{Names, Seen, Slot, count, read};
 use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, UpstreamError, Usage, UsageWish, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("input_tokens",          "",                   Slot::Input),
-    ("input_tokens_details",  "cached_tokens",      Slot::CacheRead),
-    ("input_tokens_details",  "cache_write_tokens", Slot::CacheWrite),
-    ("output_tokens",         "",                   Slot::Output),
-    ("output_tokens_details", "reasoning_tokens",   Slot::Reasoning),
+    ("",                           "input_tokens",       Slot::Input),
+    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
+    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
+    ("",                           "output_tokens",      Slot::Output),
+    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
 ];
 
 /// What a response object says, whole or inside an event.
@@ -29,6 +30,7 @@ struct Response {
     reason: Option<Range<usize>>,
     shown: TextSize,
     usage: Option<Seen>,
+    cuts: Vec<Range<usize>>,
     error: bool,
 }
 
@@ -57,6 +59,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         id: said.id.map(text),
         usage_end: (usage.end > 0).then_some(usage.end),
         usage_empty: usage.empty,
+        cuts: said.cuts,
         usage: WireUsage { input_is_total: true, ..usage.wire },
         shown: said.shown,
         stop: said.reason.or(said.status).map(text),
@@ -129,6 +132,7 @@ impl Reader {
         if !facts.end {
             cursor.slice(span).clone_into(&mut self.head.response);
         }
+        facts.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -193,6 +197,7 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, Fault> {
 
 fn response(cursor: &mut Cursor<'_>) -> Result<Response, Fault> {
     let mut said = Response::default();
+    let mut cuts = Cuts::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -208,7 +213,10 @@ fn response(cursor: &mut Cursor<'_>) -> Result<Response, Fault> {
                 cursor.skip()?;
             }
         }
+        cuts.take(key.at..cursor.at(), key.name != "provider");
     }
+    said.cuts = cuts.finish();
+    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
     Ok(said)
 }
 

@@ -19,6 +19,7 @@ use serde_json::json;
 use super::Call;
 use super::attempt::{Kind, Reply};
 use super::stream::{Body, Paced};
+use crate::clock;
 use memory::Memory;
 use prompt::Prompt;
 
@@ -82,9 +83,9 @@ impl Simulated {
     }
 
     fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> Draft {
-        let now = jiff::Timestamp::now();
+        let now = clock::now().millis();
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
-        let id = format!("sim{:x}{number:04x}", now.as_microsecond());
+        let id = format!("sim{now:x}{number:04x}");
         let limit = prompt.limit.unwrap_or(u64::MAX);
         let call =
             tools::wanted(prompt).filter(|(name, arguments)| tokens(name.chars().count() + arguments.chars().count()) <= limit);
@@ -99,7 +100,7 @@ impl Simulated {
             tool: call.map(|(name, arguments)| ToolCall { id: id.clone(), name, arguments }),
             id,
             model: model.to_owned(),
-            created: now.as_second(),
+            created: now / 1_000,
             pieces: speak::pieces(&text),
             usage: (manner != Manner::NoUsage).then_some(usage),
             stop,

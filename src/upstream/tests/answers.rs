@@ -24,12 +24,12 @@ async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
 async fn only_prepared_headers_leave_and_never_a_customers_credential() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await;
     let desk = Desk::before(&[&upstream]);
-    let given = [("anthropic-version", "2023-06-01"), ("authorization", "Bearer customer"), ("x-api-key", "customer")];
+    let given = [("x-version", "2023-06-01"), ("authorization", "Bearer customer"), ("x-api-key", "customer")];
     desk.ask_with(Family::Messages, false, r#"{"a":1}"#, &given).await.unwrap();
     let seen = upstream.request(0).await;
     let mut names: Vec<_> = seen.headers.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
-    let expected = ["accept", "accept-encoding", "anthropic-version", "content-length", "content-type", "host", "user-agent"];
+    let expected = ["accept", "accept-encoding", "content-length", "content-type", "host", "user-agent", "x-version"];
     assert_eq!(names, expected);
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     assert_eq!(seen.json(), serde_json::json!({"a": 1}));

@@ -102,6 +102,13 @@ async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
     let desk = Desk::new(route([provider("a", &base)]));
     assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
 
+    let no_tls = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole()).await;
+    let mut hasty = provider("a", &no_tls.base_url().replace("http://", "https://"));
+    hasty.timeouts.connect = Duration::from_millis(100);
+    let desk = Desk::new(route([hasty]));
+    assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
+    assert!(no_tls.requests().is_empty());
+
     let resetting = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole().reset()).await;
     let desk = Desk::before(&[&resetting]);
     assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["broken"]);

@@ -1,0 +1,180 @@
+//! Tampering: every kind of row edited behind the program's back is found by `verify`.
+//!
+//! The edits go straight to the file, as somebody with the file and a SQLite shell would make them: without triggers, without
+//! CHECKs.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::*;
+
+/// A ledger with every kind of row: two keys, all kinds of entries, a rotation, an open hold with a checkpoint.
+async fn fill(path: &Path) {
+    let ledger = SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap();
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.create_key(new_key(2, 11, Some("7"))).await.unwrap();
+    for (owner, operation, count) in [(1, 20, 1_000), (1, 21, 2_000_000), (2, 22, 50), (1, 23, 4_000)] {
+        ledger.open_hold(new_hold(owner, operation, "1")).await.unwrap();
+        ledger.finish_hold(finish(operation, count)).await.unwrap();
+    }
+    let refund = CreditKind::Refund { request: op(21), reason: "bad answer".into() };
+    ledger.credit(credit(1, 12, refund, "0.5", "refund-1")).await.unwrap();
+    ledger.credit(credit(2, 13, CreditKind::Adjust { reason: "gift".into() }, "1", "gift-1")).await.unwrap();
+    ledger.change_key(change(1, 14, Change::Rotate { secret: secret(2), old_until: Some(at(9_000)) })).await.unwrap();
+    ledger.change_key(change(1, 15, Change::Set(KeySettings { label: "Ada".into(), ..KeySettings::default() }))).await.unwrap();
+    ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
+    ledger.extend_hold(extension(30, "2", 500_000)).await.unwrap();
+    sound(&ledger).await;
+}
+
+fn edit(path: &Path, sql: &str) {
+    let conn = rusqlite::Connection::open(path).unwrap();
+    conn.execute_batch(
+        "PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
+         DROP TRIGGER entries_no_update; DROP TRIGGER entries_no_delete; DROP TRIGGER audit_no_update;
+         DROP TRIGGER audit_no_delete; DROP TRIGGER keys_no_delete; DROP TRIGGER accounts_no_delete;",
+    )
+    .unwrap();
+    conn.execute_batch(sql).unwrap();
+    let changed = conn.query_row("SELECT total_changes()", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert!(changed > 0, "nothing was edited: {sql}");
+}
+
+/// The file of a full ledger, made once.
+async fn filled() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    fill(&path).await;
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+async fn faults_after(file: &[u8], sql: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    std::fs::write(&path, file).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    edit(&path, sql);
+    let ledger = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+    ledger.verify().await.unwrap().faults
+}
+
+/// Columns of a table that no edit may touch unseen.
+fn columns(table: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    drop(SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap());
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
+    let names = statement.query_map([table], |row| row.get(0)).unwrap().collect::<Result<Vec<String>, _>>();
+    names.unwrap()
+}
+
+#[test]
+fn every_column_of_every_book_is_guarded() {
+    // What an edit of these columns could gain is nothing: sizes at the beginning, names and times of holds that still run.
+    let free = ["holds.slug", "holds.family", "holds.at", "holds.epoch", "holds.request", "accounts.last_at", "holds.opened"];
+    run(async {
+        let file = filled().await;
+        for (table, row) in [
+            ("entries", "rowid = 3"),
+            ("entries", "kind = 1"),
+            ("entries", "kind = 3"),
+            ("audit", "position = 1"),
+            ("audit", "act = 'rotate'"),
+            ("keys", "label = 'Ada'"),
+            ("accounts", "spent > 0"),
+            ("holds", "1"),
+            ("usage", "1"),
+            ("totals", "1"),
+        ] {
+            for column in columns(table) {
+                let name = format!("{table}.{column}");
+                if free.contains(&&*name) || matches!(&*name, "totals.id" | "totals.audits" | "totals.epoch") {
+                    continue;
+                }
+                // A different value of the same type: another number, another text, a flipped byte; something for nothing.
+                let sql = format!(
+                    "UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 1000
+                     WHEN 'text' THEN CASE WHEN {column} GLOB '*1*' THEN replace({column}, '1', '8') ELSE {column} || ' ' END
+                     WHEN 'blob' THEN CAST(substr({column}, 2) || x'07' AS BLOB) ELSE
+                     (SELECT CASE type WHEN 'TEXT' THEN '[]' WHEN 'BLOB' THEN zeroblob(32) ELSE 1 END
+                      FROM pragma_table_info('{table}') WHERE name = '{column}') END
+                     WHERE rowid = (SELECT rowid FROM {table} WHERE {row} LIMIT 1)"
+                );
+                let sql = if ["holds", "usage"].contains(&table) {
+                    format!("{} WHERE {row}", sql.rsplit_once("WHERE rowid").unwrap().0)
+                } else {
+                    sql
+                };
+                assert_ne!(faults_after(&file, &sql).await, Vec::<String>::new(), "{name} where {row}");
+            }
+        }
+    });
+}
+
+#[test]
+fn missing_added_and_moved_rows_are_found() {
+    run(async {
+        let file = filled().await;
+        for sql in [
+            "DELETE FROM entries WHERE position = 1",
+            "DELETE FROM entries WHERE position = 4",
+            "DELETE FROM entries WHERE position = (SELECT max(position) FROM entries)",
+            "DELETE FROM audit WHERE position = 1",
+            "DELETE FROM audit WHERE act = 'set'",
+            "DELETE FROM holds",
+            "DELETE FROM usage",
+            "DELETE FROM keys WHERE label = 'Ada'",
+            "DELETE FROM accounts WHERE id = 1",
+            "DELETE FROM keys WHERE id = 1; DELETE FROM accounts WHERE id = 1",
+            "UPDATE slugs SET slug = 'large'",
+            "UPDATE entries SET position = -position WHERE position IN (3, 4); UPDATE entries SET position = 7 + position WHERE position < 0",
+            "UPDATE accounts SET credit = credit + 1000000, spent = spent + 1000000 WHERE id = 1",
+            "UPDATE accounts SET last = 0, seq = 0, credit = 0, spent = 0, held = 0, hash = zeroblob(32) WHERE id = 1",
+            "UPDATE accounts SET (last, seq, hash, spent) = (SELECT e.prev, e.seq - 1, p.hash, 1000000000 FROM entries e
+                 JOIN entries p ON p.position = e.prev WHERE e.position = accounts.last) WHERE id = 1",
+            "INSERT INTO entries SELECT 99, key, seq + 1, position, randomblob(16), 1, 5, balance_after + 5, at, actor, 'fake', NULL,
+                 NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                 NULL, hash FROM entries WHERE position = 2",
+            "INSERT INTO holds SELECT randomblob(16), key, 1, 1, 0, slug, family, at, epoch, NULL FROM holds",
+            "UPDATE keys SET audit_last = 0, audit_hash = zeroblob(32) WHERE id = 1",
+            "UPDATE entries SET prev = position WHERE position = 5",
+        ] {
+            assert_ne!(faults_after(&file, sql).await, Vec::<String>::new(), "{sql}");
+        }
+    });
+}
+
+#[test]
+fn the_database_itself_refuses_wrong_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    run(fill(&path));
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+    for sql in [
+        "UPDATE accounts SET held = -1",
+        "UPDATE accounts SET spent = credit + 1",
+        "UPDATE accounts SET held = credit - spent + 1",
+        "UPDATE accounts SET credit = 9000000000000000001, spent = 0, held = 0",
+        "UPDATE accounts SET spent = 9223372036854775807, held = 9223372036854775807",
+        "UPDATE entries SET amount = 0",
+        "DELETE FROM entries",
+        "DELETE FROM audit",
+        "UPDATE audit SET actor = 'eve'",
+        "DELETE FROM keys",
+        "DELETE FROM accounts",
+        "UPDATE holds SET amount = 0",
+        "UPDATE keys SET status = 9",
+        "UPDATE accounts SET credit = 'much'",
+    ] {
+        assert!(conn.execute_batch(sql).is_err(), "{sql}");
+    }
+}

@@ -1,0 +1,134 @@
+//! The commands as scripts use them: the real binary, its documents, its exit codes.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Cli {
+    folder: TempDir,
+}
+
+impl Cli {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
+        command.env_clear().env("FAREBOX_LEDGER", self.folder.path().join("farebox.db")).env("FAREBOX_OPERATOR", "tests");
+        command.env("FAREBOX_CATALOG", format!("{root}/catalog.toml")).env("FAREBOX_ROUTES", format!("{root}/routes.toml"));
+        command.args(arguments).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn exit(&self, arguments: &[&str]) -> i32 {
+        self.run(arguments).status.code().unwrap()
+    }
+}
+
+fn members(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_key_is_created_funded_and_shown_with_stable_names() {
+    let cli = Cli::new();
+    let made = cli.json(&["--json", "keys", "create", "--label", "acme", "--balance", "5", "--reference", "inv-1"]);
+    assert_eq!(members(&made)[..7], ["id", "secret", "label", "status", "balance", "held", "available"]);
+    assert!(made["secret"].as_str().unwrap().starts_with("sk-fb-"));
+    assert_eq!((made["balance"].as_str(), made["status"].as_str()), (Some("5.00"), Some("active")));
+    let id = made["id"].as_str().unwrap();
+    let shown = cli.json(&["keys", "show", id, "--format", "json"]);
+    assert!(shown.get("secret").is_none() && shown["label"] == "acme");
+    let posted = cli.json(&["keys", "top-up", id, "2.50", "--reference", "inv-2", "--json"]);
+    assert_eq!((posted["entry"]["kind"].as_str(), posted["key"]["balance"].as_str()), (Some("top_up"), Some("7.50")));
+    assert_eq!(cli.json(&["keys", "list", "--json"])["keys"].as_array().unwrap().len(), 1);
+    let entries = cli.json(&["ledger", "entries", "--json", "--key", id]);
+    let first = &entries["entries"][0];
+    let stable = [
+        "seq",
+        "key",
+        "kind",
+        "amount",
+        "balance_after",
+        "request_id",
+        "slug",
+        "usage",
+        "lines",
+        "hold",
+        "loss",
+        "evidence",
+        "reference",
+        "reason",
+        "actor",
+        "at",
+    ];
+    assert_eq!(members(first), stable);
+    assert_eq!((first["amount"].as_str(), first["actor"].as_str()), (Some("5.00"), Some("tests")));
+    assert_eq!(cli.json(&["ledger", "verify", "--json"])["faults"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn the_same_reference_is_applied_once_and_a_different_fact_is_a_conflict() {
+    let cli = Cli::new();
+    let made = cli.json(&["--json", "keys", "create", "--label", "acme"]);
+    let id = made["id"].as_str().unwrap();
+    let first = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);
+    let again = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);
+    assert_eq!(first["entry"], again["entry"]);
+    assert_eq!(again["key"]["balance"], "10.00");
+    let conflict = cli.run(&["keys", "top-up", id, "11", "--reference", "inv-1"]);
+    assert_eq!(conflict.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&conflict.stderr).contains(id), "the conflict names the key");
+    let create = cli.run(&["keys", "create", "--label", "other", "--balance", "1", "--reference", "inv-1"]);
+    assert_eq!(create.status.code(), Some(1));
+    assert_eq!(cli.json(&["keys", "list", "--json"])["keys"].as_array().unwrap().len(), 1, "nothing was created");
+}
+
+#[test]
+fn exit_codes_and_texts_say_what_to_type_instead() {
+    let cli = Cli::new();
+    assert_eq!(cli.exit(&["check"]), 0);
+    assert_eq!(cli.exit(&["keys", "top-up"]), 2);
+    assert_eq!(cli.exit(&["keys", "shwo", "k_0000000000"]), 2);
+    let ambiguous = cli.run(&["keys", "top-up", "k_0000000000", "1,000", "--reference", "x"]);
+    assert_eq!(ambiguous.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&ambiguous.stderr).contains("type 1000"));
+    let missing = cli.run(&["keys", "list"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(!cli.folder.path().join("farebox.db").exists(), "reading creates nothing");
+    assert_eq!(cli.exit(&["--ledger", "postgres://db", "keys", "list"]), 2);
+    let broken = cli.folder.path().join("broken.toml");
+    std::fs::write(&broken, "[[model]]\nslug = 7\n").unwrap();
+    assert_eq!(cli.exit(&["check", "--catalog", broken.to_str().unwrap()]), 78);
+    assert_eq!(cli.exit(&["serve", "--catalog", broken.to_str().unwrap()]), 78);
+}
+
+#[test]
+fn the_model_table_has_the_canonical_columns() {
+    let cli = Cli::new();
+    let models = cli.json(&["models", "--json"]);
+    let columns = ["model", "customer_slug", "provider", "best_path", "best_environments", "service_price"];
+    assert_eq!(members(&models["models"][0]), columns);
+    let markdown = String::from_utf8(cli.run(&["models", "--format", "markdown"]).stdout).unwrap();
+    assert!(markdown.starts_with("| model | customer slug | provider | best path | best environments | service price |"));
+}
+
+#[test]
+fn a_second_gateway_on_one_ledger_names_the_first() {
+    let cli = Cli::new();
+    let lock =
+        farebox_ledger::sqlite::ServeLock::acquire(cli.folder.path().join("farebox.db"), std::time::Duration::ZERO).unwrap();
+    let second = cli.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(text.contains(&std::process::id().to_string()), "{text}");
+    drop(lock);
+}
