@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
 use farebox_protocol::Family;
@@ -17,19 +16,17 @@ use super::{keys, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, ProcessSecrets, Source};
-use crate::telemetry::{self, RequestLog};
+use crate::telemetry::RequestLog;
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
-    telemetry::start_logging("warn");
+    serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;
     let settings = Settings {
-        ledger: folder.path().join("farebox.db"),
         durability: args.durability.into(),
-        listen: args.listen,
         public_url: args.public_url.clone(),
-        wait_lock: Duration::ZERO,
+        ..Settings::new(folder.path().join("farebox.db"), args.listen)
     };
     let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
