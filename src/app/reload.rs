@@ -81,7 +81,7 @@ pub(super) fn slugs(config: &Config) -> Vec<String> {
 /// Each finding with its place and caret, as it would look on a terminal.
 pub(super) fn say(findings: &Diagnostics) {
     for finding in &findings.0 {
-        let report = Diagnostics(vec![finding.clone()]).render(Paint::Plain);
+        let report = finding.render(Paint::Plain);
         match finding.severity {
             Severity::Error => tracing::error!("{report}"),
             Severity::Warning => tracing::warn!("{report}"),

@@ -113,6 +113,10 @@ pub enum Command {
     Demo(DemoOptions),
     /// Check both TOML files and report every mistake at once
     Check(CheckOptions),
+    /// Compare the files with what runs: + new, − gone, ~ changed, and how many keys used it this week
+    Diff,
+    /// Write commented files to begin with; nothing is overwritten
+    Init,
     /// Print the canonical model table
     Models,
     /// Sell, fund and manage keys

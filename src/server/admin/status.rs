@@ -13,7 +13,7 @@ use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
 use super::Admin;
-use crate::config::{Config, Diagnostic, Diagnostics, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
+use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
 use crate::server::{failure, models};
 
 /// The handler.
@@ -112,7 +112,7 @@ fn files(loaded: Option<&LoadStatus>, started_at: Timestamp) -> Value {
 fn finding(finding: &Diagnostic) -> Value {
     let mut shown = json!(finding);
     if let Some(fields) = shown.as_object_mut() {
-        fields.insert("rendered".to_owned(), Diagnostics(vec![finding.clone()]).render(Paint::Plain).into());
+        fields.insert("rendered".to_owned(), finding.render(Paint::Plain).into());
     }
     shown
 }
