@@ -123,3 +123,6 @@ fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc
     }
     Ok(Arc::clone(model))
 }
+
+#[cfg(test)]
+mod tests;
