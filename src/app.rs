@@ -14,6 +14,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock;
 use crate::config::{Config, ConfigHandle};
+use crate::customer::Watch;
+use crate::proxy::record::FanOut;
 use crate::proxy::{Observer, Proxy};
 use crate::server::{self, Front, Listening};
 use crate::upstream::Upstreams;
@@ -77,14 +79,16 @@ impl App {
         let listening = server::listen(settings.listen).map_err(|error| StartError::Listen(settings.listen, error))?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", listening.address));
         let shared: SharedLedger = Arc::<SqliteLedger>::clone(&ledger);
+        let watch = Arc::new(Watch::default());
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config).map_err(StartError::Upstreams)?,
             config: Arc::new(ConfigHandle::new(config)),
             ledger: shared,
             tasks: TaskTracker::new(),
-            observer,
+            observer: Arc::new(FanOut(vec![observer, Arc::<Watch>::clone(&watch)])),
         });
-        Ok(Self { front: Front::new(proxy, public_url), ledger, listening, lock })
+        let front = Front::new(proxy, watch, public_url, listening.address);
+        Ok(Self { front, ledger, listening, lock })
     }
 
     /// Where customers reach it.
@@ -109,6 +113,7 @@ impl App {
                 () = stop => Ok(()),
                 why = ledger.fatal() => Err(format!("the ledger has stopped: {why}")),
             };
+            front.desk.close();
             if let Some(handle) = handle {
                 handle.stop_graceful(Some(DRAIN));
             }

@@ -5,6 +5,7 @@ mod auth;
 mod balance;
 mod chat;
 mod cli;
+mod dialects;
 mod models;
 mod streaming;
 mod support;

@@ -230,6 +230,7 @@ impl Job {
             target: bill.target.clone(),
             status: end.status,
             end_reason: end.reason.to_owned(),
+            message: String::new(),
             usage: bill.usage,
             charge: Amount::ZERO,
             hold: bill.hold,

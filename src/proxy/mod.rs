@@ -99,6 +99,7 @@ impl Proxy {
         let seen = request.family.protocol().inspect(&request.body)?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
         abilities::check(&model, &seen)?;
+        abilities::check_flags(&model, request.family, &request.headers)?;
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

@@ -1,6 +1,7 @@
-//! What is told about every ended or refused request: for the log line, the metrics and the live view. Never a body.
+//! What is told about every ended or refused request: for the log line, the metrics and the live views. Never a body.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use farebox_ledger::{Amount, KeyId, OperationId, Timestamp, Usage};
 use farebox_protocol::Family;
@@ -30,6 +31,8 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub end_reason: String,
+    /// What the customer was told when no money was held; else empty.
+    pub message: String,
     /// Disjoint token counts.
     pub usage: Usage,
     /// Taken from the key.
@@ -59,6 +62,7 @@ impl Record {
             target: String::new(),
             status: failure.status(family),
             end_reason: failure.reason().to_owned(),
+            message: failure.message(),
             usage: Usage::default(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
@@ -74,6 +78,19 @@ impl Record {
 pub trait Observer: Send + Sync + Debug {
     /// One request has ended.
     fn ended(&self, record: Record);
+}
+
+/// Several observers, each told of everything.
+#[derive(Debug)]
+pub struct FanOut(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for FanOut {
+    fn ended(&self, record: Record) {
+        if let Some((last, others)) = self.0.split_last() {
+            others.iter().for_each(|observer| observer.ended(record.clone()));
+            last.ended(record);
+        }
+    }
 }
 
 /// A request id as customers see it.

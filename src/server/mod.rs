@@ -3,6 +3,7 @@
 //! Whatever is not listed here is answered with a 404 that names the right base URL. A path that reaches an upstream goes
 //! through [`generate`], and so through a hold and a settlement.
 
+mod account;
 mod auth;
 mod body;
 mod failure;
@@ -13,6 +14,7 @@ mod models;
 mod paths;
 mod stamp;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use farebox_ledger::SharedLedger;
@@ -21,6 +23,7 @@ use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
 
+use crate::customer::{DIALECTS, Desk, Read, Watch};
 use crate::proxy::Proxy;
 use crate::proxy::gate::Gate;
 pub use listen::{Listening, listen, serve};
@@ -39,14 +42,18 @@ pub struct Front {
     pub body_room: Arc<Semaphore>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
+    /// The customer's side.
+    pub desk: Arc<Desk>,
 }
 
 impl Front {
-    /// A front door for a spine.
+    /// A front door for a spine, at an address; `watch` is told of its requests.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, public_url: String) -> Arc<Self> {
+    pub fn new(proxy: Arc<Proxy>, watch: Arc<Watch>, public_url: String, address: SocketAddr) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
-        Arc::new(Self { proxy, gate: Arc::new(Gate::default()), body_room, public_url })
+        let gate = Arc::new(Gate::default());
+        let desk = Arc::new(Desk::new(&proxy, Arc::clone(&gate), watch, public_url.clone(), address));
+        Arc::new(Self { proxy, gate, body_room, public_url, desk })
     }
 
     fn ledger(&self) -> &SharedLedger {
@@ -59,12 +66,16 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     let generate = |family| generate::Generate::new(Arc::clone(front), family);
     let models = |list| models::Models::new(Arc::clone(front), list);
-    let router = Router::new()
+    let account = |read| account::Account::new(Arc::clone(front), read);
+    let mut router = Router::new()
         // OpenAI-style clients, at {base}/v1
         .push(Router::with_path("v1/models").get(models(models::List::OpenAi)))
         .push(Router::with_path("v1/models/{slug}").get(models(models::List::One)))
         .push(Router::with_path("v1/chat/completions").post(generate(Family::Chat)))
         .push(Router::with_path("v1/responses").post(generate(Family::Responses)))
+        // one's own account, with the key
+        .push(Router::with_path("v1/usage").get(account(Read::Usage)))
+        .push(Router::with_path("v1/generation").get(account(Read::Receipt)))
         // native clients, at {base}/native
         .push(Router::with_path("native/v1/models").get(models(models::List::Native)))
         .push(Router::with_path("native/v1/messages").post(generate(Family::Messages)))
@@ -76,6 +87,12 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("native").head(free::probe))
         .push(Router::with_path("api/hello").head(free::probe))
         .push(Router::with_path("native/api/hello").head(free::probe));
+    // the same account where other tools look for it
+    for dialect in DIALECTS {
+        for path in dialect.paths {
+            router = router.push(Router::with_path(*path).get(account(Read::Account(dialect))));
+        }
+    }
     Service::new(router)
         .hoop(stamp::Stamp)
         .hoop(CatchPanic::new())
