@@ -20,7 +20,9 @@ fn main() {
     let model = config.catalog.models.last().unwrap();
     let usage = Usage { input: 812, cache_read: 48_000, cache_write: 1_200, output: 733, ..Usage::default() };
     measure("price lines", || drop(black_box(price::lines(black_box(&model.price), black_box(&usage)))));
-    measure("cost", || drop(black_box(price::cost(black_box(&model.price), black_box(&usage)))));
+    measure("cost", || {
+        let _ = black_box(price::cost(black_box(&model.price), black_box(&usage)));
+    });
 
     let content = Content { text: TextSize { ascii: 60_000, other: 400 }, messages: 30, tools: 12, ..Content::default() };
     measure("estimate and terms", || {

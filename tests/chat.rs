@@ -191,3 +191,20 @@ async fn a_body_over_the_limit_gets_a_413_that_the_client_can_read() {
         crate::support::Answer::read(gateway.client.post(&url).bearer_auth("wrong").body(huge).send().await.unwrap()).await;
     assert_eq!(unknown.status, 401, "an early refusal is readable too");
 }
+
+#[tokio::test]
+async fn what_the_upstream_charges_the_operator_is_not_shown() {
+    let usage = json!({ "prompt_tokens": 10, "completion_tokens": 1, "cost": 0.777, "cost_details": { "upstream_inference_cost": 0.777 } });
+    let speech = Speech::new(Family::Chat, "PONG").claims(usage);
+    let upstream = ScriptedUpstream::start([speech.whole(), speech.stream()]).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let mut body = chat("test-model", false);
+    body["usage"] = json!({ "include": true });
+    let whole = gateway.post("/v1/chat/completions", &key, &body).await;
+    assert!(!whole.text.contains("0.777"), "{}", whole.text);
+    assert_eq!(whole.json()["usage"]["cost"].to_string(), "0.000045");
+    body["stream"] = json!(true);
+    let stream = gateway.post("/v1/chat/completions", &key, &body).await;
+    assert!(!stream.text.contains("0.777") && stream.text.contains("\"cost\":0.000045"), "{}", stream.text);
+}

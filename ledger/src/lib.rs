@@ -60,8 +60,8 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     // --- money in ---
 
-    /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the first time; with others it is a
-    /// [`Refusal::ReferenceUsed`].
+    /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
+    /// first time; with others it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---

@@ -13,7 +13,7 @@ use super::{Config, Diagnostic, PriceUnit, Rates, show_price};
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for model in old.iter().flat_map(|old| &old.catalog.models) {
-        if let Some(now) = new.catalog.models.iter().find(|now| now.slug == model.slug) {
+        if let Some(now) = new.catalog.get(&model.slug).filter(|now| now.slug == model.slug) {
             warnings.extend(jump(&model.slug, &model.price.base, &now.price.base));
         }
     }

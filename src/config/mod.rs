@@ -6,6 +6,7 @@
 pub mod catalog;
 mod code;
 mod compare;
+mod debounce;
 pub mod diagnostic;
 mod diff;
 mod environment;
@@ -15,6 +16,7 @@ mod price;
 mod provider;
 mod publish;
 mod raw;
+mod reload;
 mod render;
 mod report;
 pub mod routes;
@@ -24,8 +26,9 @@ mod source;
 mod table;
 #[cfg(test)]
 mod tests;
+mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -37,15 +40,17 @@ pub use diff::{Change, DiffRow, Subject, diff};
 pub use environment::{no_color, system_user};
 pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
 pub use price::{PriceError, PriceUnit, parse_price, show_price};
+pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use render::Paint;
 pub use routes::{BreakerPolicy, ChatLimit, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
 pub use secrets::{ProcessSecrets, Secrets};
 pub use source::{Source, Unreadable};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
+pub use watch::{ReloadObserver, watch};
 
 use code::Code;
 use report::{File, Report, Span};
-use secrets::SecretReader;
+use secrets::{SecretFile, SecretReader};
 
 /// One checked snapshot of both files.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ struct Loaded {
     config: Option<Config>,
     diagnostics: Diagnostics,
     /// Files that secrets came from, or should have.
-    secret_files: Vec<PathBuf>,
+    secret_files: Vec<SecretFile>,
 }
 
 fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unreadable>, secrets: &dyn Secrets) -> Loaded {

@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
 use super::code::Code;
@@ -63,11 +64,19 @@ impl Secrets for ProcessSecrets {
     }
 }
 
+/// A file that a secret came from, and the hash of what was in it.
+pub(super) type SecretFile = (PathBuf, [u8; 32]);
+
+/// The hash of a secret file's content; the same for all files that cannot be read.
+pub(super) fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
+    content.as_ref().map(|text| Sha256::digest(text).into()).unwrap_or_default()
+}
+
 /// Reads secrets of the routes file and remembers which files they came from.
 pub(super) struct SecretReader<'a> {
     pub(super) from: &'a dyn Secrets,
     /// Files named so far, for the watcher.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<SecretFile>,
     /// A value of a header may have spaces in it, a key not.
     pub(super) spaces: bool,
 }
@@ -122,7 +131,7 @@ impl SecretReader<'_> {
         let resolved = directory.join(path);
         let shown = if mask::plausible_path(path) { format!("`{path}`") } else { "named here".to_owned() };
         let read = self.from.file(&resolved);
-        self.files.push(resolved);
+        self.files.push((resolved, content_hash(&read)));
         match read {
             Ok(secret) => self.check(secret.trim(), &format!("the file {shown} (of {what})"), span, report),
             Err(error) => {

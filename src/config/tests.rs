@@ -409,3 +409,28 @@ fn words_that_look_like_secrets_are_hidden() {
     }
     assert_eq!(mask::file("key = \"é🔑x\"\n"), "key = \"·🔒*\"\n");
 }
+
+#[test]
+fn every_field_and_code_is_documented() {
+    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md")).unwrap();
+    for code in Code::ALL {
+        let row = format!("| {} | {} |", code.id(), code.title());
+        assert!(guide.contains(&row), "no row begins {row}");
+    }
+    let fields = [
+        publish::MODEL_FIELDS,
+        publish::LIMIT_FIELDS,
+        publish::RETIRED_FIELDS,
+        price::PRICE_FIELDS,
+        price::TIER_FIELDS,
+        provider::PROVIDER_FIELDS,
+        provider::TIMEOUT_FIELDS,
+        routing::ROUTE_FIELDS,
+        routing::TARGET_FIELDS,
+        routing::BREAKER_FIELDS,
+        secrets::SECRET_FIELDS,
+    ];
+    for field in fields.into_iter().flatten() {
+        assert!(guide.contains(&format!("`{field}`")) || guide.contains(&format!("{field} = ")), "`{field}` is not documented");
+    }
+}

@@ -116,6 +116,9 @@ impl Job {
     }
 
     async fn relay(mut self, answer: Answer, reply: ReplyTo) {
+        // The upstream has the request: an answer that runs for an hour must not keep its body.
+        self.request.body = Bytes::new();
+        self.request.room = None;
         self.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
         self.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
         self.meter.reasoning_outside(answer.target.provider.reasoning_outside);

@@ -57,8 +57,8 @@ pub struct Request {
     pub key: Key,
     /// Keeps the key's count of running requests.
     pub pass: Pass,
-    /// The body's place among all bodies in flight.
-    pub room: OwnedSemaphorePermit,
+    /// The body's place among all bodies in flight; given back with the body.
+    pub room: Option<OwnedSemaphorePermit>,
     /// The path's family.
     pub family: Family,
     /// The body as received.
@@ -99,6 +99,7 @@ impl Proxy {
         let seen = request.family.protocol().inspect(&request.body)?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
         abilities::check(&model, &seen)?;
+        abilities::check_flags(&model, request.family, &request.headers)?;
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

@@ -104,14 +104,17 @@ impl Relay {
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
         let facts = self.reader.read(&frame);
-        if facts.error.is_some() {
+        if let Some(error) = &facts.error {
+            self.frames.blame("an error event in the stream");
+            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
+            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
             return Some(BROKEN);
         }
         self.job.meter.observe(&facts, self.reader.usage());
         self.count_hidden(&facts);
         self.stop_seen |= facts.stop;
-        let marks = Marks { model: facts.model.clone(), usage_end: facts.usage_end, usage_empty: facts.usage_empty };
-        let dropped = facts.usage_only && !self.job.seen.asks_usage;
+        let marks = Marks::from(&facts);
+        let dropped = facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost);
         if facts.last || !self.kept.is_empty() || self.kept_since.is_some() {
             self.kept_since.get_or_insert_with(Instant::now);
             if !dropped {
@@ -139,7 +142,10 @@ impl Relay {
                 frame = self.frames.next() => return match frame {
                     Ok(Some(frame)) => Next::Frame(frame),
                     Ok(None) if self.stop_seen => Next::End(COMPLETE),
-                    Ok(None) => Next::End(BROKEN),
+                    Ok(None) => {
+                        self.frames.blame("an end without the terminal marker");
+                        Next::End(BROKEN)
+                    }
                     Err(broken) => {
                         self.job.outcome.attempts.push(broken.to_string());
                         Next::End(if self.stop_seen { COMPLETE } else { BROKEN })

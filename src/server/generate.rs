@@ -50,7 +50,7 @@ impl Generate {
             id: arrival.id,
             key,
             pass,
-            room: body.room,
+            room: Some(body.room),
             family: self.family,
             body: body.bytes,
             headers: forwarded(req.headers(), self.family),

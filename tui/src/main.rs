@@ -1,2 +1,166 @@
-//! Console. 
-fn main() {}
+//! The admin console of Farebox: opens the ledger itself, shows balances and tops them up.
+//!
+//! One loop: an event of the terminal or a message of the store becomes an action, `App::update` changes the state and asks for
+//! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks
+//! to the ledger and to the gateway's admin listener.
+
+mod admin;
+mod app;
+mod clock;
+mod field;
+mod input;
+mod sanitize;
+mod state_file;
+mod store;
+mod term;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use crossterm::event::EventStream;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use app::message::{Effect, Message};
+use app::modal::Modal;
+use app::{Action, App, Options};
+use state_file::StateFile;
+use store::Store;
+use term::Term;
+use view::Theme;
+
+/// Balances, top-ups and everything about keys, in a terminal. Works with and without a running gateway.
+#[derive(Debug, Parser)]
+#[command(name = "farebox-console", version)]
+struct Args {
+    /// The ledger: one SQLite file, which must exist.
+    #[arg(long, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "PATH")]
+    ledger: PathBuf,
+    /// The gateway's admin listener, for live traffic, routes and configuration.
+    #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
+    admin: String,
+    /// A file with the token that the admin listener wants when it is not on loopback.
+    #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    admin_token_file: Option<PathBuf>,
+    /// The base of the settings and links that are shown; the gateway's own by default.
+    #[arg(long, env = "FAREBOX_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    public_url: String,
+    /// Who acts, in the audit; the system user by default.
+    #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
+    operator: Option<String>,
+    /// Look, but change nothing.
+    #[arg(long)]
+    read_only: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without a place to say it there is nothing more to do.
+            let _ = writeln!(io::stderr(), "farebox-console: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), String> {
+    let token = match &args.admin_token_file {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?.trim().to_owned())
+        }
+        None => None,
+    };
+    if args.ledger.to_string_lossy().starts_with("postgres") {
+        return Err("this version keeps its ledger in one SQLite file; postgres:// is reserved".to_owned());
+    }
+    let client = admin::Client::new(&args.admin, token);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
+        let ledger = SqliteLedger::open(&args.ledger, mode, Durability::Prompt).map_err(|error| error.to_string())?;
+        let ledger = Arc::new(ledger);
+        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+            return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
+        }
+        let (tell, messages) = unbounded_channel();
+        let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
+        let store = Store::new(shared, StateFile::new(&args.ledger), args.public_url.clone(), client, tell);
+        let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
+        ledger.close();
+        result
+    })
+}
+
+fn options(args: &Args) -> Options {
+    let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|name| !name.is_empty());
+    Options {
+        ledger: args.ledger.file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
+        admin: args.admin.clone(),
+        read_only: args.read_only,
+        public_url: args.public_url.clone(),
+        operator: args.operator.clone().or_else(user).unwrap_or_else(|| "unknown".to_owned()),
+        random: clock::random_bits,
+    }
+}
+
+/// The one loop.
+async fn console(options: Options, mut store: Store, mut messages: UnboundedReceiver<Message>) -> io::Result<()> {
+    let theme = Theme { color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
+    let mut term = Term::enter()?;
+    let size = term.terminal.size()?;
+    let (mut app, first) = App::new(options, (size.width, size.height), clock::now());
+    first.into_iter().for_each(|effect| store.handle(effect));
+    store.start();
+    let mut events = EventStream::new();
+    while !app.quit {
+        if std::mem::take(&mut app.dirty) {
+            term.terminal.draw(|frame| view::draw(&app, theme, frame))?;
+        }
+        let shows_secret = matches!(app.modal, Some(Modal::Secret(_)));
+        tokio::select! {
+            event = events.next() => {
+                let Some(event) = event else { break };
+                if let Some(action) = input::action(&app, &event?) {
+                    update(&mut app, action, &mut store, &mut term)?;
+                }
+            }
+            message = messages.recv() => {
+                let Some(message) = message else { break };
+                update(&mut app, Action::Message(message), &mut store, &mut term)?;
+                // What came together is drawn together.
+                for _ in 0..64 {
+                    let Ok(message) = messages.try_recv() else { break };
+                    update(&mut app, Action::Message(message), &mut store, &mut term)?;
+                }
+            }
+        }
+        if shows_secret && !matches!(app.modal, Some(Modal::Secret(_))) {
+            term.clear()?;
+        }
+    }
+    Ok(())
+}
+
+fn update(app: &mut App, action: Action, store: &mut Store, term: &mut Term) -> io::Result<()> {
+    let mut effects = app.update(action);
+    while let Some(effect) = effects.pop() {
+        match effect {
+            Effect::Copy(text) => {
+                term.copy(&text.0)?;
+                effects.extend(app.update(Action::Message(Message::Copied)));
+            }
+            effect => store.handle(effect),
+        }
+    }
+    Ok(())
+}

@@ -158,7 +158,8 @@ impl<'a> Batch<'a> {
         self.insert_entry(entry, head.last, &hash)?;
         self.conn
             .prepare_cached(
-                "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8 WHERE id = ?1",
+                "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
+                 WHERE id = ?1",
             )?
             .execute(params![entry.key, after.credit, after.spent, after.held, entry.seq, entry.position, entry.at, hash])?;
         self.entries = entry.position;
@@ -169,8 +170,8 @@ impl<'a> Batch<'a> {
     fn insert_entry(&mut self, entry: &Entry, prev: i64, hash: &Hash) -> Result<()> {
         let slug = entry.bill.as_ref().map(|bill| self.slug(&bill.slug)).transpose()?;
         let mut statement = self.conn.prepare_cached(
-            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)",
+            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+             ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)",
         )?;
         let bill = entry.bill.as_ref();
         let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
@@ -225,7 +226,8 @@ impl<'a> Batch<'a> {
                  cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
                  cache_write_1h = cache_write_1h + excluded.cache_write_1h, output = output + excluded.output,
                  reasoning = reasoning + excluded.reasoning, images = images + excluded.images,
-                 charge = min(charge + excluded.charge, 9223372036854775807), loss = min(loss + excluded.loss, 9223372036854775807)",
+                 charge = min(charge + excluded.charge, 9223372036854775807),
+                 loss = min(loss + excluded.loss, 9223372036854775807)",
         )?;
         statement.execute(params![
             entry.at.hour(),

@@ -71,7 +71,8 @@ pub(super) fn list_keys(conn: &Connection, query: &KeyQuery, wanted: &dyn Fn() -
     let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
     let filtered = label.is_some() || status != 0 || query.balance_below.is_some();
     let mut boundary = conn.prepare_cached(&format!(
-        "SELECT created_at, id FROM keys WHERE (created_at, id) {further} (?1, ?2) ORDER BY created_at {order}, id {order} LIMIT 1 OFFSET ?3"
+        "SELECT created_at, id FROM keys WHERE (created_at, id) {further} (?1, ?2)
+         ORDER BY created_at {order}, id {order} LIMIT 1 OFFSET ?3"
     ))?;
     let mut page = conn.prepare_cached(&format!(
         "{SELECT_KEY} WHERE (k.created_at, k.id) {further} (?1, ?2) AND (k.created_at, k.id) {up_to} (?3, ?4)

@@ -179,8 +179,8 @@ pub(super) const SELECT_ENTRY: &str =
      e.actor, e.reference, e.reason, e.refunds, s.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms,
      e.answer_id, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning,
      e.images, e.lines, e.hash,
-     coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence,
-     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL AS billed
+     coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL AS billed
      FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
 
 /// One entry, by the operation that made it.

@@ -135,3 +135,29 @@ fn one_failing_operation_does_not_fail_its_batch() {
         assert_eq!(ledger.open_hold(other).await, Err(LedgerError::Refused(Refusal::OperationUsed(op(101)))));
     });
 }
+
+#[test]
+fn closing_does_not_wait_for_space() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        ledger.open_hold(new_hold(100)).await.unwrap();
+        limit_pages(&ledger, 0).await;
+        let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(30_000), ..Bill::default() };
+        ledger.abandon_hold(Finish { request: op(100), bill, at: Timestamp::default() });
+        ledger.close();
+        assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");
+    });
+}
+
+#[test]
+fn a_panicking_writer_leaves_nobody_waiting() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let bug = |_: &mut Batch<'_>| -> Result<(), Fault> { panic!("a bug, on purpose") };
+        assert!(matches!(ledger.write(Class::Settle, bug).await, Err(LedgerError::Unknown(_))));
+        assert!(ledger.fatal().await.contains("panicked"));
+        assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
+    });
+}

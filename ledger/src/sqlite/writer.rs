@@ -135,6 +135,7 @@ impl Writer {
             full_sync: None,
             slugs: Slugs::new(),
             unresolved: Vec::new(),
+            last_try: false,
             retry_at: None,
             full_until: None,
             sync_at: None,
@@ -259,6 +260,8 @@ struct Worker {
     full_sync: Option<bool>,
     slugs: Slugs,
     unresolved: Vec<Box<dyn Job>>,
+    /// Closing has tried once more what could not be written; recovery does the rest.
+    last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
     sync_at: Option<Instant>,
@@ -278,6 +281,15 @@ fn past(deadline: Option<Instant>) -> bool {
 
 fn soon(delay: Duration) -> Option<Instant> {
     clock().checked_add(delay)
+}
+
+/// A panic is a bug, and a writer that is gone must not leave callers waiting for it.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop(&"it panicked", Vec::new());
+        }
+    }
 }
 
 impl Worker {
@@ -304,7 +316,9 @@ impl Worker {
         let mut queue = lock(&self.shared.queue);
         while queue.jobs.is_empty() {
             let closing = queue.closed.is_some();
-            if past(self.retry_at) || closing && !self.unresolved.is_empty() && self.retry_at.take().is_some() {
+            if past(self.retry_at) || closing && !self.unresolved.is_empty() && !self.last_try {
+                self.last_try = closing;
+                self.retry_at = None;
                 break;
             }
             if closing {

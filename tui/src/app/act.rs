@@ -1,0 +1,319 @@
+//! The life of an act: form, review, sending, outcome. Only `y` in a review sends, and only once.
+//!
+//! After a known refusal the form is free again with a new operation id; after an unknown outcome the same operation is asked
+//! for until it is known, and sending it again has the same id.
+
+use std::path::PathBuf;
+
+use farebox_ledger::OperationId;
+
+use super::form::{Finished, Form, Purpose};
+use super::message::Effect;
+use super::modal::{ApplyError, Found, Hidden, Modal, Outcome, Receipt, Review, SecretPage, Shown, Unknown};
+use super::plan::{Pending, Plan};
+use super::{Action, App};
+use crate::field::Field;
+
+/// The word that closes a secret's page.
+pub(crate) const SAVED: &str = "saved";
+
+impl App {
+    /// What a key does on a page over the screen.
+    pub(crate) fn in_modal(&mut self, action: Action) -> Vec<Effect> {
+        if let Some(lines) = self.help.as_mut() {
+            match action {
+                Action::Scroll(step) => *lines = lines.saturating_add_signed(step).min(60),
+                _ => self.help = None,
+            }
+            return Vec::new();
+        }
+        match self.modal.take() {
+            Some(Modal::Form(form)) => self.in_form(form, &action),
+            Some(Modal::Review(review)) => self.in_review(review, &action),
+            Some(Modal::Secret(page)) => self.in_secret(page, &action),
+            Some(Modal::Unknown(unknown)) => self.in_unknown(unknown, &action),
+            Some(Modal::Operations(selected)) => self.in_operations(selected, &action),
+            Some(Modal::Request(page)) => match (action, page.key) {
+                (Action::Escape | Action::Enter, _) => Vec::new(),
+                (Action::Letter('K'), Some(key)) => self.open_key(key),
+                (Action::Letter('c'), _) => {
+                    let id = format!("req_{}", page.request);
+                    self.modal = Some(Modal::Request(page));
+                    vec![Effect::Copy(Hidden(id))]
+                }
+                _ => {
+                    self.modal = Some(Modal::Request(page));
+                    Vec::new()
+                }
+            },
+            Some(Modal::Receipt(receipt)) => {
+                match action {
+                    Action::Escape | Action::Enter => {}
+                    Action::Letter('c') => {
+                        let id = format!("op_{}", receipt.pending.operation);
+                        self.modal = Some(Modal::Receipt(receipt));
+                        return vec![Effect::Copy(Hidden(id))];
+                    }
+                    _ => self.modal = Some(Modal::Receipt(receipt)),
+                }
+                Vec::new()
+            }
+            Some(Modal::Text(..)) if matches!(action, Action::Escape | Action::Enter) => Vec::new(),
+            // While it is being sent nothing can be changed, least of all sent a second time.
+            other => {
+                self.modal = other;
+                Vec::new()
+            }
+        }
+    }
+
+    fn in_form(&mut self, mut form: Form, action: &Action) -> Vec<Effect> {
+        match action {
+            Action::Escape => return Vec::new(),
+            Action::Edit(edit) => form.edit(edit),
+            Action::Next => form.step(true),
+            Action::Previous => form.step(false),
+            Action::Enter if !form.at_last() => form.step(true),
+            Action::Enter | Action::Submit => match form.finish() {
+                None => {}
+                Some(Finished::Review(plan)) => {
+                    let review = self.review(form, plan);
+                    let key = review.key.as_ref().map(|key| key.id);
+                    self.modal = Some(Modal::Review(review));
+                    // The review shows the balance as it is now, not as it was when the form opened.
+                    return key.map(|key| Effect::Visible(vec![key])).into_iter().collect();
+                }
+                Some(Finished::Export { what, json, path }) => {
+                    self.say("exporting …", false);
+                    return vec![Effect::Export { what, filter: self.keys.filter.clone(), json, path: PathBuf::from(path) }];
+                }
+                Some(Finished::SaveSecret { .. }) => {}
+            },
+            _ => {}
+        }
+        self.modal = Some(Modal::Form(form));
+        Vec::new()
+    }
+
+    fn review(&self, form: Form, plan: Plan) -> Review {
+        let label = match &plan {
+            Plan::Create { settings, .. } => settings.label.clone(),
+            _ => form.key.as_ref().map(|key| key.settings.label.clone()).unwrap_or_default(),
+        };
+        let pending = Pending {
+            operation: form.operation,
+            key: form.key_id,
+            label,
+            plan,
+            actor: self.options.operator.clone(),
+            at: self.now,
+        };
+        let key = form.key.clone();
+        Review { form: Some(form), pending, key }
+    }
+
+    fn in_review(&mut self, mut review: Review, action: &Action) -> Vec<Effect> {
+        match action {
+            Action::Yes => {
+                review.pending.at = self.now;
+                let send = Effect::Apply(Box::new(review.pending.clone()));
+                self.modal = Some(Modal::Sending(review));
+                vec![send]
+            }
+            // The cursor is on Cancel: enter does what esc does.
+            Action::Escape | Action::Enter => {
+                self.modal = review.form.map(Modal::Form);
+                Vec::new()
+            }
+            _ => {
+                self.modal = Some(Modal::Review(review));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The answer to an act that was sent.
+    pub(crate) fn applied(&mut self, operation: OperationId, result: Result<Outcome, ApplyError>) -> Vec<Effect> {
+        self.dirty = true;
+        let review = match self.modal.take() {
+            Some(Modal::Sending(review)) if review.pending.operation == operation => review,
+            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => unknown.review,
+            other => {
+                self.modal = other;
+                return Vec::new();
+            }
+        };
+        match result {
+            Ok(outcome) => self.done(review.pending, outcome),
+            Err(ApplyError::Unknown(problem)) => {
+                let pending = Box::new(review.pending.clone());
+                self.modal = Some(Modal::Unknown(Unknown { review, problem, tries: 0, not_applied: false }));
+                vec![Effect::Resolve(pending)]
+            }
+            Err(ApplyError::No(problem)) => {
+                match review.form {
+                    Some(mut form) => {
+                        form.error = Some(format!("not applied: {problem}"));
+                        form.operation = self.new_operation();
+                        self.modal = Some(Modal::Form(form));
+                    }
+                    None => self.say(format!("not applied: {problem}"), true),
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn done(&mut self, pending: Pending, outcome: Outcome) -> Vec<Effect> {
+        let key = match &outcome {
+            Outcome::Posted { key, .. } | Outcome::Changed(key) | Outcome::Secret { key, .. } | Outcome::Link { key, .. } => {
+                key.clone()
+            }
+        };
+        self.operations.retain(|listed| listed.open.id() != Some(pending.operation));
+        let new = matches!(pending.plan, Plan::Create { .. });
+        let mut effects = vec![Effect::Forget(pending.operation), Effect::Visible(vec![key.id])];
+        if new {
+            effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+        }
+        if self.detail.as_ref().is_some_and(|detail| detail.id == key.id) {
+            effects.push(Effect::LoadDetail { id: key.id, debounce: false });
+        }
+        let page = |key, shown| {
+            let (hidden, copied, written, file, leaving, problem) = (false, false, None, None, None, None);
+            Modal::Secret(SecretPage { key, shown, hidden, copied, written, file, leaving, problem, new })
+        };
+        self.modal = Some(match outcome {
+            Outcome::Secret { key, secret } => page(key, Shown::Secret(secret)),
+            Outcome::Link { key, link, expires } => page(key, Shown::Link(link, expires)),
+            Outcome::Posted { entry, key, repeated } => {
+                Modal::Receipt(Receipt { pending, entry: Some(entry), key: Some(key), repeated })
+            }
+            Outcome::Changed(key) => Modal::Receipt(Receipt { pending, entry: None, key: Some(key), repeated: false }),
+        });
+        effects
+    }
+
+    /// What the ledger says of an operation whose outcome was unknown.
+    pub(crate) fn resolved(&mut self, operation: OperationId, tries: u32, found: Found, outcome: Option<Outcome>) -> Vec<Effect> {
+        self.dirty = true;
+        if let Some(listed) = self.operations.iter_mut().find(|listed| listed.open.id() == Some(operation)) {
+            listed.found = found.clone();
+        }
+        let mut unknown = match self.modal.take() {
+            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => unknown,
+            other => {
+                self.modal = other;
+                return Vec::new();
+            }
+        };
+        match (found, outcome) {
+            (Found::Applied(_), Some(outcome)) => return self.done(unknown.review.pending, outcome),
+            (Found::Applied(entry), None) => {
+                let (pending, key) = (unknown.review.pending, unknown.review.key);
+                self.modal = Some(Modal::Receipt(Receipt { pending, entry, key, repeated: false }));
+                return vec![Effect::Forget(operation)];
+            }
+            (Found::NotApplied, _) => unknown.not_applied = true,
+            (Found::Unreadable(problem), _) => unknown.problem = problem,
+            (Found::Elsewhere(_), _) => {}
+        }
+        unknown.tries = tries;
+        self.modal = Some(Modal::Unknown(unknown));
+        Vec::new()
+    }
+
+    fn in_unknown(&mut self, unknown: Unknown, action: &Action) -> Vec<Effect> {
+        let pending = Box::new(unknown.review.pending.clone());
+        match action {
+            Action::Yes if unknown.not_applied => {
+                self.modal = Some(Modal::Sending(unknown.review));
+                vec![Effect::Apply(pending)]
+            }
+            Action::Letter('r') => {
+                self.modal = Some(Modal::Unknown(unknown));
+                vec![Effect::Resolve(pending)]
+            }
+            Action::Escape => {
+                self.say("its outcome is not known yet: see O operations", true);
+                Vec::new()
+            }
+            _ => {
+                self.modal = Some(Modal::Unknown(unknown));
+                Vec::new()
+            }
+        }
+    }
+
+    fn in_operations(&mut self, selected: usize, action: &Action) -> Vec<Effect> {
+        let last = self.operations.len().saturating_sub(1);
+        let here = self.operations.get(selected).cloned();
+        let mut next = selected;
+        let mut effects = Vec::new();
+        match (action, here) {
+            (Action::Escape | Action::Enter, _) => return Vec::new(),
+            (Action::Scroll(step), _) => next = selected.saturating_add_signed(isize::from(*step)).min(last),
+            (Action::Yes, Some(listed)) if listed.found == Found::NotApplied => {
+                if let Some(pending) = listed.open.pending().filter(|_| !self.options.read_only) {
+                    let key = self.keys.rows.iter().find(|row| row.key.id == pending.key).map(|row| Box::new(row.key.clone()));
+                    self.modal = Some(Modal::Review(Review { form: None, pending, key }));
+                    return Vec::new();
+                }
+            }
+            // Only what is known may be taken off the list.
+            (Action::Letter('d'), Some(listed)) if matches!(listed.found, Found::Applied(_) | Found::NotApplied) => {
+                effects.extend(listed.open.id().map(Effect::Forget));
+                self.operations.retain(|other| other.open.operation != listed.open.operation);
+                next = selected.min(self.operations.len().saturating_sub(1));
+                if self.operations.is_empty() {
+                    return effects;
+                }
+            }
+            _ => {}
+        }
+        self.modal = Some(Modal::Operations(next));
+        effects
+    }
+
+    fn in_secret(&mut self, mut page: SecretPage, action: &Action) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some(form) = page.file.as_mut() {
+            match action {
+                Action::Edit(edit) => form.edit(edit),
+                Action::Escape => page.file = None,
+                Action::Enter | Action::Submit => {
+                    if let Some(Finished::SaveSecret { path }) = form.finish() {
+                        let text = Hidden(page.shown.reveal().to_owned());
+                        effects.push(Effect::WriteSecret { path: PathBuf::from(path), text });
+                        page.file = None;
+                    }
+                }
+                _ => {}
+            }
+        } else if let Some(word) = page.leaving.as_mut() {
+            match action {
+                Action::Edit(edit) => word.edit(edit),
+                Action::Escape => page.leaving = None,
+                Action::Enter | Action::Submit if word.text().trim().eq_ignore_ascii_case(SAVED) => {
+                    self.say(format!("the secret of {} is no longer shown anywhere", page.key.id), false);
+                    return effects;
+                }
+                _ => {}
+            }
+        } else {
+            match action {
+                Action::Yes | Action::Letter('c') => effects.push(Effect::Copy(Hidden(page.shown.reveal().to_owned()))),
+                Action::Letter('h') => page.hidden = !page.hidden,
+                Action::Letter('w') => {
+                    let form = Form::new(Purpose::SaveSecret, page.key.id, None, self.new_operation());
+                    page.file = Some(form);
+                }
+                Action::Escape if matches!(page.shown, Shown::Link(..)) => return effects,
+                Action::Escape | Action::Enter => page.leaving = Some(Field::default()),
+                _ => {}
+            }
+        }
+        self.modal = Some(Modal::Secret(page));
+        effects
+    }
+}

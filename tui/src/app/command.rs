@@ -1,0 +1,240 @@
+//! Every action of the console by name: one table feeds the keys, the footer, the help and the palette.
+//!
+//! Nothing acts here. A command that cannot be used now has a reason in words, and the same reason is shown wherever the
+//! command appears.
+
+use farebox_ledger::{EntryKind, Status};
+
+use super::{App, Screen};
+
+/// Where a key is pressed: a screen, or the page of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    Keys,
+    Detail,
+    Live,
+    Models,
+    Routes,
+    Holds,
+    Audit,
+    Config,
+}
+
+/// What can be asked of the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Command {
+    Show(Screen),
+    Help,
+    Palette,
+    Filter,
+    Back,
+    Quit,
+    Up,
+    Down,
+    HalfUp,
+    HalfDown,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    Open,
+    OpenKey,
+    NextTab,
+    PreviousTab,
+    Sort,
+    Reverse,
+    Pause,
+    Refresh,
+    TopUp,
+    NewKey,
+    Edit,
+    Block,
+    Rotate,
+    Revoke,
+    Adjust,
+    Refund,
+    Link,
+    Export,
+    Verify,
+    CopyId,
+    Operations,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    pub(crate) command: Command,
+    /// The letter that does it; `None` for commands that only have special keys.
+    pub(crate) letter: Option<char>,
+    /// How the key is written.
+    pub(crate) key: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    /// Where it works; empty is everywhere.
+    pub(crate) places: &'static [Place],
+}
+
+const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit, Place::Config];
+const KEYED: &[Place] = &[Place::Keys, Place::Detail];
+
+const fn bind(
+    command: Command,
+    letter: char,
+    key: &'static str,
+    name: &'static str,
+    help: &'static str,
+    places: &'static [Place],
+) -> Binding {
+    Binding { command, letter: Some(letter), key, name, help, places }
+}
+
+const fn special(
+    command: Command,
+    key: &'static str,
+    name: &'static str,
+    help: &'static str,
+    places: &'static [Place],
+) -> Binding {
+    Binding { command, letter: None, key, name, help, places }
+}
+
+/// All of them; the order is that of the footer, the help and the palette.
+pub(crate) const BINDINGS: &[Binding] = &[
+    special(
+        Command::Open,
+        "enter",
+        "open",
+        "open what is selected; never changes anything",
+        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit],
+    ),
+    bind(Command::TopUp, 't', "t", "top up", "pay money onto this key", KEYED),
+    bind(Command::NewKey, 'n', "n", "new key", "create a key; its secret is shown once", &[Place::Keys]),
+    bind(Command::OpenKey, 'K', "K", "its key", "open the key of this line", &[Place::Live, Place::Holds, Place::Audit]),
+    bind(Command::Block, 'b', "b", "block", "refuse this key's requests, or serve them again", KEYED),
+    bind(Command::Revoke, 'x', "x", "revoke", "refuse this key for ever; asks for the end of its id", KEYED),
+    bind(Command::Edit, 'e', "e", "edit", "label, models, last day and limits", KEYED),
+    bind(Command::Rotate, 'R', "R", "rotate", "a new secret; balance and history stay", KEYED),
+    bind(Command::Adjust, 'a', "a", "adjust", "correct the balance in either direction, with a reason", KEYED),
+    bind(Command::Refund, 'f', "f", "refund", "give back the selected charge or a part of it", &[Place::Detail]),
+    bind(Command::Link, 'L', "L", "link", "a one-time sign-in link to the customer's dashboard", KEYED),
+    bind(Command::Pause, ' ', "space", "pause", "hold the list still; requests go on being counted", &[Place::Live]),
+    bind(
+        Command::Verify,
+        'v',
+        "v",
+        "verify",
+        "check the books: this key's here, all keys' on Config",
+        &[Place::Detail, Place::Config],
+    ),
+    bind(Command::Filter, '/', "/", "filter", "show only lines that match", LISTS),
+    bind(Command::Sort, 's', "s", "sort", "next column to sort by", &[Place::Keys]),
+    bind(Command::Reverse, 'S', "S", "reverse", "turn the order round", &[Place::Keys]),
+    special(Command::NextTab, "]", "next tab", "the next tab of this page (also tab)", &[Place::Detail]),
+    special(Command::PreviousTab, "[", "previous tab", "the tab before", &[Place::Detail]),
+    bind(
+        Command::Export,
+        'o',
+        "o",
+        "export",
+        "write CSV or JSON to a file only you can read",
+        &[Place::Keys, Place::Detail, Place::Audit],
+    ),
+    bind(
+        Command::CopyId,
+        'c',
+        "c",
+        "copy id",
+        "copy the id of this line to the clipboard",
+        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit],
+    ),
+    bind(Command::Operations, 'O', "O", "operations", "acts whose outcome is not known yet", &[Place::Keys, Place::Audit]),
+    bind(Command::Refresh, 'r', "r", "refresh", "read again now", &[]),
+    bind(Command::Palette, ':', ":", "commands", "every action by name", &[]),
+    bind(Command::Help, '?', "?", "help", "this page", &[]),
+    special(Command::Back, "esc", "back", "close, go back, then clear the filter", &[]),
+    bind(Command::Quit, 'q', "q", "quit", "leave the console (also ctrl-c)", &[]),
+    special(Command::Down, "j ↓", "down", "next line (k ↑ up)", &[]),
+    special(Command::PageDown, "pgdn", "page down", "next page (pgup; ctrl-d and ctrl-u half a page)", &[]),
+    special(Command::First, "g", "first", "first line (G last)", &[]),
+    bind(Command::Show(Screen::Keys), '1', "1", "Keys", "balances, top-ups and everything about keys", &[]),
+    bind(Command::Show(Screen::Live), '2', "2", "Live", "requests as they end", &[]),
+    bind(Command::Show(Screen::Models), '3', "3", "Models", "what is sold and what it costs", &[]),
+    bind(Command::Show(Screen::Routes), '4', "4", "Routes", "targets and their health", &[]),
+    bind(Command::Show(Screen::Holds), '5', "5", "Holds", "money reserved by running requests", &[]),
+    bind(Command::Show(Screen::Audit), '6', "6", "Audit", "who did what", &[]),
+    bind(Command::Show(Screen::Config), '7', "7", "Config", "what runs, mistakes in the files, the books", &[]),
+];
+
+impl Binding {
+    /// Whether the command means something here.
+    pub(crate) fn works_at(&self, place: Place) -> bool {
+        self.places.is_empty() || self.places.contains(&place)
+    }
+}
+
+impl Command {
+    /// Whether it only moves the cursor; such commands are not in the palette.
+    pub(crate) const fn moves(self) -> bool {
+        matches!(
+            self,
+            Self::Up
+                | Self::Down
+                | Self::HalfUp
+                | Self::HalfDown
+                | Self::PageUp
+                | Self::PageDown
+                | Self::First
+                | Self::Last
+                | Self::Palette
+                | Self::Back
+        )
+    }
+
+    /// Whether it changes the ledger.
+    const fn writes(self) -> bool {
+        matches!(
+            self,
+            Self::TopUp
+                | Self::NewKey
+                | Self::Edit
+                | Self::Block
+                | Self::Rotate
+                | Self::Revoke
+                | Self::Adjust
+                | Self::Refund
+                | Self::Link
+        )
+    }
+
+    /// Why it cannot be used now, in words; `None` when it can.
+    pub(crate) fn reason_against(self, app: &App) -> Option<String> {
+        if self.writes() && app.options.read_only {
+            return Some("the console was started with --read-only".to_owned());
+        }
+        match self {
+            Self::NewKey => None,
+            Self::Open | Self::OpenKey | Self::CopyId => app.selected_is_empty().then(|| "nothing is selected".to_owned()),
+            Self::Refund => app.refund_problem(),
+            writes if writes.writes() => match app.selected_key() {
+                None => Some("no key is selected".to_owned()),
+                Some(key) if key.stored_status == Status::Revoked => Some("the key is revoked, which is for ever".to_owned()),
+                Some(key) => {
+                    (self == Self::Link && key.status(app.now) == Status::Blocked).then(|| "the key is blocked".to_owned())
+                }
+            },
+            _ => None,
+        }
+    }
+}
+
+impl App {
+    /// Why the selected line cannot be refunded.
+    fn refund_problem(&self) -> Option<String> {
+        let Some(detail) = self.detail.as_ref() else { return Some("no key is open".to_owned()) };
+        match detail.selected_entry() {
+            Some(entry) if entry.kind == EntryKind::Charge && entry.amount.is_negative() => None,
+            Some(entry) if entry.kind == EntryKind::Charge => Some("this request was free".to_owned()),
+            _ => Some("select a charge first".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! State of the page of one key: facts, entries, payments, models, running requests and acts.
+//!
+//! Everything on it comes from one answer of the store; older pages of entries are added behind. Answers for another key or an
+//! older question are dropped.
+
+use std::collections::BTreeMap;
+
+use farebox_ledger::{Amount, AuditRecord, Entry, Key, KeyId, OpenHold, Timestamp, UsageRow};
+
+/// Entries asked for at once.
+pub(crate) const PAGE: usize = 200;
+/// A key with at most so many entries has its books checked without being asked.
+pub(crate) const CHECK_UNASKED: i64 = 20_000;
+const HOUR: i64 = 3_600_000;
+
+/// The tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tab {
+    #[default]
+    Entries,
+    Payments,
+    Models,
+    Running,
+    Acts,
+}
+
+impl Tab {
+    /// All, in order, with their names.
+    pub(crate) const ALL: [(Self, &'static str); 5] = [
+        (Self::Entries, "all"),
+        (Self::Payments, "money in"),
+        (Self::Models, "models"),
+        (Self::Running, "running"),
+        (Self::Acts, "acts"),
+    ];
+
+    /// The next or previous one, in a ring.
+    pub(crate) fn step(self, forward: bool) -> Self {
+        let here = Self::ALL.iter().position(|(tab, _)| *tab == self).unwrap_or(0);
+        let next = if forward { here + 1 } else { here + Self::ALL.len() - 1 };
+        Self::ALL.get(next % Self::ALL.len()).map_or(self, |(tab, _)| *tab)
+    }
+}
+
+/// Whether the key's entries sum up to its balance.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Check {
+    #[default]
+    NotYet,
+    /// Too many entries to do it unasked.
+    Long(i64),
+    Running,
+    Sound {
+        entries: u64,
+        at: Timestamp,
+    },
+    Wrong {
+        sum: Amount,
+        balance: Amount,
+    },
+    Failed(String),
+}
+
+/// What the store answers for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DetailData {
+    pub(crate) id: KeyId,
+    pub(crate) key: Option<Key>,
+    /// Newest first.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries_end: bool,
+    /// The last seven days.
+    pub(crate) usage: Vec<UsageRow>,
+    pub(crate) acts: Vec<AuditRecord>,
+    pub(crate) holds: Vec<OpenHold>,
+}
+
+/// The page.
+#[derive(Debug)]
+pub(crate) struct Detail {
+    pub(crate) id: KeyId,
+    pub(crate) key: Option<Key>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries_end: bool,
+    pub(crate) usage: Vec<UsageRow>,
+    pub(crate) acts: Vec<AuditRecord>,
+    pub(crate) holds: Vec<OpenHold>,
+    pub(crate) tab: Tab,
+    pub(crate) selected: usize,
+    pub(crate) check: Check,
+    pub(crate) loaded: bool,
+    pub(crate) loading_more: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl Detail {
+    /// An empty page, waiting for its answer. A key that a list already has is shown at once.
+    pub(crate) const fn new(id: KeyId, key: Option<Key>) -> Self {
+        Self {
+            id,
+            key,
+            entries: Vec::new(),
+            entries_end: false,
+            usage: Vec::new(),
+            acts: Vec::new(),
+            holds: Vec::new(),
+            tab: Tab::Entries,
+            selected: 0,
+            check: Check::NotYet,
+            loaded: false,
+            loading_more: false,
+            error: None,
+        }
+    }
+
+    /// Takes an answer in; the selection stays on its line and older pages stay behind. Tells whether the books should be
+    /// checked now.
+    pub(crate) fn take(&mut self, data: DetailData) -> bool {
+        if data.id != self.id {
+            return false;
+        }
+        let at_top = self.selected == 0;
+        let newest = self.entries.first().map_or(0, |entry| entry.position);
+        let overlaps = data.entries.iter().any(|entry| entry.position == newest);
+        if self.loaded && overlaps && self.tab == Tab::Entries && !at_top {
+            self.selected += data.entries.iter().filter(|entry| entry.position > newest).count();
+        }
+        if overlaps && self.entries.len() > data.entries.len() {
+            let new: Vec<Entry> = data.entries.into_iter().filter(|entry| entry.position > newest).collect();
+            self.entries.splice(0..0, new);
+        } else {
+            (self.entries, self.entries_end) = (data.entries, data.entries_end);
+        }
+        (self.key, self.usage, self.acts, self.holds) = (data.key, data.usage, data.acts, data.holds);
+        (self.loaded, self.error) = (true, None);
+        self.selected = self.selected.min(self.rows().saturating_sub(1));
+        let count = self.entries.first().map_or(0, |entry| entry.seq);
+        match &self.check {
+            Check::NotYet if count <= CHECK_UNASKED => {
+                self.check = Check::Running;
+                true
+            }
+            Check::NotYet => {
+                self.check = Check::Long(count);
+                false
+            }
+            Check::Sound { entries, .. } if *entries != count.unsigned_abs() && count <= CHECK_UNASKED => true,
+            _ => false,
+        }
+    }
+
+    /// Lines of the tab.
+    pub(crate) fn rows(&self) -> usize {
+        match self.tab {
+            Tab::Entries => self.entries.len(),
+            Tab::Payments => self.payments().count(),
+            Tab::Models => self.by_model().len(),
+            Tab::Running => self.holds.len(),
+            Tab::Acts => self.acts.len(),
+        }
+    }
+
+    /// The entry under the cursor.
+    pub(crate) fn selected_entry(&self) -> Option<&Entry> {
+        (self.tab == Tab::Entries).then(|| self.entries.get(self.selected)).flatten()
+    }
+
+    /// Acts that moved money.
+    pub(crate) fn payments(&self) -> impl Iterator<Item = &AuditRecord> {
+        let moves = |act: &&AuditRecord| match act.act.as_str() {
+            "top_up" | "adjust" | "refund" => true,
+            "create" => act.details.contains("\"credit\""),
+            _ => false,
+        };
+        self.acts.iter().filter(moves)
+    }
+
+    /// Charges of the last `hours` hours, this one included.
+    pub(crate) fn spent(&self, now: Timestamp, hours: i64) -> Amount {
+        let from = now.hour() - hours + 1;
+        let sum =
+            self.usage.iter().filter(|row| row.hour.hour() >= from).map(|row| row.charge.picos()).fold(0, i64::saturating_add);
+        Amount::from_picos(sum)
+    }
+
+    /// Charges of each of the last `hours` hours, oldest first.
+    pub(crate) fn chart(&self, now: Timestamp, hours: usize) -> Vec<u64> {
+        let first = now.hour() - i64::try_from(hours).unwrap_or(0) + 1;
+        let mut bars = vec![0_u64; hours];
+        for row in &self.usage {
+            if let Some(bar) = usize::try_from(row.hour.hour() - first).ok().and_then(|place| bars.get_mut(place)) {
+                *bar = bar.saturating_add(row.charge.picos().max(0).unsigned_abs());
+            }
+        }
+        bars
+    }
+
+    /// The last seven days by model, dearest first.
+    pub(crate) fn by_model(&self) -> Vec<UsageRow> {
+        let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
+        for row in &self.usage {
+            let Some(sum) = models.get_mut(row.slug.as_str()) else {
+                models.insert(&row.slug, row.clone());
+                continue;
+            };
+            sum.requests = sum.requests.saturating_add(row.requests);
+            sum.charge = Amount::from_picos(sum.charge.picos().saturating_add(row.charge.picos()));
+            sum.loss = Amount::from_picos(sum.loss.picos().saturating_add(row.loss.picos()));
+            sum.usage.input = sum.usage.input.saturating_add(row.usage.input);
+            sum.usage.cache_read = sum.usage.cache_read.saturating_add(row.usage.cache_read);
+            sum.usage.cache_write = sum.usage.cache_write.saturating_add(row.usage.cache_write);
+            sum.usage.output = sum.usage.output.saturating_add(row.usage.output);
+            sum.usage.reasoning = sum.usage.reasoning.saturating_add(row.usage.reasoning);
+        }
+        let mut models: Vec<UsageRow> = models.into_values().collect();
+        models.sort_by(|one, other| other.charge.cmp(&one.charge).then_with(|| one.slug.cmp(&other.slug)));
+        models
+    }
+}
+
+/// The first instant of a usage question over the last seven days.
+pub(crate) fn week_before(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis((now.hour() - 167).saturating_mul(HOUR))
+}
+
+/// The first instant of a usage question over the last 24 hours.
+pub(crate) fn day_before(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis((now.hour() - 23).saturating_mul(HOUR))
+}

@@ -1,0 +1,352 @@
+//! Forms: what a person types for an act, and how it becomes a [`Plan`].
+//!
+//! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is
+//! shown at its field, and the values stay.
+
+use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, OperationId};
+
+use super::plan::{Overlap, Plan};
+use crate::clock;
+use crate::field::{Edit, Field};
+
+/// Above this a top-up is typed twice.
+pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
+
+/// What a form is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    TopUp,
+    NewKey,
+    Edit,
+    Rotate,
+    Revoke,
+    Adjust,
+    Refund { request: OperationId, charge: Amount, slug: String },
+    Export(Export),
+    SaveSecret,
+}
+
+/// What an export writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Export {
+    Keys,
+    Entries(KeyId),
+    Audit,
+}
+
+/// What a field means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    Amount,
+    Again,
+    Reference,
+    Reason,
+    Label,
+    Models,
+    LastDay,
+    Rate,
+    Concurrency,
+    Overlap,
+    LastFour,
+    Format,
+    Path,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FormField {
+    pub(crate) input: Input,
+    pub(crate) name: &'static str,
+    pub(crate) hint: &'static str,
+    pub(crate) field: Field,
+    pub(crate) error: Option<String>,
+}
+
+/// An open form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) purpose: Purpose,
+    pub(crate) key_id: KeyId,
+    /// The key it is about, as it was when the form opened; none for a new key or an export.
+    pub(crate) key: Option<Box<Key>>,
+    pub(crate) operation: OperationId,
+    pub(crate) fields: Vec<FormField>,
+    pub(crate) focus: usize,
+    /// A refusal of the ledger, shown above the fields.
+    pub(crate) error: Option<String>,
+}
+
+/// What a finished form asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finished {
+    Review(Plan),
+    Export { what: Export, json: bool, path: String },
+    SaveSecret { path: String },
+}
+
+impl Input {
+    /// The words a field chooses between; such a field is switched with the arrows.
+    pub(crate) const fn choices(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Overlap => Some(Overlap::WORDS),
+            Self::Format => Some(&["csv", "json"]),
+            _ => None,
+        }
+    }
+}
+
+const fn field(input: Input, name: &'static str, hint: &'static str) -> (Input, &'static str, &'static str) {
+    (input, name, hint)
+}
+
+impl Form {
+    /// An empty form.
+    pub(crate) fn new(purpose: Purpose, key_id: KeyId, key: Option<Key>, operation: OperationId) -> Self {
+        let settings = [
+            field(Input::Label, "Label", "for people: a customer, a project"),
+            field(Input::Models, "Models", "slugs with commas between; empty is all"),
+            field(Input::LastDay, "Last day", "YYYY-MM-DD, UTC; empty is never"),
+            field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
+            field(Input::Concurrency, "At once", "whole number; empty is 64"),
+        ];
+        let amount = field(Input::Amount, "Amount $", "like 12.50; at most 6 decimals");
+        let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
+        let reason = field(Input::Reason, "Reason", "why; it stays in the journal");
+        let list: Vec<_> = match &purpose {
+            Purpose::TopUp => vec![amount, reference],
+            Purpose::NewKey => {
+                let mut list = settings.to_vec();
+                list.insert(1, field(Input::Amount, "Balance $", "first money, like 25; may be empty"));
+                list.insert(2, field(Input::Reference, "Reference", "of that payment"));
+                list
+            }
+            Purpose::Edit => settings.to_vec(),
+            Purpose::Rotate => vec![field(Input::Overlap, "Overlap", "how long the old secret works: ← →")],
+            Purpose::Revoke => vec![field(Input::LastFour, "Last four", "characters of the key id above")],
+            Purpose::Adjust => vec![field(Input::Amount, "Amount $", "like -2.50 or 2.50"), reason, reference],
+            Purpose::Refund { .. } => vec![amount, reason, reference],
+            Purpose::Export(_) => {
+                vec![field(Input::Format, "Format", "csv or json: ← →"), field(Input::Path, "File", "a new file")]
+            }
+            Purpose::SaveSecret => vec![field(Input::Path, "File", "a new file, for your eyes only")],
+        };
+        let mut form = Self { purpose, key_id, key: key.map(Box::new), operation, fields: Vec::new(), focus: 0, error: None };
+        form.fields = list.into_iter().map(|(input, name, hint)| form.field(input, name, hint)).collect();
+        form
+    }
+
+    fn field(&self, input: Input, name: &'static str, hint: &'static str) -> FormField {
+        let settings = self.key.as_ref().filter(|_| self.purpose == Purpose::Edit).map(|key| &key.settings);
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        let first = match (input, settings) {
+            (Input::Overlap, _) => Some("0".to_owned()),
+            (Input::Format, _) => Some("csv".to_owned()),
+            (Input::Path, _) => Some(self.default_path("csv")),
+            (Input::Label, Some(settings)) => Some(settings.label.clone()),
+            (Input::Models, Some(settings)) => settings.models.as_ref().map(|models| models.join(", ")),
+            (Input::LastDay, Some(settings)) => settings.expires_at.map(clock::last_day),
+            (Input::Rate, Some(settings)) => number(settings.rate),
+            (Input::Concurrency, Some(settings)) => number(settings.concurrency),
+            _ => None,
+        };
+        FormField { input, name, hint, field: Field::new(first.unwrap_or_default()), error: None }
+    }
+
+    fn default_path(&self, ending: &str) -> String {
+        match &self.purpose {
+            Purpose::Export(Export::Keys) => format!("farebox-keys.{ending}"),
+            Purpose::Export(Export::Entries(key)) => format!("farebox-{key}.{ending}"),
+            Purpose::Export(Export::Audit) => format!("farebox-audit.{ending}"),
+            _ => format!("{}.key", self.key_id),
+        }
+    }
+
+    /// What the page is called.
+    pub(crate) const fn title(&self) -> &'static str {
+        match self.purpose {
+            Purpose::TopUp => "Top up",
+            Purpose::NewKey => "New key",
+            Purpose::Edit => "Edit",
+            Purpose::Rotate => "Rotate the secret of",
+            Purpose::Revoke => "Revoke",
+            Purpose::Adjust => "Adjust",
+            Purpose::Refund { .. } => "Refund on",
+            Purpose::Export(Export::Keys) => "Export keys (those of the filter)",
+            Purpose::Export(Export::Entries(_)) => "Export all entries of",
+            Purpose::Export(Export::Audit) => "Export the audit",
+            Purpose::SaveSecret => "Write to a file",
+        }
+    }
+
+    /// What a field holds, without blanks around it.
+    pub(crate) fn value(&self, input: Input) -> &str {
+        self.fields.iter().find(|field| field.input == input).map_or("", |field| field.field.text().trim())
+    }
+
+    /// Edits the focused field.
+    pub(crate) fn edit(&mut self, edit: &Edit) {
+        let Some(field) = self.fields.get_mut(self.focus) else { return };
+        field.error = None;
+        let Some(choices) = field.input.choices() else { return field.field.edit(edit) };
+        let now = choices.iter().position(|choice| *choice == field.field.text()).unwrap_or(0);
+        let next = match edit {
+            Edit::Left => now.saturating_sub(1),
+            Edit::Right => (now + 1).min(choices.len().saturating_sub(1)),
+            Edit::Insert(' ') => (now + 1) % choices.len().max(1),
+            Edit::Insert(letter) => choices.iter().position(|choice| choice.starts_with(*letter)).unwrap_or(now),
+            _ => now,
+        };
+        let word = choices.get(next).copied().unwrap_or_default();
+        let was = std::mem::replace(&mut field.field, Field::new(word));
+        if field.input == Input::Format && was.text() != word {
+            let (old, new) = (self.default_path(was.text()), self.default_path(word));
+            if let Some(path) = self.fields.iter_mut().find(|field| field.input == Input::Path && field.field.text() == old) {
+                path.field = Field::new(new);
+            }
+        }
+    }
+
+    /// Moves to the next or previous field.
+    pub(crate) fn step(&mut self, forward: bool) {
+        let last = self.fields.len().saturating_sub(1);
+        self.focus = if forward { (self.focus + 1).min(last) } else { self.focus.saturating_sub(1) };
+    }
+
+    /// Whether the focus is on the last field, where enter ends the form.
+    pub(crate) fn at_last(&self) -> bool {
+        self.focus + 1 >= self.fields.len()
+    }
+
+    /// Checks every field. On a problem the first wrong field has the focus and its error.
+    pub(crate) fn finish(&mut self) -> Option<Finished> {
+        self.error = None;
+        for field in &mut self.fields {
+            field.error = None;
+        }
+        match self.check() {
+            Ok(finished) => Some(finished),
+            Err((input, error)) => {
+                self.ask_again(input);
+                self.focus = self.fields.iter().position(|field| field.input == input).unwrap_or(0);
+                if let Some(field) = self.fields.get_mut(self.focus) {
+                    field.error = Some(error);
+                }
+                None
+            }
+        }
+    }
+
+    fn ask_again(&mut self, input: Input) {
+        if input == Input::Again && !self.fields.iter().any(|field| field.input == input) {
+            let again = self.field(input, "Again $", "the same amount");
+            self.fields.insert(1.min(self.fields.len()), again);
+        }
+    }
+
+    fn check(&self) -> Result<Finished, (Input, String)> {
+        let plan = match &self.purpose {
+            Purpose::TopUp => self.credit(CreditKind::TopUp, self.amount()?)?,
+            Purpose::Adjust => {
+                let amount = Amount::parse_adjustment(self.value(Input::Amount)).map_err(at(Input::Amount))?;
+                self.credit(CreditKind::Adjust { reason: self.needed(Input::Reason, "a reason")? }, amount)?
+            }
+            Purpose::Refund { request, charge, .. } => {
+                let amount = self.amount()?;
+                if amount > *charge {
+                    return Err((Input::Amount, format!("the request was charged {charge}")));
+                }
+                self.credit(CreditKind::Refund { request: *request, reason: self.needed(Input::Reason, "a reason")? }, amount)?
+            }
+            Purpose::NewKey => Plan::Create { settings: self.settings()?, first: self.first_credit()? },
+            Purpose::Edit => Plan::Set(self.settings()?),
+            Purpose::Rotate => Plan::Rotate {
+                overlap: Overlap::parse(self.value(Input::Overlap)).ok_or((Input::Overlap, "choose 0, 1h or 24h".to_owned()))?,
+            },
+            Purpose::Revoke => {
+                let chars = self.key_id.chars();
+                if !self.value(Input::LastFour).eq_ignore_ascii_case(chars.get(6..).unwrap_or(&chars)) {
+                    return Err((Input::LastFour, "these are not the last four characters of this key's id".to_owned()));
+                }
+                Plan::Revoke
+            }
+            Purpose::Export(what) => {
+                let json = self.value(Input::Format) == "json";
+                return Ok(Finished::Export { what: what.clone(), json, path: self.needed(Input::Path, "a file name")? });
+            }
+            Purpose::SaveSecret => return Ok(Finished::SaveSecret { path: self.needed(Input::Path, "a file name")? }),
+        };
+        Ok(Finished::Review(plan))
+    }
+
+    fn credit(&self, kind: CreditKind, amount: Amount) -> Result<Plan, (Input, String)> {
+        let reference = self.needed(Input::Reference, "a reference")?;
+        let plan = Plan::Credit { kind, amount, reference };
+        let account = self.key.as_ref().map(|key| key.account).unwrap_or_default();
+        match plan.after(account) {
+            Some(Err(refusal)) => Err((Input::Amount, refusal)),
+            _ => Ok(plan),
+        }
+    }
+
+    fn amount(&self) -> Result<Amount, (Input, String)> {
+        let amount = Amount::parse_payment(self.value(Input::Amount)).map_err(at(Input::Amount))?;
+        if !amount.is_positive() {
+            return Err((Input::Amount, "type more than nothing".to_owned()));
+        }
+        if amount > TYPE_TWICE_ABOVE && Amount::parse_payment(self.value(Input::Again)) != Ok(amount) {
+            return Err((Input::Again, "above $1,000 the amount is typed twice".to_owned()));
+        }
+        Ok(amount)
+    }
+
+    fn first_credit(&self) -> Result<Option<(Amount, String)>, (Input, String)> {
+        if self.value(Input::Amount).is_empty() {
+            let reference = self.value(Input::Reference).is_empty();
+            return if reference { Ok(None) } else { Err((Input::Amount, "a reference without an amount".to_owned())) };
+        }
+        let amount = self.amount()?;
+        farebox_ledger::Account::default().top_up(amount).map_err(at(Input::Amount))?;
+        Ok(Some((amount, self.needed(Input::Reference, "a reference")?)))
+    }
+
+    fn settings(&self) -> Result<KeySettings, (Input, String)> {
+        let models: Vec<String> =
+            self.value(Input::Models).split([',', ' ']).filter(|slug| !slug.is_empty()).map(str::to_owned).collect();
+        let last_day = self.value(Input::LastDay);
+        let expires_at = match clock::end_of_day(last_day) {
+            None if !last_day.is_empty() => return Err((Input::LastDay, "write the day as YYYY-MM-DD".to_owned())),
+            end => end,
+        };
+        Ok(KeySettings {
+            label: self.needed(Input::Label, "a label")?,
+            models: (!models.is_empty()).then_some(models),
+            expires_at,
+            rate: self.number(Input::Rate)?,
+            concurrency: self.number(Input::Concurrency)?,
+        })
+    }
+
+    fn number(&self, input: Input) -> Result<Option<u32>, (Input, String)> {
+        match self.value(input) {
+            "" => Ok(None),
+            text => match text.parse::<u32>() {
+                Ok(number) if number > 0 => Ok(Some(number)),
+                _ => Err((input, "write a whole number above 0, or nothing".to_owned())),
+            },
+        }
+    }
+
+    fn needed(&self, input: Input, what: &str) -> Result<String, (Input, String)> {
+        match self.value(input) {
+            "" => Err((input, format!("{what} is required"))),
+            text if text.contains("sk-fb-") && input != Input::Path => {
+                Err((input, "this looks like a secret: do not store it".to_owned()))
+            }
+            text => Ok(text.to_owned()),
+        }
+    }
+}
+
+fn at<E: ToString>(input: Input) -> impl Fn(E) -> (Input, String) {
+    move |error| (input, error.to_string())
+}

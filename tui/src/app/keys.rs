@@ -1,0 +1,324 @@
+//! State of the Keys screen: a window that slides over all keys, never a list of them.
+//!
+//! Pages are asked for by key (what comes after this one, before that one), so page N costs what page 1 costs. The window keeps
+//! at most [`WINDOW`] rows; answers to older questions are dropped by their generation.
+
+use std::collections::VecDeque;
+
+use farebox_ledger::{Amount, Key, KeyId, Secret, Status, Timestamp};
+
+/// Rows asked for at once.
+pub(crate) const PAGE: usize = 200;
+const WINDOW: usize = 1000;
+/// A key with less available is called low.
+pub(crate) const LOW: Amount = Amount::from_picos(1_000_000_000_000);
+
+/// What keys are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Sort {
+    #[default]
+    Created,
+    Balance,
+    Held,
+    LastUsed,
+    Label,
+}
+
+impl Sort {
+    /// The next one, and whether it begins with the largest.
+    pub(crate) const fn next(self) -> (Self, bool) {
+        match self {
+            Self::Created => (Self::Balance, false),
+            Self::Balance => (Self::Held, true),
+            Self::Held => (Self::LastUsed, true),
+            Self::LastUsed => (Self::Label, false),
+            Self::Label => (Self::Created, true),
+        }
+    }
+
+    /// As the title shows it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "CREATED",
+            Self::Balance => "BALANCE",
+            Self::Held => "HELD",
+            Self::LastUsed => "LAST USED",
+            Self::Label => "LABEL",
+        }
+    }
+}
+
+/// Which keys.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct KeyFilter {
+    pub(crate) label: Option<String>,
+    pub(crate) status: Option<Status>,
+    pub(crate) balance_below: Option<Amount>,
+    pub(crate) id: Option<KeyId>,
+}
+
+impl KeyFilter {
+    /// Whether every key passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Reads `acme`, `label~acme`, `balance<5`, `state:blocked`, a key id, or a whole pasted secret, which is found by the
+    /// public id inside it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut filter = Self::default();
+        let mut label: Vec<&str> = Vec::new();
+        for word in text.split_whitespace() {
+            if word.starts_with("sk-") {
+                filter.id = Some(Secret::parse(word).map_err(|error| error.to_string())?.0);
+            } else if let Some(amount) = word.strip_prefix("balance<").or_else(|| word.strip_prefix("bal<")) {
+                let amount = Amount::parse_payment(amount.trim_start_matches('$')).map_err(|error| error.to_string())?;
+                filter.balance_below = Some(amount);
+            } else if let Some(state) = word.strip_prefix("state:").or_else(|| word.strip_prefix("status:")) {
+                filter.state(state)?;
+            } else if let Some(text) = word.strip_prefix("label~").or_else(|| word.strip_prefix("label:")) {
+                label.push(text);
+            } else if let Ok(id) = word.strip_prefix("key:").unwrap_or(word).parse::<KeyId>() {
+                filter.id = Some(id);
+            } else {
+                label.push(word);
+            }
+        }
+        filter.label = (!label.is_empty()).then(|| label.join(" "));
+        Ok(filter)
+    }
+
+    fn state(&mut self, word: &str) -> Result<(), String> {
+        match word.to_ascii_lowercase().as_str() {
+            "active" | "ok" => self.status = Some(Status::Active),
+            "blocked" => self.status = Some(Status::Blocked),
+            "expired" => self.status = Some(Status::Expired),
+            "revoked" => self.status = Some(Status::Revoked),
+            "empty" => self.balance_below = Some(Amount::from_picos(1)),
+            "low" => self.balance_below = Some(LOW),
+            _ => return Err("states are active, blocked, expired, revoked, empty and low".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// From where a page is asked for. Positions are those of a sorted snapshot, when the order needs one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    Start,
+    End,
+    After(KeyId, Option<u64>),
+    Before(KeyId, Option<u64>),
+}
+
+/// A question for one page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeysRequest {
+    pub(crate) generation: u64,
+    pub(crate) filter: KeyFilter,
+    pub(crate) sort: Sort,
+    pub(crate) descending: bool,
+    pub(crate) from: From,
+    /// Sort anew instead of using the last snapshot of the order.
+    pub(crate) fresh: bool,
+    /// Wait a little first: the person is still typing.
+    pub(crate) debounce: bool,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeysPage {
+    pub(crate) generation: u64,
+    pub(crate) from: From,
+    pub(crate) rows: Vec<Key>,
+    /// Position of the first row in the sorted snapshot.
+    pub(crate) first: Option<u64>,
+    /// Nothing comes behind these in the direction asked.
+    pub(crate) ended: bool,
+    pub(crate) took_ms: u64,
+    /// When the order was made, if it is a snapshot.
+    pub(crate) ordered_at: Option<Timestamp>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    /// Charged in the last 24 hours, once known.
+    pub(crate) day: Option<Amount>,
+    position: Option<u64>,
+}
+
+/// How many keys match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) keys: u64,
+    /// Counting stopped here; there are more.
+    pub(crate) more: bool,
+}
+
+/// The screen.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) rows: VecDeque<Row>,
+    pub(crate) selected: usize,
+    pub(crate) filter_text: String,
+    pub(crate) filter: KeyFilter,
+    pub(crate) filter_error: Option<String>,
+    pub(crate) sort: Sort,
+    pub(crate) ascending: bool,
+    pub(crate) count: Option<Count>,
+    pub(crate) took_ms: u64,
+    pub(crate) ordered_at: Option<Timestamp>,
+    /// Keys read so far for a sorted snapshot.
+    pub(crate) sorting: Option<u64>,
+    pub(crate) loaded: bool,
+    pub(crate) loading: bool,
+    pub(crate) error: Option<String>,
+    pub(crate) generation: u64,
+    at_start: bool,
+    at_end: bool,
+}
+
+impl Keys {
+    /// The selected row.
+    pub(crate) fn row(&self) -> Option<&Row> {
+        self.rows.get(self.selected)
+    }
+
+    /// Whether the window reaches both ends, so that its length is the count.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.at_start && self.at_end
+    }
+
+    /// Position of the first row of the window among all, when it is known.
+    pub(crate) fn first_position(&self) -> Option<u64> {
+        if self.at_start { Some(0) } else { self.rows.front().and_then(|row| row.position) }
+    }
+
+    /// The rows that a list of `height` lines shows: those around the selected one.
+    pub(crate) fn visible(&self, height: usize) -> std::ops::Range<usize> {
+        window(self.selected, self.rows.len(), height)
+    }
+
+    /// A question for a page; answers to earlier ones are dropped from now on, unless it only extends the window.
+    pub(crate) fn request(&mut self, from: From, fresh: bool, debounce: bool) -> KeysRequest {
+        if matches!(from, From::Start | From::End) {
+            self.generation += 1;
+            self.count = None;
+        }
+        self.loading = true;
+        let (filter, sort) = (self.filter.clone(), self.sort);
+        KeysRequest { generation: self.generation, filter, sort, descending: !self.ascending, from, fresh, debounce }
+    }
+
+    /// Moves the selection; gives the question for more rows when it comes near an end of the window.
+    pub(crate) fn move_by(&mut self, lines: isize) -> Option<KeysRequest> {
+        let last = self.rows.len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(lines).min(last);
+        if self.loading {
+            return None;
+        }
+        let near = PAGE / 2;
+        if lines > 0 && !self.at_end && self.selected + near > last {
+            let from = self.rows.back().map(|row| From::After(row.key.id, row.position))?;
+            return Some(self.request(from, false, false));
+        }
+        if lines < 0 && !self.at_start && self.selected < near {
+            let from = self.rows.front().map(|row| From::Before(row.key.id, row.position))?;
+            return Some(self.request(from, false, false));
+        }
+        None
+    }
+
+    /// Goes to the first or last key of all.
+    pub(crate) fn jump(&mut self, end: bool) -> Option<KeysRequest> {
+        if end && self.at_end {
+            self.selected = self.rows.len().saturating_sub(1);
+            return None;
+        }
+        if !end && self.at_start {
+            self.selected = 0;
+            return None;
+        }
+        Some(self.request(if end { From::End } else { From::Start }, false, false))
+    }
+
+    /// Takes an answer in.
+    pub(crate) fn take(&mut self, page: KeysPage) {
+        if page.generation != self.generation {
+            return;
+        }
+        (self.loading, self.loaded, self.error, self.sorting) = (false, true, None, None);
+        (self.took_ms, self.ordered_at) = (page.took_ms, page.ordered_at);
+        let row = |(index, key): (usize, Key)| Row { key, day: None, position: page.first.map(|first| first + index as u64) };
+        let rows = page.rows.into_iter().enumerate().map(row);
+        match page.from {
+            From::Start | From::End => self.replace(rows.collect(), page.from == From::End, page.ended),
+            From::After(after, _) if self.rows.back().is_some_and(|row| row.key.id == after) => {
+                self.rows.extend(rows);
+                self.at_end = page.ended;
+                while self.rows.len() > WINDOW && self.selected > 0 {
+                    self.rows.pop_front();
+                    self.selected -= 1;
+                    self.at_start = false;
+                }
+            }
+            From::Before(before, _) if self.rows.front().is_some_and(|row| row.key.id == before) => {
+                let new: Vec<Row> = rows.collect();
+                self.selected += new.len();
+                new.into_iter().rev().for_each(|row| self.rows.push_front(row));
+                self.at_start = page.ended;
+                while self.rows.len() > WINDOW && self.selected + 1 < self.rows.len() {
+                    self.rows.pop_back();
+                    self.at_end = false;
+                }
+            }
+            From::After(..) | From::Before(..) => {}
+        }
+    }
+
+    fn replace(&mut self, mut rows: VecDeque<Row>, end: bool, ended: bool) {
+        let kept = self.row().map(|row| row.key.id);
+        for row in &mut rows {
+            row.day = self.rows.iter().find(|old| old.key.id == row.key.id).and_then(|old| old.day);
+        }
+        self.rows = rows;
+        (self.at_start, self.at_end) = if end { (ended, true) } else { (true, ended) };
+        let last = self.rows.len().saturating_sub(1);
+        let found = self.rows.iter().position(|row| Some(row.key.id) == kept);
+        self.selected = found.unwrap_or(if end { last } else { self.selected.min(last) });
+    }
+
+    /// Puts fresher values into rows that are in the window.
+    pub(crate) fn refresh(&mut self, fresh: Vec<(Key, Option<Amount>)>) -> bool {
+        let mut changed = false;
+        for (key, day) in fresh {
+            if let Some(row) = self.rows.iter_mut().find(|row| row.key.id == key.id) {
+                let day = day.or(row.day);
+                changed |= row.key != key || row.day != day;
+                (row.key, row.day) = (key, day);
+            }
+        }
+        changed
+    }
+}
+
+/// The lines around `selected` that fit into `height`.
+pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::Range<usize> {
+    let start = selected.saturating_sub(height / 2).min(rows.saturating_sub(height));
+    start..rows.min(start.saturating_add(height))
+}
+
+/// The one word for what a key is now.
+pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
+    match key.status(now) {
+        Status::Blocked => "BLOCKED",
+        Status::Expired => "EXPIRED",
+        Status::Revoked => "REVOKED",
+        Status::Active if !key.account.available().is_positive() && key.account.held.is_positive() => "in use",
+        Status::Active if !key.account.available().is_positive() => "EMPTY",
+        Status::Active if key.account.available() < LOW => "low",
+        Status::Active => "ok",
+    }
+}

@@ -1,0 +1,141 @@
+//! State of what the gateway tells: its link, its status and the requests that ended.
+//!
+//! At most [`KEPT`] requests are kept. While the list is paused new ones go on being counted, and are shown when it goes on.
+
+use std::collections::VecDeque;
+
+use farebox_ledger::{Amount, Timestamp};
+
+use crate::admin::{LiveEvent, Status};
+use crate::clock;
+
+const KEPT: usize = 500;
+/// Seconds of the small charts.
+pub(crate) const SECONDS: usize = 60;
+
+/// Whether there is a gateway to listen to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Link {
+    #[default]
+    Trying,
+    Live,
+    Down(String),
+}
+
+/// One second of traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Second {
+    pub(crate) second: i64,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) unpaid: u64,
+    pub(crate) charge: i64,
+}
+
+/// The gateway as seen from here.
+#[derive(Debug, Default)]
+pub(crate) struct Gateway {
+    pub(crate) link: Link,
+    pub(crate) status: Option<Box<Status>>,
+}
+
+/// The Live screen.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// Newest first.
+    pub(crate) events: VecDeque<LiveEvent>,
+    held_back: VecDeque<LiveEvent>,
+    pub(crate) paused: bool,
+    pub(crate) selected: usize,
+    pub(crate) filter: String,
+    seconds: VecDeque<Second>,
+}
+
+impl Live {
+    /// Takes requests in, oldest first. Those of the replay at the start are listed and only counted when they are recent.
+    pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
+        for event in events {
+            self.count(&event);
+            let list = if self.paused { &mut self.held_back } else { &mut self.events };
+            if list.iter().take(KEPT).any(|old| !event.request_id.is_empty() && old.request_id == event.request_id) {
+                continue;
+            }
+            let shown = !self.paused && self.selected > 0 && matches(&event, &self.filter);
+            list.push_front(event);
+            list.truncate(KEPT);
+            self.selected = (self.selected + usize::from(shown)).min(KEPT - 1);
+        }
+    }
+
+    /// Stops the list, or shows what came meanwhile.
+    pub(crate) fn pause(&mut self) {
+        self.paused = !self.paused;
+        if !self.paused {
+            while let Some(event) = self.held_back.pop_back() {
+                self.events.push_front(event);
+            }
+            self.events.truncate(KEPT);
+        }
+    }
+
+    /// How many wait behind the pause.
+    pub(crate) fn waiting(&self) -> usize {
+        self.held_back.len()
+    }
+
+    /// What the filter lets through.
+    pub(crate) fn shown(&self) -> Vec<&LiveEvent> {
+        self.events.iter().filter(|event| matches(event, &self.filter)).collect()
+    }
+
+    /// The seconds up to `now`, oldest first, gaps filled.
+    pub(crate) fn seconds(&self, now: Timestamp) -> Vec<Second> {
+        let last = now.millis().div_euclid(1000);
+        let first = last - i64::try_from(SECONDS).unwrap_or(0) + 1;
+        let of = |second| self.seconds.iter().rev().find(|known| known.second == second).copied();
+        (first..=last).map(|second| of(second).unwrap_or(Second { second, ..Second::default() })).collect()
+    }
+
+    fn count(&mut self, event: &LiveEvent) {
+        let Some(at) = clock::parse(&event.at) else { return };
+        let second = at.millis().div_euclid(1000);
+        if self.seconds.back().is_none_or(|last| last.second < second) {
+            self.seconds.push_back(Second { second, ..Second::default() });
+        }
+        while self.seconds.len() > SECONDS * 2 {
+            self.seconds.pop_front();
+        }
+        let Some(slot) = self.seconds.iter_mut().rev().find(|known| known.second == second) else { return };
+        slot.requests += 1;
+        slot.errors += u64::from(event.status >= 500);
+        slot.unpaid += u64::from(event.status == 429);
+        slot.charge = slot.charge.saturating_add(amount(event.charge.as_deref()).map_or(0, Amount::picos));
+    }
+}
+
+/// An amount as the gateway writes it.
+pub(crate) fn amount(text: Option<&str>) -> Option<Amount> {
+    Amount::from_usd_str(text?).ok()
+}
+
+/// `status>=400`, `status:429`, `key:k_…`, `model:…`, or any part of key, model, target or end reason.
+pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
+    let has = |text: &str, part: &str| text.to_ascii_lowercase().contains(&part.to_ascii_lowercase());
+    let key = event.key.as_deref().unwrap_or_default();
+    filter.split_whitespace().all(|word| {
+        let number = |text: &str| text.parse::<u16>().ok();
+        if let Some(least) = word.strip_prefix("status>=").map(number) {
+            return least.is_some_and(|least| event.status >= least);
+        }
+        if let Some(status) = word.strip_prefix("status:").or_else(|| word.strip_prefix("status=")).map(number) {
+            return status == Some(event.status);
+        }
+        if let Some(part) = word.strip_prefix("key:") {
+            return has(key, part);
+        }
+        if let Some(part) = word.strip_prefix("model:") {
+            return has(&event.slug, part);
+        }
+        [key, &event.slug, &event.target, &event.end_reason, &event.family, &event.request_id].iter().any(|text| has(text, word))
+    })
+}

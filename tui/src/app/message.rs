@@ -1,0 +1,134 @@
+//! What state asks of the store, and what the store tells it: the only two kinds of word between them.
+
+use std::path::PathBuf;
+
+use farebox_ledger::{
+    Amount, AuditRecord, Entry, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
+};
+
+use super::detail::{Check, DetailData};
+use super::form::Export;
+use super::keys::{Count, KeyFilter, KeysPage, KeysRequest};
+use super::modal::{ApplyError, Found, Hidden, Listed, Outcome};
+use super::plan::Pending;
+use crate::admin::{LiveEvent, Status};
+
+/// Something to be done outside of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    LoadKeys(KeysRequest),
+    CountKeys {
+        generation: u64,
+        filter: KeyFilter,
+        debounce: bool,
+    },
+    /// Read these again, with what they spent in 24 hours.
+    Visible(Vec<KeyId>),
+    LoadDetail {
+        id: KeyId,
+        debounce: bool,
+    },
+    MoreEntries {
+        id: KeyId,
+        before: i64,
+    },
+    CheckKey(KeyId),
+    LoadHolds,
+    LoadAudit {
+        before: Option<i64>,
+    },
+    LoadSlugs,
+    Verify,
+    LoadRequest(OperationId),
+    Apply(Box<Pending>),
+    /// Ask whether an unknown operation happened, now.
+    Resolve(Box<Pending>),
+    /// The outcome was seen: take it off file.
+    Forget(OperationId),
+    Export {
+        what: Export,
+        filter: KeyFilter,
+        json: bool,
+        path: PathBuf,
+    },
+    WriteSecret {
+        path: PathBuf,
+        text: Hidden,
+    },
+    Copy(Hidden),
+    ReadStatus,
+}
+
+/// Something that was learned.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Keys(KeysPage),
+    KeysFailed {
+        generation: u64,
+        error: String,
+    },
+    Sorting {
+        generation: u64,
+        read: u64,
+    },
+    Count {
+        generation: u64,
+        count: Count,
+    },
+    Visible(Vec<(Key, Option<Amount>)>),
+    Detail(Box<DetailData>),
+    DetailFailed {
+        id: KeyId,
+        error: String,
+    },
+    Entries {
+        id: KeyId,
+        before: i64,
+        entries: Vec<Entry>,
+        end: bool,
+    },
+    Checked {
+        id: KeyId,
+        check: Check,
+    },
+    Holds(Result<Vec<OpenHold>, String>),
+    Audit {
+        before: Option<i64>,
+        records: Result<Vec<AuditRecord>, String>,
+        end: bool,
+    },
+    Slugs {
+        used: Vec<SlugUse>,
+        published: Vec<PublishedSlug>,
+    },
+    Verified {
+        report: Result<VerifyReport, String>,
+        took_ms: u64,
+        at: Timestamp,
+    },
+    Request {
+        request: OperationId,
+        entry: Result<Option<Box<Entry>>, String>,
+    },
+    Applied {
+        operation: OperationId,
+        result: Result<Outcome, ApplyError>,
+    },
+    Resolved {
+        operation: OperationId,
+        tries: u32,
+        found: Found,
+        outcome: Option<Outcome>,
+    },
+    Operations(Vec<Listed>),
+    Exported(Result<String, String>),
+    SecretWritten(Result<String, String>),
+    Copied,
+    Status(Result<Box<Status>, String>),
+    Live(Vec<LiveEvent>),
+    /// The running totals, read twice a second; `Err` when the ledger cannot be read.
+    Pulse {
+        now: Timestamp,
+        totals: Result<Totals, String>,
+    },
+}

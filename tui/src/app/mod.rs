@@ -1,0 +1,348 @@
+//! The console's state and the one function that changes it: `update(Action) -> Vec<Effect>`.
+//!
+//! Pure: no clock, no terminal, no ledger; instants and random bits are passed in. State never draws and never waits; what it
+//! needs from outside it asks for with an [`Effect`] and learns from a [`Message`]. `dirty` says whether anything that a
+//! screen shows may have changed: only then is it drawn.
+
+pub(crate) mod act;
+pub(crate) mod command;
+pub(crate) mod detail;
+pub(crate) mod form;
+pub(crate) mod keys;
+pub(crate) mod live;
+pub(crate) mod message;
+pub(crate) mod modal;
+pub(crate) mod perform;
+pub(crate) mod plan;
+pub(crate) mod receive;
+
+use farebox_ledger::{AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport};
+
+use crate::field::{Edit, Field};
+use command::{BINDINGS, Binding, Command, Place};
+use detail::Detail;
+use keys::Keys;
+use live::{Gateway, Live};
+use message::{Effect, Message};
+use modal::{Listed, Modal};
+
+/// From this width on a list and its detail stand side by side.
+pub(crate) const WIDE: u16 = 140;
+/// Below this the console asks for room.
+pub(crate) const SMALLEST: (u16, u16) = (40, 10);
+
+/// The seven screens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Screen {
+    #[default]
+    Keys,
+    Live,
+    Models,
+    Routes,
+    Holds,
+    Audit,
+    Config,
+}
+
+/// What the program was started with.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// The ledger's file name, for the header.
+    pub(crate) ledger: String,
+    /// The admin listener's URL, for messages.
+    pub(crate) admin: String,
+    pub(crate) read_only: bool,
+    pub(crate) public_url: String,
+    pub(crate) operator: String,
+    /// Where random bits for ids come from.
+    pub(crate) random: fn() -> u128,
+}
+
+/// What happens to the state.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Command(Command),
+    Message(Message),
+    Resize(u16, u16),
+    Edit(Edit),
+    Enter,
+    Escape,
+    Next,
+    Previous,
+    Submit,
+    /// `y` in a review or on an operation.
+    Yes,
+    /// Another letter on a page over the screen.
+    Letter(char),
+    /// Up or down on a page over the screen.
+    Scroll(i16),
+    Quit,
+}
+
+/// One line at the bottom that says what happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) text: String,
+    pub(crate) bad: bool,
+}
+
+/// The palette: what was typed and the selected line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Palette {
+    pub(crate) field: Field,
+    pub(crate) selected: usize,
+}
+
+/// A plain list: rows, selection, filter.
+#[derive(Debug)]
+pub(crate) struct List<T> {
+    pub(crate) rows: Vec<T>,
+    pub(crate) selected: usize,
+    pub(crate) filter: String,
+    pub(crate) loaded: bool,
+    pub(crate) end: bool,
+    pub(crate) loading: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), selected: 0, filter: String::new(), loaded: false, end: false, loading: false, error: None }
+    }
+}
+
+/// The books of all keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Books {
+    #[default]
+    NotChecked,
+    Running,
+    Checked {
+        report: VerifyReport,
+        took_ms: u64,
+        at: Timestamp,
+    },
+    Failed(String),
+}
+
+/// Everything the console knows.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) options: Options,
+    pub(crate) size: (u16, u16),
+    pub(crate) now: Timestamp,
+    pub(crate) screen: Screen,
+    /// The page of one key is open (in wide terminals beside the list, then this says that it has the focus).
+    pub(crate) detail_open: bool,
+    pub(crate) detail: Option<Detail>,
+    pub(crate) keys: Keys,
+    pub(crate) live: Live,
+    pub(crate) gateway: Gateway,
+    pub(crate) models: List<()>,
+    pub(crate) used: Vec<SlugUse>,
+    pub(crate) published: Vec<PublishedSlug>,
+    pub(crate) routes: List<()>,
+    pub(crate) holds: List<OpenHold>,
+    pub(crate) audit: List<AuditRecord>,
+    pub(crate) config: List<()>,
+    pub(crate) books: Books,
+    pub(crate) totals: Option<Totals>,
+    pub(crate) ledger_error: Option<String>,
+    pub(crate) operations: Vec<Listed>,
+    pub(crate) modal: Option<Modal>,
+    pub(crate) help: Option<u16>,
+    pub(crate) palette: Option<Palette>,
+    /// The filter line being typed.
+    pub(crate) filtering: Option<Field>,
+    pub(crate) notice: Option<Notice>,
+    pub(crate) dirty: bool,
+    pub(crate) quit: bool,
+}
+
+impl App {
+    /// The state at the start, and what it needs first.
+    pub(crate) fn new(options: Options, size: (u16, u16), now: Timestamp) -> (Self, Vec<Effect>) {
+        let mut app = Self {
+            options,
+            size,
+            now,
+            screen: Screen::Keys,
+            detail_open: false,
+            detail: None,
+            keys: Keys::default(),
+            live: Live::default(),
+            gateway: Gateway::default(),
+            models: List::default(),
+            used: Vec::new(),
+            published: Vec::new(),
+            routes: List::default(),
+            holds: List::default(),
+            audit: List::default(),
+            config: List::default(),
+            books: Books::NotChecked,
+            totals: None,
+            ledger_error: None,
+            operations: Vec::new(),
+            modal: None,
+            help: None,
+            palette: None,
+            filtering: None,
+            notice: None,
+            dirty: true,
+            quit: false,
+        };
+        let first = app.keys.request(keys::From::Start, false, false);
+        (app, vec![Effect::LoadKeys(first)])
+    }
+
+    /// Changes the state by one action.
+    pub(crate) fn update(&mut self, action: Action) -> Vec<Effect> {
+        if !matches!(action, Action::Message(_)) {
+            self.dirty = true;
+            if !matches!(action, Action::Resize(..)) {
+                self.notice = None;
+            }
+        }
+        match action {
+            Action::Message(message) => self.receive(message),
+            Action::Resize(width, height) => {
+                self.size = (width, height);
+                self.after_move()
+            }
+            Action::Quit => {
+                self.quit = true;
+                Vec::new()
+            }
+            Action::Command(command) => self.perform(command),
+            typed if self.palette.is_some() => self.in_palette(typed),
+            typed if self.filtering.is_some() => self.in_filter(typed),
+            typed => self.in_modal(typed),
+        }
+    }
+
+    /// Where letters act when nothing stands over the screen.
+    pub(crate) const fn place(&self) -> Place {
+        if self.detail_open {
+            return Place::Detail;
+        }
+        match self.screen {
+            Screen::Keys => Place::Keys,
+            Screen::Live => Place::Live,
+            Screen::Models => Place::Models,
+            Screen::Routes => Place::Routes,
+            Screen::Holds => Place::Holds,
+            Screen::Audit => Place::Audit,
+            Screen::Config => Place::Config,
+        }
+    }
+
+    /// Whether a list and its detail fit side by side.
+    pub(crate) const fn is_wide(&self) -> bool {
+        self.size.0 >= WIDE
+    }
+
+    /// Lines of a list on this terminal.
+    pub(crate) fn page_height(&self) -> usize {
+        usize::from(self.size.1.saturating_sub(6)).max(1)
+    }
+
+    /// The key that acts are about: the open one, else the selected one.
+    pub(crate) fn selected_key(&self) -> Option<&Key> {
+        match self.place() {
+            Place::Detail => self.detail.as_ref().and_then(|detail| detail.key.as_ref()),
+            Place::Keys => self.keys.row().map(|row| &row.key),
+            _ => None,
+        }
+    }
+
+    /// Whether the cursor is on nothing.
+    pub(crate) fn selected_is_empty(&self) -> bool {
+        self.selected_id().is_none()
+    }
+
+    /// The id under the cursor, as it is copied.
+    pub(crate) fn selected_id(&self) -> Option<String> {
+        match self.place() {
+            Place::Keys => self.keys.row().map(|row| row.key.id.to_string()),
+            Place::Detail => {
+                let detail = self.detail.as_ref()?;
+                let request = || detail.holds.get(detail.selected).map(|hold| format!("req_{}", hold.request));
+                match detail.tab {
+                    detail::Tab::Entries => detail.selected_entry().map(|entry| match entry.request() {
+                        Some(request) => format!("req_{request}"),
+                        None => format!("op_{}", entry.operation),
+                    }),
+                    detail::Tab::Running => request(),
+                    detail::Tab::Payments => detail.payments().nth(detail.selected).map(|act| format!("op_{}", act.operation)),
+                    detail::Tab::Acts => detail.acts.get(detail.selected).map(|act| format!("op_{}", act.operation)),
+                    detail::Tab::Models => None,
+                }
+                .or_else(|| Some(detail.id.to_string()))
+            }
+            Place::Live => self.live.shown().get(self.live.selected).map(|event| event.request_id.clone()),
+            Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| format!("req_{}", hold.request)),
+            Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| format!("op_{}", act.operation)),
+            Place::Models | Place::Routes | Place::Config => None,
+        }
+    }
+
+    /// Holds that pass the filter.
+    pub(crate) fn shown_holds(&self) -> Vec<&OpenHold> {
+        let filter = self.holds.filter.to_ascii_lowercase();
+        let passes = |hold: &&OpenHold| {
+            filter.split_whitespace().all(|word| {
+                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
+                hold.slug.to_ascii_lowercase().contains(word)
+                    || hold.key.to_string().contains(word)
+                    || hold.request.to_string().contains(word)
+            })
+        };
+        self.holds.rows.iter().filter(passes).collect()
+    }
+
+    /// Acts that pass the filter.
+    pub(crate) fn shown_audit(&self) -> Vec<&AuditRecord> {
+        let filter = self.audit.filter.to_ascii_lowercase();
+        let passes = |act: &&AuditRecord| {
+            filter.split_whitespace().all(|word| {
+                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
+                [act.act.clone(), act.actor.to_ascii_lowercase(), act.key.to_string(), act.operation.to_string()]
+                    .iter()
+                    .any(|text| text.contains(word))
+                    || act.details.to_ascii_lowercase().contains(word)
+            })
+        };
+        self.audit.rows.iter().filter(passes).collect()
+    }
+
+    /// What the palette offers now, with the reason against each.
+    pub(crate) fn palette_lines(&self) -> Vec<(&'static Binding, Option<String>)> {
+        let typed = self.palette.as_ref().map(|palette| palette.field.text().to_ascii_lowercase()).unwrap_or_default();
+        let place = self.place();
+        let fits = |binding: &&Binding| {
+            let text = format!("{} {}", binding.name, binding.help).to_ascii_lowercase();
+            !binding.command.moves() && binding.works_at(place) && typed.split_whitespace().all(|word| text.contains(word))
+        };
+        let mut lines: Vec<_> =
+            BINDINGS.iter().filter(fits).map(|binding| (binding, binding.command.reason_against(self))).collect();
+        // A name that begins with what was typed comes first.
+        lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
+        lines
+    }
+
+    /// A fresh operation id.
+    pub(crate) fn new_operation(&self) -> OperationId {
+        OperationId::new(self.now, (self.options.random)())
+    }
+
+    /// A fresh key id.
+    pub(crate) fn new_key_id(&self) -> KeyId {
+        KeyId::from_random(u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0))
+    }
+
+    /// Says something at the bottom.
+    pub(crate) fn say(&mut self, text: impl Into<String>, bad: bool) {
+        self.notice = Some(Notice { text: text.into(), bad });
+        self.dirty = true;
+    }
+}

@@ -1,0 +1,159 @@
+//! Pages that stand over a screen: form → review → sending → receipt, and what else needs an answer.
+//!
+//! Only a review applies an act, and only on `y`. A secret lives in its page and nowhere else; it is wiped when the page closes.
+
+use farebox_ledger::{Entry, Key, KeyId, OperationId, Secret, Timestamp};
+
+use super::form::Form;
+use super::plan::Pending;
+use crate::field::Field;
+use crate::state_file::OpenOperation;
+
+/// The page over the screen.
+#[derive(Debug)]
+pub(crate) enum Modal {
+    Form(Form),
+    Review(Review),
+    /// Sent, no answer yet.
+    Sending(Review),
+    Unknown(Unknown),
+    Receipt(Receipt),
+    Secret(SecretPage),
+    Request(RequestPage),
+    /// Operations whose outcome is not known, and the selected one.
+    Operations(usize),
+    /// Lines to read: title and text.
+    Text(String, Vec<String>),
+}
+
+/// An act before it is applied.
+#[derive(Debug)]
+pub(crate) struct Review {
+    /// Where `esc` goes back to; none for acts without a form.
+    pub(crate) form: Option<Form>,
+    pub(crate) pending: Pending,
+    /// The key as it is now; none for a new one.
+    pub(crate) key: Option<Box<Key>>,
+}
+
+/// An act whose outcome is not known.
+#[derive(Debug)]
+pub(crate) struct Unknown {
+    pub(crate) review: Review,
+    pub(crate) problem: String,
+    pub(crate) tries: u32,
+    /// The ledger was read and does not have it.
+    pub(crate) not_applied: bool,
+}
+
+/// An act that was applied.
+#[derive(Debug)]
+pub(crate) struct Receipt {
+    pub(crate) pending: Pending,
+    pub(crate) entry: Option<Box<Entry>>,
+    pub(crate) key: Option<Box<Key>>,
+    /// An earlier sending had already done it.
+    pub(crate) repeated: bool,
+}
+
+/// What is shown once.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    Secret(Secret),
+    /// A sign-in link and when it ends.
+    Link(Hidden, Timestamp),
+}
+
+/// Text that `Debug` never shows.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden(pub(crate) String);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Hidden(…)")
+    }
+}
+
+impl Shown {
+    /// In the clear.
+    pub(crate) fn reveal(&self) -> &str {
+        match self {
+            Self::Secret(secret) => secret.reveal(),
+            Self::Link(link, _) => &link.0,
+        }
+    }
+}
+
+/// A secret's page.
+#[derive(Debug)]
+pub(crate) struct SecretPage {
+    pub(crate) key: Box<Key>,
+    pub(crate) shown: Shown,
+    pub(crate) hidden: bool,
+    pub(crate) copied: bool,
+    pub(crate) written: Option<String>,
+    /// The file's name is being typed.
+    pub(crate) file: Option<Form>,
+    /// The word that leaves is being typed.
+    pub(crate) leaving: Option<Field>,
+    pub(crate) problem: Option<String>,
+    /// It is from a new key, not from a rotation.
+    pub(crate) new: bool,
+}
+
+/// One request: the journal's entry, once it was read.
+#[derive(Debug)]
+pub(crate) struct RequestPage {
+    pub(crate) request: OperationId,
+    pub(crate) key: Option<KeyId>,
+    pub(crate) entry: Option<Box<Entry>>,
+    pub(crate) read: bool,
+    pub(crate) problem: Option<String>,
+}
+
+/// What an act brought.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Posted {
+        entry: Box<Entry>,
+        key: Box<Key>,
+        repeated: bool,
+    },
+    Changed(Box<Key>),
+    /// A new key or a rotated one.
+    Secret {
+        key: Box<Key>,
+        secret: Secret,
+    },
+    Link {
+        key: Box<Key>,
+        link: Hidden,
+        expires: Timestamp,
+    },
+}
+
+/// Why an act brought nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ApplyError {
+    /// Nothing changed, for certain.
+    No(String),
+    /// It may or may not have happened.
+    Unknown(String),
+}
+
+/// What the ledger says of an operation that was open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    Applied(Option<Box<Entry>>),
+    NotApplied,
+    /// Another console of this user is working on it.
+    Elsewhere(u32),
+    Unreadable(String),
+}
+
+/// An operation of the state file with what the ledger says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) open: OpenOperation,
+    pub(crate) found: Found,
+}

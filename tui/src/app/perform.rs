@@ -1,0 +1,443 @@
+//! Commands: moving, opening, sorting, and starting an act. Nothing here changes the ledger.
+
+use farebox_ledger::{KeyId, OperationId, Status};
+
+use super::command::{Command, Place};
+use super::detail::{Check, Detail, Tab};
+use super::form::{Export, Form, Purpose};
+use super::keys::{From, PAGE};
+use super::message::Effect;
+use super::modal::{Hidden, Modal, RequestPage, Review};
+use super::plan::{Pending, Plan};
+use super::{Action, App, Books, Palette, Screen};
+use crate::field::Field;
+use crate::view::format;
+
+impl App {
+    /// Does what a key or the palette asks for, or says why not.
+    pub(crate) fn perform(&mut self, command: Command) -> Vec<Effect> {
+        if let Some(reason) = command.reason_against(self) {
+            self.say(format!("not now: {reason}"), true);
+            return Vec::new();
+        }
+        let height = isize::try_from(self.page_height()).unwrap_or(1);
+        match command {
+            Command::Up => self.move_by(-1),
+            Command::Down => self.move_by(1),
+            Command::HalfUp => self.move_by(-(height / 2).max(1)),
+            Command::HalfDown => self.move_by((height / 2).max(1)),
+            Command::PageUp => self.move_by(-height),
+            Command::PageDown => self.move_by(height),
+            Command::First => self.jump(false),
+            Command::Last => self.jump(true),
+            Command::Show(screen) => self.show(screen),
+            Command::Back => self.back(),
+            Command::Open => self.open(),
+            Command::OpenKey => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
+            Command::Refresh => self.refresh(),
+            Command::Sort | Command::Reverse => self.sort(command == Command::Sort),
+            Command::Verify => self.verify(),
+            Command::TopUp
+            | Command::NewKey
+            | Command::Edit
+            | Command::Rotate
+            | Command::Revoke
+            | Command::Adjust
+            | Command::Refund
+            | Command::Export
+            | Command::Block
+            | Command::Link => self.begin(command),
+            Command::CopyId => {
+                let id = self.selected_id().unwrap_or_default();
+                vec![Effect::Copy(Hidden(id))]
+            }
+            plain => {
+                self.perform_plain(plain);
+                Vec::new()
+            }
+        }
+    }
+
+    fn perform_plain(&mut self, command: Command) {
+        match command {
+            Command::Quit => self.quit = true,
+            Command::Help => self.help = Some(0),
+            Command::Palette => self.palette = Some(Palette::default()),
+            Command::Filter => self.filtering = Some(Field::new(self.filter_text())),
+            Command::Pause => self.live.pause(),
+            Command::Operations if self.operations.is_empty() => self.say("every operation has a known outcome", false),
+            Command::Operations => self.modal = Some(Modal::Operations(0)),
+            Command::NextTab | Command::PreviousTab => {
+                if let Some(detail) = self.detail.as_mut() {
+                    detail.tab = detail.tab.step(command == Command::NextTab);
+                    detail.selected = 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn move_by(&mut self, lines: isize) -> Vec<Effect> {
+        let step = |selected: usize, rows: usize| selected.saturating_add_signed(lines).min(rows.saturating_sub(1));
+        match self.place() {
+            Place::Keys => {
+                let more = self.keys.move_by(lines);
+                let mut effects: Vec<Effect> = more.map(Effect::LoadKeys).into_iter().collect();
+                effects.extend(self.after_move());
+                return effects;
+            }
+            Place::Detail => return self.move_in_detail(lines),
+            Place::Live => self.live.selected = step(self.live.selected, self.live.shown().len()),
+            Place::Models => self.models.selected = step(self.models.selected, crate::view::model_rows(self)),
+            Place::Routes => self.routes.selected = step(self.routes.selected, crate::view::route_rows(self)),
+            Place::Holds => self.holds.selected = step(self.holds.selected, self.shown_holds().len()),
+            Place::Config => self.config.selected = step(self.config.selected, crate::view::config_rows(self)),
+            Place::Audit => {
+                let shown = self.shown_audit().len();
+                self.audit.selected = step(self.audit.selected, shown);
+                if self.audit.selected + 20 > shown && !self.audit.end && !self.audit.loading {
+                    self.audit.loading = true;
+                    return vec![Effect::LoadAudit { before: self.audit.rows.last().map(|act| act.position) }];
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn move_in_detail(&mut self, lines: isize) -> Vec<Effect> {
+        let Some(detail) = self.detail.as_mut() else { return Vec::new() };
+        let last = detail.rows().saturating_sub(1);
+        detail.selected = detail.selected.saturating_add_signed(lines).min(last);
+        let near_end = detail.tab == Tab::Entries && detail.selected + PAGE / 4 > last;
+        if !near_end || detail.entries_end || detail.loading_more {
+            return Vec::new();
+        }
+        let Some(oldest) = detail.entries.last() else { return Vec::new() };
+        detail.loading_more = true;
+        vec![Effect::MoreEntries { id: detail.id, before: oldest.position }]
+    }
+
+    fn jump(&mut self, end: bool) -> Vec<Effect> {
+        if self.place() == Place::Keys {
+            let request = self.keys.jump(end);
+            let mut effects: Vec<Effect> = request.map(Effect::LoadKeys).into_iter().collect();
+            effects.extend(self.after_move());
+            return effects;
+        }
+        self.move_by(if end { isize::MAX / 2 } else { isize::MIN / 2 })
+    }
+
+    /// What the rows that came into sight still need, and the detail beside the list.
+    pub(crate) fn after_move(&mut self) -> Vec<Effect> {
+        if self.screen != Screen::Keys || self.detail_open {
+            return Vec::new();
+        }
+        let mut effects = Vec::new();
+        let unknown =
+            self.keys.visible(self.page_height()).any(|row| self.keys.rows.get(row).is_some_and(|row| row.day.is_none()));
+        if unknown {
+            effects.push(Effect::Visible(self.visible_ids()));
+        }
+        if let Some(key) = self.keys.row().filter(|_| self.is_wide()).map(|row| row.key.clone())
+            && self.detail.as_ref().is_none_or(|detail| detail.id != key.id)
+        {
+            effects.push(Effect::LoadDetail { id: key.id, debounce: true });
+            self.detail = Some(Detail::new(key.id, Some(key)));
+        }
+        effects
+    }
+
+    /// The keys in sight.
+    pub(crate) fn visible_ids(&self) -> Vec<KeyId> {
+        let range = self.keys.visible(self.page_height());
+        range.filter_map(|row| self.keys.rows.get(row)).map(|row| row.key.id).collect()
+    }
+
+    fn show(&mut self, screen: Screen) -> Vec<Effect> {
+        self.screen = screen;
+        self.detail_open = false;
+        self.filtering = None;
+        match screen {
+            Screen::Keys => {
+                let mut effects = self.after_move();
+                effects.push(Effect::Visible(self.visible_ids()));
+                effects
+            }
+            Screen::Holds => vec![Effect::LoadHolds],
+            Screen::Audit => vec![Effect::LoadAudit { before: None }],
+            Screen::Models => vec![Effect::LoadSlugs, Effect::ReadStatus],
+            Screen::Live | Screen::Routes | Screen::Config => vec![Effect::ReadStatus],
+        }
+    }
+
+    fn back(&mut self) -> Vec<Effect> {
+        if self.detail_open {
+            self.detail_open = false;
+            return self.after_move();
+        }
+        if self.filter_text().is_empty() {
+            return Vec::new();
+        }
+        self.set_filter(String::new(), false)
+    }
+
+    fn open(&mut self) -> Vec<Effect> {
+        match self.place() {
+            Place::Keys => self.keys.row().map(|row| row.key.id).map(|id| self.open_key(id)).unwrap_or_default(),
+            Place::Detail => {
+                let Some(detail) = self.detail.as_ref() else { return Vec::new() };
+                let request = match detail.tab {
+                    Tab::Entries => detail.selected_entry().map(|entry| entry.operation),
+                    Tab::Running => detail.holds.get(detail.selected).map(|hold| hold.request),
+                    Tab::Payments => detail.payments().nth(detail.selected).map(|act| act.operation),
+                    Tab::Acts => {
+                        let lines = detail.acts.get(detail.selected).map(format::act_lines);
+                        self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
+                        None
+                    }
+                    Tab::Models => None,
+                };
+                let key = detail.id;
+                request.map(|request| self.open_request(request, Some(key))).unwrap_or_default()
+            }
+            Place::Live => {
+                let shown = self.live.shown();
+                let Some(event) = shown.get(self.live.selected) else { return Vec::new() };
+                let key = event.key.as_ref().and_then(|key| key.parse().ok());
+                let request = event.request_id.parse::<OperationId>().ok();
+                request.map(|request| self.open_request(request, key)).unwrap_or_default()
+            }
+            Place::Holds => {
+                let hold = self.shown_holds().get(self.holds.selected).map(|hold| (hold.request, hold.key));
+                hold.map(|(request, key)| self.open_request(request, Some(key))).unwrap_or_default()
+            }
+            Place::Audit => {
+                let lines = self.shown_audit().get(self.audit.selected).map(|act| format::act_lines(act));
+                self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
+                Vec::new()
+            }
+            Place::Models | Place::Routes | Place::Config => Vec::new(),
+        }
+    }
+
+    fn open_request(&mut self, request: OperationId, key: Option<KeyId>) -> Vec<Effect> {
+        self.modal = Some(Modal::Request(RequestPage { request, key, entry: None, read: false, problem: None }));
+        vec![Effect::LoadRequest(request)]
+    }
+
+    /// Opens the page of a key, from wherever its id was seen.
+    pub(crate) fn open_key(&mut self, id: KeyId) -> Vec<Effect> {
+        let known = self.keys.rows.iter().find(|row| row.key.id == id).map(|row| row.key.clone());
+        self.modal = None;
+        self.detail_open = true;
+        if self.detail.as_ref().is_none_or(|detail| detail.id != id) {
+            self.detail = Some(Detail::new(id, known));
+        }
+        vec![Effect::LoadDetail { id, debounce: false }]
+    }
+
+    fn selected_key_id(&self) -> Option<KeyId> {
+        match self.place() {
+            Place::Live => self.live.shown().get(self.live.selected)?.key.as_ref()?.parse().ok(),
+            Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| hold.key),
+            Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| act.key),
+            _ => None,
+        }
+    }
+
+    fn refresh(&mut self) -> Vec<Effect> {
+        match self.place() {
+            Place::Keys => vec![Effect::LoadKeys(self.keys.request(From::Start, true, false))],
+            Place::Detail => {
+                self.detail.as_ref().map(|detail| Effect::LoadDetail { id: detail.id, debounce: false }).into_iter().collect()
+            }
+            _ => self.show(self.screen),
+        }
+    }
+
+    fn sort(&mut self, next: bool) -> Vec<Effect> {
+        if next {
+            let (sort, descending) = self.keys.sort.next();
+            (self.keys.sort, self.keys.ascending) = (sort, !descending);
+        } else {
+            self.keys.ascending = !self.keys.ascending;
+        }
+        self.keys.selected = 0;
+        vec![Effect::LoadKeys(self.keys.request(From::Start, false, false))]
+    }
+
+    fn verify(&mut self) -> Vec<Effect> {
+        match (self.place(), self.detail.as_mut()) {
+            (Place::Detail, Some(detail)) => {
+                detail.check = Check::Running;
+                vec![Effect::CheckKey(detail.id)]
+            }
+            (Place::Config, _) if self.books != Books::Running => {
+                self.books = Books::Running;
+                vec![Effect::Verify]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Opens the form of an act, or its review when it needs none.
+    fn begin(&mut self, command: Command) -> Vec<Effect> {
+        let key = self.selected_key().cloned();
+        let entry = self.detail.as_ref().filter(|_| self.detail_open).and_then(Detail::selected_entry);
+        let purpose = match command {
+            Command::TopUp => Purpose::TopUp,
+            Command::NewKey => Purpose::NewKey,
+            Command::Edit => Purpose::Edit,
+            Command::Rotate => Purpose::Rotate,
+            Command::Revoke => Purpose::Revoke,
+            Command::Adjust => Purpose::Adjust,
+            Command::Refund => {
+                let bill = entry.and_then(|entry| Some((entry.operation, entry.amount.checked_neg()?, entry.bill.as_ref()?)));
+                let Some((request, charge, bill)) = bill else { return Vec::new() };
+                Purpose::Refund { request, charge, slug: bill.slug.clone() }
+            }
+            Command::Export => Purpose::Export(match (self.place(), &key) {
+                (Place::Audit, _) => Export::Audit,
+                (Place::Detail, Some(key)) => Export::Entries(key.id),
+                _ => Export::Keys,
+            }),
+            Command::Block | Command::Link => {
+                let plan = match key.as_ref().map(|key| key.stored_status) {
+                    _ if command == Command::Link => Plan::Link,
+                    Some(Status::Blocked) => Plan::Unblock,
+                    _ => Plan::Block,
+                };
+                self.modal = key.map(|key| Modal::Review(self.review_of(plan, key)));
+                return Vec::new();
+            }
+            _ => return Vec::new(),
+        };
+        let (id, about) = match (&purpose, key) {
+            (Purpose::NewKey, _) | (_, None) => (self.new_key_id(), None),
+            (_, Some(key)) => (key.id, Some(key)),
+        };
+        let form = Form::new(purpose, id, about, self.new_operation());
+        self.modal = Some(Modal::Form(form));
+        Vec::new()
+    }
+
+    fn review_of(&self, plan: Plan, key: farebox_ledger::Key) -> Review {
+        let pending = Pending {
+            operation: self.new_operation(),
+            key: key.id,
+            label: key.settings.label.clone(),
+            plan,
+            actor: self.options.operator.clone(),
+            at: self.now,
+        };
+        Review { form: None, pending, key: Some(Box::new(key)) }
+    }
+
+    /// The filter of this screen.
+    pub(crate) fn filter_text(&self) -> String {
+        match self.screen {
+            Screen::Keys => self.keys.filter_text.clone(),
+            Screen::Live => self.live.filter.clone(),
+            Screen::Models => self.models.filter.clone(),
+            Screen::Routes => self.routes.filter.clone(),
+            Screen::Holds => self.holds.filter.clone(),
+            Screen::Audit => self.audit.filter.clone(),
+            Screen::Config => self.config.filter.clone(),
+        }
+    }
+
+    /// Filters this screen.
+    pub(crate) fn set_filter(&mut self, text: String, debounce: bool) -> Vec<Effect> {
+        match self.screen {
+            Screen::Keys => return self.filter_keys(text, debounce),
+            Screen::Live => (self.live.filter, self.live.selected) = (text, 0),
+            Screen::Models => (self.models.filter, self.models.selected) = (text, 0),
+            Screen::Routes => (self.routes.filter, self.routes.selected) = (text, 0),
+            Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
+            Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
+            Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
+        }
+        Vec::new()
+    }
+
+    fn filter_keys(&mut self, text: String, debounce: bool) -> Vec<Effect> {
+        match super::keys::KeyFilter::parse(&text) {
+            Ok(filter) => {
+                // A secret is never kept: the public id inside it is all that was needed.
+                self.keys.filter_text = match filter.id {
+                    Some(id) if text.contains("sk-") => id.to_string(),
+                    _ => text,
+                };
+                self.keys.filter_error = None;
+                if filter == self.keys.filter && self.keys.loaded {
+                    return Vec::new();
+                }
+                self.keys.filter = filter.clone();
+                self.keys.selected = 0;
+                let request = self.keys.request(From::Start, false, debounce);
+                let generation = request.generation;
+                let mut effects = vec![Effect::LoadKeys(request)];
+                if !filter.is_empty() {
+                    effects.push(Effect::CountKeys { generation, filter, debounce });
+                }
+                effects
+            }
+            Err(error) => {
+                self.keys.filter_text = if text.contains("sk-") { String::new() } else { text };
+                self.keys.filter_error = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What a key does in the palette.
+    pub(crate) fn in_palette(&mut self, action: Action) -> Vec<Effect> {
+        let lines = self.palette_lines().len();
+        let Some(palette) = self.palette.as_mut() else { return Vec::new() };
+        match action {
+            Action::Edit(edit) => {
+                palette.field.edit(&edit);
+                palette.selected = 0;
+            }
+            Action::Next | Action::Scroll(1) => palette.selected = (palette.selected + 1).min(lines.saturating_sub(1)),
+            Action::Previous | Action::Scroll(-1) => palette.selected = palette.selected.saturating_sub(1),
+            Action::Escape => self.palette = None,
+            Action::Enter | Action::Submit => {
+                let chosen = self.palette_lines().get(palette_selected(self)).map(|(binding, _)| binding.command);
+                self.palette = None;
+                return chosen.map(|command| self.perform(command)).unwrap_or_default();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// What a key does in the filter line.
+    pub(crate) fn in_filter(&mut self, action: Action) -> Vec<Effect> {
+        let Some(field) = self.filtering.as_mut() else { return Vec::new() };
+        match action {
+            Action::Edit(edit) => {
+                field.edit(&edit);
+                let text = field.text().to_owned();
+                let effects = self.set_filter(text.clone(), true);
+                if text.contains("sk-") && self.keys.filter_error.is_none() {
+                    self.filtering = Some(Field::new(self.keys.filter_text.clone()));
+                }
+                effects
+            }
+            Action::Enter | Action::Submit => {
+                self.filtering = None;
+                Vec::new()
+            }
+            Action::Escape => {
+                self.filtering = None;
+                self.set_filter(String::new(), false)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn palette_selected(app: &App) -> usize {
+    app.palette.as_ref().map_or(0, |palette| palette.selected)
+}

@@ -1,0 +1,174 @@
+//! An act before it is applied: what will be done, under which operation id, and what it does to the balance.
+//!
+//! The operation id is fixed when the form opens and changes only after a known outcome, so an act is applied once however
+//! often it is sent. Nothing here holds a secret.
+
+use farebox_ledger::{Account, Amount, CreditKind, KeyId, KeySettings, OperationId, Timestamp};
+
+/// What is to be done to one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Credit { kind: CreditKind, amount: Amount, reference: String },
+    Create { settings: KeySettings, first: Option<(Amount, String)> },
+    Set(KeySettings),
+    Block,
+    Unblock,
+    Revoke,
+    Rotate { overlap: Overlap },
+    Link,
+}
+
+/// How long an old secret goes on working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overlap {
+    None,
+    Hour,
+    Day,
+}
+
+impl Overlap {
+    /// All of them, as forms offer them.
+    pub(crate) const WORDS: &'static [&'static str] = &["0", "1h", "24h"];
+
+    /// Reads one of [`Overlap::WORDS`].
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "0" => Some(Self::None),
+            "1h" => Some(Self::Hour),
+            "24h" => Some(Self::Day),
+            _ => None,
+        }
+    }
+
+    /// When the old secret stops working; `None` is at once.
+    pub(crate) fn until(self, now: Timestamp) -> Option<Timestamp> {
+        let hours = match self {
+            Self::None => return None,
+            Self::Hour => 1,
+            Self::Day => 24,
+        };
+        Some(Timestamp::from_millis(now.millis().saturating_add(hours * 3_600_000)))
+    }
+}
+
+/// A plan with everything that sending it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) operation: OperationId,
+    pub(crate) key: KeyId,
+    pub(crate) label: String,
+    pub(crate) plan: Plan,
+    pub(crate) actor: String,
+    pub(crate) at: Timestamp,
+}
+
+impl Plan {
+    /// What it is called, as a title and in the list of operations.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Credit { kind: CreditKind::TopUp, .. } => "Top up",
+            Self::Credit { kind: CreditKind::Adjust { .. }, .. } => "Adjust",
+            Self::Credit { kind: CreditKind::Refund { .. }, .. } => "Refund",
+            Self::Create { .. } => "New key",
+            Self::Set(_) => "Edit",
+            Self::Block => "Block",
+            Self::Unblock => "Unblock",
+            Self::Revoke => "Revoke",
+            Self::Rotate { .. } => "Rotate",
+            Self::Link => "Dashboard link",
+        }
+    }
+
+    /// What `y` does, in words.
+    pub(crate) const fn apply_text(&self) -> &'static str {
+        match self {
+            Self::Credit { kind: CreditKind::TopUp, .. } => "apply the top-up",
+            Self::Credit { kind: CreditKind::Adjust { .. }, .. } => "apply the adjustment",
+            Self::Credit { kind: CreditKind::Refund { .. }, .. } => "apply the refund",
+            Self::Create { .. } => "create the key",
+            Self::Set(_) => "save the settings",
+            Self::Block => "block the key",
+            Self::Unblock => "serve the key again",
+            Self::Revoke => "revoke the key for ever",
+            Self::Rotate { .. } => "make a new secret",
+            Self::Link => "make the link",
+        }
+    }
+
+    /// Whether its outcome brings a secret that is shown once.
+    pub(crate) const fn brings_secret(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Rotate { .. } | Self::Link)
+    }
+
+    /// The account afterwards, by the ledger's own rules; `None` when money does not move, an error when they say no.
+    pub(crate) fn after(&self, account: Account) -> Option<Result<Account, String>> {
+        let after = match self {
+            Self::Credit { kind: CreditKind::TopUp, amount, .. } => account.top_up(*amount),
+            Self::Credit { kind: CreditKind::Adjust { .. }, amount, .. } => account.adjust(*amount),
+            Self::Credit { kind: CreditKind::Refund { request, .. }, amount, .. } => {
+                account.refund(*amount, *request, *amount, Amount::ZERO)
+            }
+            Self::Create { first: Some((amount, _)), .. } => account.top_up(*amount),
+            _ => return None,
+        };
+        Some(after.map_err(|refusal| refusal.to_string()))
+    }
+
+    /// Name and value of each fact that a review shows.
+    pub(crate) fn facts(&self, now: Timestamp) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Credit { kind, amount, reference } => {
+                let sign = if matches!(kind, CreditKind::Adjust { .. }) && amount.is_positive() { "+" } else { "" };
+                let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
+                match kind {
+                    CreditKind::TopUp => {}
+                    CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
+                    CreditKind::Refund { request, reason } => {
+                        facts.extend([("Request", format!("req_{request}")), ("Reason", reason.clone())]);
+                    }
+                }
+                facts.push(("Reference", reference.clone()));
+                facts
+            }
+            Self::Create { settings, first } => {
+                let mut facts = settings_facts(settings);
+                facts.push(match first {
+                    Some((amount, reference)) => ("First money", format!("{amount} USD, reference {reference}")),
+                    None => ("First money", "none: every request is refused until the first top-up".to_owned()),
+                });
+                facts
+            }
+            Self::Set(settings) => settings_facts(settings),
+            Self::Block => {
+                vec![("Effect", "new requests are refused at once; running streams end at their next extension".to_owned())]
+            }
+            Self::Unblock => vec![("Effect", "requests are served again while money lasts".to_owned())],
+            Self::Revoke => vec![
+                ("Effect", "requests are refused for ever; running streams end at their next extension".to_owned()),
+                ("Balance", "stays on the key, and so does the history; nothing is deleted".to_owned()),
+            ],
+            Self::Rotate { overlap } => {
+                let old = match overlap.until(now) {
+                    None => "stops working at once".to_owned(),
+                    Some(until) => format!("works until {}", crate::view::format::stamp(until)),
+                };
+                vec![("Old secret", old), ("Stays", "balance, settings and history; dashboard sessions end".to_owned())]
+            }
+            Self::Link => vec![("Effect", "a link that signs in to this key's dashboard once, within 15 minutes".to_owned())],
+        }
+    }
+}
+
+/// Settings in words.
+pub(crate) fn settings_facts(settings: &KeySettings) -> Vec<(&'static str, String)> {
+    let models = settings.models.as_ref().map_or_else(|| "all".to_owned(), |models| models.join(", "));
+    let last = settings.expires_at.map_or_else(|| "never expires".to_owned(), crate::clock::last_day);
+    vec![("Label", settings.label.clone()), ("Models", models), ("Last day", last), ("Limits", limits(settings))]
+}
+
+/// Rate and concurrency in words.
+pub(crate) fn limits(settings: &KeySettings) -> String {
+    let rate = settings.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("{rate} req/s"));
+    let at_once = settings.concurrency.map_or_else(|| "64 at once".to_owned(), |limit| format!("{limit} at once"));
+    format!("{rate}, {at_once}")
+}

@@ -1,0 +1,236 @@
+//! What the store tells, taken into the state. Old answers are dropped; nothing is drawn unless something changed.
+
+use farebox_ledger::{Key, Timestamp, Totals};
+
+use super::detail::{Check, Tab};
+use super::live::Link;
+use super::message::{Effect, Message};
+use super::modal::{Found, Listed, Modal};
+use super::{App, Books, Screen};
+
+impl App {
+    /// Takes one message in.
+    pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
+        match message {
+            Message::Pulse { now, totals } => return self.pulse(now, totals),
+            Message::Keys(page) => {
+                self.keys.take(page);
+                self.dirty = true;
+                return self.after_move();
+            }
+            Message::Visible(rows) => {
+                for (key, _) in &rows {
+                    self.freshen(key);
+                }
+                self.dirty |= self.keys.refresh(rows);
+                return Vec::new();
+            }
+            Message::Detail(data) => return self.take_detail(*data),
+            Message::Applied { operation, result } => return self.applied(operation, result),
+            Message::Resolved { operation, tries, found, outcome } => return self.resolved(operation, tries, found, outcome),
+            Message::Live(events) => {
+                self.gateway.link = Link::Live;
+                self.live.take(events);
+                self.dirty = true;
+            }
+            Message::Status(status) => self.take_status(status),
+            plain => {
+                self.dirty = true;
+                self.receive_plain(plain);
+            }
+        }
+        Vec::new()
+    }
+
+    fn receive_plain(&mut self, message: Message) {
+        match message {
+            Message::KeysFailed { generation, error } if generation == self.keys.generation => {
+                (self.keys.error, self.keys.loading, self.keys.loaded, self.keys.sorting) = (Some(error), false, true, None);
+            }
+            Message::Sorting { generation, read } if generation == self.keys.generation => self.keys.sorting = Some(read),
+            Message::Count { generation, count } if generation == self.keys.generation => self.keys.count = Some(count),
+            Message::Entries { id, before, entries, end } => {
+                let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) else { return };
+                detail.loading_more = false;
+                if detail.entries.last().is_some_and(|entry| entry.position == before) {
+                    detail.entries.extend(entries);
+                    detail.entries_end = end;
+                }
+            }
+            Message::Checked { id, check } => {
+                if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) {
+                    detail.check = check;
+                }
+            }
+            Message::DetailFailed { id, error } => {
+                if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) {
+                    (detail.error, detail.loaded) = (Some(error), true);
+                }
+            }
+            Message::Holds(Ok(rows)) => {
+                (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
+                self.holds.selected = self.holds.selected.min(self.holds.rows.len().saturating_sub(1));
+            }
+            Message::Holds(Err(error)) => (self.holds.error, self.holds.loaded) = (Some(error), true),
+            Message::Audit { before, records, end } => self.take_audit(before, records, end),
+            Message::Slugs { used, published } => (self.used, self.published, self.models.loaded) = (used, published, true),
+            Message::Verified { report: Ok(report), took_ms, at } => self.books = Books::Checked { report, took_ms, at },
+            Message::Verified { report: Err(error), .. } => self.books = Books::Failed(error),
+            Message::Request { request, entry } => {
+                if let Some(Modal::Request(page)) = self.modal.as_mut().filter(|modal| is_request(modal, request)) {
+                    page.read = true;
+                    match entry {
+                        Ok(entry) => page.entry = entry,
+                        Err(error) => page.problem = Some(error),
+                    }
+                }
+            }
+            Message::Operations(listed) => self.list_operations(listed),
+            Message::Exported(Ok(text)) => self.say(text, false),
+            Message::Exported(Err(error)) => self.say(format!("not exported: {error}"), true),
+            Message::SecretWritten(result) => {
+                let Some(Modal::Secret(page)) = self.modal.as_mut() else { return };
+                match result {
+                    Ok(path) => (page.written, page.problem) = (Some(path), None),
+                    Err(error) => page.problem = Some(format!("not written: {error}")),
+                }
+            }
+            Message::Copied => match self.modal.as_mut() {
+                Some(Modal::Secret(page)) => page.copied = true,
+                _ => self.say("sent to the clipboard (OSC 52; the terminal must allow it)", false),
+            },
+            _ => {}
+        }
+    }
+
+    fn pulse(&mut self, now: Timestamp, totals: Result<Totals, String>) -> Vec<Effect> {
+        let second = now.millis().div_euclid(1000) != self.now.millis().div_euclid(1000);
+        self.now = now;
+        self.dirty |= second && self.shows_time();
+        let totals = match totals {
+            Ok(totals) => totals,
+            Err(error) => {
+                self.dirty |= self.ledger_error.as_ref() != Some(&error);
+                self.ledger_error = Some(error);
+                return Vec::new();
+            }
+        };
+        let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
+        if unchanged {
+            return Vec::new();
+        }
+        let first = self.totals.is_none();
+        let keys_came = self.totals.is_some_and(|old| old.keys != totals.keys);
+        (self.totals, self.ledger_error, self.dirty) = (Some(totals), None, true);
+        if first { Vec::new() } else { self.follow(keys_came) }
+    }
+
+    /// The books moved: reads again what is on the screen.
+    fn follow(&mut self, keys_came: bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let detail_shown = self.detail_open || (self.is_wide() && self.screen == Screen::Keys);
+        if let Some(detail) = self.detail.as_ref().filter(|_| detail_shown) {
+            effects.push(Effect::LoadDetail { id: detail.id, debounce: false });
+        }
+        match self.screen {
+            _ if self.detail_open => {}
+            Screen::Keys => {
+                let few = keys_came && self.keys.is_whole() && !self.keys.loading;
+                if few {
+                    effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+                } else {
+                    effects.push(Effect::Visible(self.visible_ids()));
+                }
+            }
+            Screen::Holds => effects.push(Effect::LoadHolds),
+            Screen::Audit if self.audit.selected == 0 => effects.push(Effect::LoadAudit { before: None }),
+            _ => {}
+        }
+        effects
+    }
+
+    /// Whether the screen shows something that moves with the clock.
+    fn shows_time(&self) -> bool {
+        let running =
+            self.detail_open && self.detail.as_ref().is_some_and(|detail| detail.tab == Tab::Running && !detail.holds.is_empty());
+        let live = self.screen == Screen::Live && self.live.seconds(self.now).iter().any(|second| second.requests > 0);
+        running || (!self.detail_open && (live || (self.screen == Screen::Holds && !self.holds.rows.is_empty())))
+    }
+
+    /// Puts a fresher key into whatever shows it.
+    fn freshen(&mut self, key: &Key) {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == key.id) {
+            self.dirty |= detail.key.as_ref() != Some(key);
+            detail.key = Some(key.clone());
+        }
+        if let Some(Modal::Review(review)) = self.modal.as_mut()
+            && let Some(shown) = review.key.as_mut().filter(|shown| shown.id == key.id)
+        {
+            self.dirty |= **shown != *key;
+            **shown = key.clone();
+        }
+    }
+
+    fn take_detail(&mut self, data: super::detail::DetailData) -> Vec<Effect> {
+        if let Some(key) = &data.key {
+            self.freshen(key);
+            self.keys.refresh(vec![(key.clone(), None)]);
+        }
+        self.dirty = true;
+        let Some(detail) = self.detail.as_mut() else { return Vec::new() };
+        let id = data.id;
+        if !detail.take(data) {
+            return Vec::new();
+        }
+        if matches!(detail.check, Check::NotYet) {
+            detail.check = Check::Running;
+        }
+        vec![Effect::CheckKey(id)]
+    }
+
+    fn take_audit(&mut self, before: Option<i64>, records: Result<Vec<farebox_ledger::AuditRecord>, String>, end: bool) {
+        self.audit.loading = false;
+        self.audit.loaded = true;
+        match records {
+            Err(error) => self.audit.error = Some(error),
+            Ok(records) => {
+                self.audit.error = None;
+                match before {
+                    None => self.audit.rows = records,
+                    Some(before) if self.audit.rows.last().is_some_and(|act| act.position == before) => {
+                        self.audit.rows.extend(records)
+                    }
+                    Some(_) => return,
+                }
+                self.audit.end = end;
+                self.audit.selected = self.audit.selected.min(self.audit.rows.len().saturating_sub(1));
+            }
+        }
+    }
+
+    fn take_status(&mut self, status: Result<Box<crate::admin::Status>, String>) {
+        match status {
+            Ok(status) => {
+                self.dirty |= self.gateway.link != Link::Live || self.gateway.status.as_ref() != Some(&status);
+                (self.gateway.link, self.gateway.status) = (Link::Live, Some(status));
+            }
+            Err(error) => {
+                let link = Link::Down(error);
+                self.dirty |= self.gateway.link != link;
+                self.gateway.link = link;
+            }
+        }
+    }
+
+    fn list_operations(&mut self, listed: Vec<Listed>) {
+        self.operations = listed;
+        let known = |listed: &Listed| matches!(listed.found, Found::Elsewhere(_));
+        if self.modal.is_none() && !self.operations.iter().all(known) {
+            self.modal = Some(Modal::Operations(0));
+        }
+    }
+}
+
+fn is_request(modal: &Modal, request: farebox_ledger::OperationId) -> bool {
+    matches!(modal, Modal::Request(page) if page.request == request)
+}

@@ -1,0 +1,107 @@
+//! One line of text that a person edits: value and cursor, nothing else.
+//!
+//! Control characters never enter; a paste is cut at the first line end. The cursor always stands on a character boundary.
+
+const MAX_CHARS: usize = 1000;
+
+/// What a key does to a text field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Insert(char),
+    Paste(String),
+    Backspace,
+    Delete,
+    Left,
+    Right,
+    Home,
+    End,
+    Clear,
+}
+
+/// An editable line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Field {
+    text: String,
+    cursor: usize,
+}
+
+impl Field {
+    /// A field that already holds text, with the cursor at its end.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { cursor: text.chars().count(), text }
+    }
+
+    /// What is in it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many characters stand before the cursor.
+    pub(crate) const fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Applies one edit.
+    pub(crate) fn edit(&mut self, edit: &Edit) {
+        let length = self.text.chars().count();
+        match edit {
+            Edit::Insert(letter) => self.insert(*letter),
+            Edit::Paste(text) => text
+                .trim_start_matches(['\r', '\n'])
+                .chars()
+                .take_while(|letter| !matches!(letter, '\r' | '\n'))
+                .for_each(|letter| self.insert(letter)),
+            Edit::Backspace if self.cursor > 0 => {
+                self.cursor -= 1;
+                self.remove();
+            }
+            Edit::Delete if self.cursor < length => self.remove(),
+            Edit::Left => self.cursor = self.cursor.saturating_sub(1),
+            Edit::Right => self.cursor = length.min(self.cursor + 1),
+            Edit::Home => self.cursor = 0,
+            Edit::End => self.cursor = length,
+            Edit::Clear => *self = Self::default(),
+            Edit::Backspace | Edit::Delete => {}
+        }
+    }
+
+    fn insert(&mut self, letter: char) {
+        if letter.is_control() || self.text.chars().count() >= MAX_CHARS {
+            return;
+        }
+        let place = self.byte(self.cursor);
+        self.text.insert(place, letter);
+        self.cursor += 1;
+    }
+
+    fn remove(&mut self) {
+        let place = self.byte(self.cursor);
+        if place < self.text.len() {
+            self.text.remove(place);
+        }
+    }
+
+    fn byte(&self, chars: usize) -> usize {
+        self.text.char_indices().nth(chars).map_or(self.text.len(), |(place, _)| place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn editing_keeps_the_cursor_between_characters() {
+        let mut field = Field::new("añb");
+        for edit in [Edit::Left, Edit::Backspace, Edit::Insert('漢'), Edit::Home, Edit::Delete, Edit::End, Edit::Insert('!')] {
+            field.edit(&edit);
+        }
+        assert_eq!((field.text(), field.cursor()), ("漢b!", 3));
+        field.edit(&Edit::Paste("x\x1by\nz".to_owned()));
+        assert_eq!(field.text(), "漢b!xy");
+        field.edit(&Edit::Clear);
+        field.edit(&Edit::Backspace);
+        assert_eq!((field.text(), field.cursor()), ("", 0));
+    }
+}

@@ -1,0 +1,137 @@
+//! Keys of the keyboard → actions, by what has the focus. Nothing is decided here about what an action does.
+//!
+//! A letter acts only where no text field has the focus. No ctrl chord does more than move, send a form to its review or quit.
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::app::command::{BINDINGS, Command, Place};
+use crate::app::modal::Modal;
+use crate::app::{Action, App};
+use crate::field::Edit;
+
+/// What one event of the terminal means.
+pub(crate) fn action(app: &App, event: &Event) -> Option<Action> {
+    match event {
+        Event::Resize(width, height) => Some(Action::Resize(*width, *height)),
+        Event::Paste(text) if types(app) => Some(Action::Edit(Edit::Paste(text.clone()))),
+        Event::Key(key) if key.kind != KeyEventKind::Release => key_action(app, *key),
+        _ => None,
+    }
+}
+
+/// Whether a text field has the focus.
+pub(crate) fn types(app: &App) -> bool {
+    let field = match &app.modal {
+        Some(Modal::Form(_)) => true,
+        Some(Modal::Secret(page)) => page.file.is_some() || page.leaving.is_some(),
+        _ => false,
+    };
+    app.help.is_none() && (field || app.palette.is_some() || app.filtering.is_some())
+}
+
+fn key_action(app: &App, key: KeyEvent) -> Option<Action> {
+    let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+    if ctrl && key.code == KeyCode::Char('c') {
+        return Some(Action::Quit);
+    }
+    if key.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    if app.help.is_some() {
+        return Some(reading(key.code));
+    }
+    if types(app) {
+        return typing(app, key.code, ctrl);
+    }
+    if app.modal.is_some() {
+        return page(key.code, ctrl);
+    }
+    on_screen(app, key.code, ctrl).map(Action::Command)
+}
+
+/// Help: moves, or closes with any other key.
+const fn reading(code: KeyCode) -> Action {
+    match code {
+        KeyCode::Down | KeyCode::Char('j') => Action::Scroll(1),
+        KeyCode::Up | KeyCode::Char('k') => Action::Scroll(-1),
+        KeyCode::PageDown => Action::Scroll(10),
+        KeyCode::PageUp => Action::Scroll(-10),
+        _ => Action::Escape,
+    }
+}
+
+/// A text field: letters are text.
+fn typing(app: &App, code: KeyCode, ctrl: bool) -> Option<Action> {
+    let edit = |edit| Some(Action::Edit(edit));
+    match code {
+        KeyCode::Char('s') if ctrl => Some(Action::Submit),
+        KeyCode::Char('u') if ctrl => edit(Edit::Clear),
+        KeyCode::Char('a') if ctrl => edit(Edit::Home),
+        KeyCode::Char('e') if ctrl => edit(Edit::End),
+        KeyCode::Char('n') if ctrl => Some(Action::Next),
+        KeyCode::Char('p') if ctrl => Some(Action::Previous),
+        KeyCode::Char(_) if ctrl => None,
+        // Nothing was typed yet in a filter or palette: a colon or slash there is a slip, not text.
+        KeyCode::Char(letter) if app.palette.as_ref().is_some_and(|palette| palette.field.text().is_empty()) && letter == ':' => {
+            None
+        }
+        KeyCode::Char(letter) => edit(Edit::Insert(letter)),
+        KeyCode::Backspace => edit(Edit::Backspace),
+        KeyCode::Delete => edit(Edit::Delete),
+        KeyCode::Left => edit(Edit::Left),
+        KeyCode::Right => edit(Edit::Right),
+        KeyCode::Home => edit(Edit::Home),
+        KeyCode::End => edit(Edit::End),
+        KeyCode::Tab | KeyCode::Down => Some(Action::Next),
+        KeyCode::BackTab | KeyCode::Up => Some(Action::Previous),
+        KeyCode::Enter => Some(Action::Enter),
+        KeyCode::Esc => Some(Action::Escape),
+        _ => None,
+    }
+}
+
+/// A page without a text field.
+const fn page(code: KeyCode, ctrl: bool) -> Option<Action> {
+    match code {
+        KeyCode::Char(_) if ctrl => None,
+        KeyCode::Char('y') => Some(Action::Yes),
+        KeyCode::Char('j') | KeyCode::Down => Some(Action::Scroll(1)),
+        KeyCode::Char('k') | KeyCode::Up => Some(Action::Scroll(-1)),
+        KeyCode::Char('q') => Some(Action::Escape),
+        KeyCode::Char('?') => Some(Action::Command(Command::Help)),
+        KeyCode::Char(letter) => Some(Action::Letter(letter)),
+        KeyCode::Enter => Some(Action::Enter),
+        KeyCode::Esc => Some(Action::Escape),
+        _ => None,
+    }
+}
+
+fn on_screen(app: &App, code: KeyCode, ctrl: bool) -> Option<Command> {
+    let place = app.place();
+    match code {
+        KeyCode::Char('d') if ctrl => Some(Command::HalfDown),
+        KeyCode::Char('u') if ctrl => Some(Command::HalfUp),
+        KeyCode::Char('f') if ctrl => Some(Command::PageDown),
+        KeyCode::Char('b') if ctrl => Some(Command::PageUp),
+        KeyCode::Char(_) if ctrl => None,
+        KeyCode::Char('j') | KeyCode::Down => Some(Command::Down),
+        KeyCode::Char('k') | KeyCode::Up => Some(Command::Up),
+        KeyCode::Char('g') | KeyCode::Home => Some(Command::First),
+        KeyCode::Char('G') | KeyCode::End => Some(Command::Last),
+        KeyCode::PageDown => Some(Command::PageDown),
+        KeyCode::PageUp => Some(Command::PageUp),
+        KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => opens(place).then_some(Command::Open),
+        KeyCode::Char('h') | KeyCode::Left => (place == Place::Detail).then_some(Command::Back),
+        KeyCode::Esc => Some(Command::Back),
+        KeyCode::Char(']') | KeyCode::Tab if place == Place::Detail => Some(Command::NextTab),
+        KeyCode::Char('[') | KeyCode::BackTab if place == Place::Detail => Some(Command::PreviousTab),
+        KeyCode::Char(letter) => {
+            BINDINGS.iter().find(|bound| bound.letter == Some(letter) && bound.works_at(place)).map(|bound| bound.command)
+        }
+        _ => None,
+    }
+}
+
+fn opens(place: Place) -> bool {
+    BINDINGS.iter().any(|bound| bound.command == Command::Open && bound.works_at(place))
+}

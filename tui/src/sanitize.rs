@@ -1,0 +1,108 @@
+//! The one filter between untrusted text and the terminal.
+//!
+//! Labels, references, upstream errors and everything the gateway sends were written by others. Nothing here decides meaning:
+//! what cannot be shown safely is replaced, never interpreted. After [`clean`] a text has no control character, no bidirectional
+//! override and nothing invisible; after [`cut`] it is no wider than asked.
+
+use std::borrow::Cow;
+
+use ratatui::text::Span;
+
+/// Stands for what was taken out.
+const MARK: char = '\u{fffd}';
+
+/// Whether a character may reach the terminal as it is.
+fn is_safe(letter: char) -> bool {
+    !letter.is_control()
+        && !matches!(letter,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text with every unsafe character replaced by a visible mark; blanks of any kind become one blank.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_safe) {
+        return Cow::Borrowed(text);
+    }
+    let show = |letter: char| match letter {
+        '\n' | '\r' | '\t' => ' ',
+        safe if is_safe(safe) => safe,
+        _ => MARK,
+    };
+    Cow::Owned(text.chars().map(show).collect())
+}
+
+/// How many cells a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// The cleaned text in at most `cells` cells; a cut one ends in `…`.
+pub(crate) fn cut(text: &str, cells: usize) -> String {
+    let text = clean(text);
+    if width(&text) <= cells {
+        return text.into_owned();
+    }
+    let mut kept = String::new();
+    for letter in text.chars() {
+        kept.push(letter);
+        if width(&kept) >= cells {
+            kept.pop();
+            break;
+        }
+    }
+    if cells > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// A text of several lines, each cleaned on its own; for rendered diagnostics.
+pub(crate) fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| clean(&line.replace('\t', "    ")).into_owned()).collect()
+}
+
+/// Puts a mask over anything that could be a key's secret, for text a person is still typing.
+pub(crate) fn mask(text: &str) -> Cow<'_, str> {
+    match text.find("sk-") {
+        Some(start) => {
+            let (shown, hidden) = text.split_at(start.saturating_add(3));
+            Cow::Owned(format!("{shown}{}", "•".repeat(hidden.chars().count())))
+        }
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_unsafe_passes() {
+        assert_eq!(clean("plain — ünï 漢字"), "plain — ünï 漢字");
+        assert_eq!(clean("a\x1b[31mred\x07"), "a\u{fffd}[31mred\u{fffd}");
+        assert_eq!(clean("two\nlines\tand"), "two lines and");
+        assert_eq!(clean("abc\u{202e}gpj.exe"), "abc\u{fffd}gpj.exe");
+        assert_eq!(clean("zero\u{200b}width\u{feff}"), "zero\u{fffd}width\u{fffd}");
+        assert_eq!(clean("\u{9b}2J"), "\u{fffd}2J");
+    }
+
+    #[test]
+    fn cutting_counts_cells() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("漢字漢字", 5), "漢字…");
+        assert_eq!(cut("漢字漢字", 4), "漢…");
+        assert_eq!(cut("abc", 0), "");
+        for cells in 0..9 {
+            assert!(width(&cut("漢a字b漢c", cells)) <= cells, "{cells}");
+        }
+    }
+
+    #[test]
+    fn typed_secrets_are_masked() {
+        assert_eq!(mask("acme"), "acme");
+        assert_eq!(mask("sk-fb-abc"), "sk-••••••");
+    }
+}

@@ -1,0 +1,189 @@
+//! Operations whose outcome is not known yet, one small file each, kept until it is.
+//!
+//! A file is on disk before its operation is sent and is removed when the outcome is known, so a console that is killed in
+//! between finds it at its next start. Files are 0600 in a 0700 directory and never hold a secret.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use farebox_ledger::{Amount, CreditKind, KeyId, OperationId};
+use serde::{Deserialize, Serialize};
+
+use crate::app::plan::{Pending, Plan};
+
+/// The facts of one operation, enough to ask for its outcome and, where that is safe, to send it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenOperation {
+    pub(crate) operation: String,
+    pub(crate) ledger: String,
+    pub(crate) pid: u32,
+    pub(crate) act: String,
+    pub(crate) key: String,
+    pub(crate) label: String,
+    pub(crate) actor: String,
+    pub(crate) at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) amount: Option<Amount>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reference: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<String>,
+}
+
+impl OpenOperation {
+    /// The operation's id, unless the file was edited.
+    pub(crate) fn id(&self) -> Option<OperationId> {
+        self.operation.parse().ok()
+    }
+
+    /// The act as it was to be sent; `None` where sending it again could not bring back what it made (a secret, a link) or
+    /// where its settings are not on file.
+    pub(crate) fn pending(&self) -> Option<Pending> {
+        let credit = |kind| Some(Plan::Credit { kind, amount: self.amount?, reference: self.reference.clone()? });
+        let reason = || self.reason.clone();
+        let plan = match self.act.as_str() {
+            "Top up" => credit(CreditKind::TopUp)?,
+            "Adjust" => credit(CreditKind::Adjust { reason: reason()? })?,
+            "Refund" => credit(CreditKind::Refund { request: self.request.as_ref()?.parse().ok()?, reason: reason()? })?,
+            "Block" => Plan::Block,
+            "Unblock" => Plan::Unblock,
+            "Revoke" => Plan::Revoke,
+            _ => return None,
+        };
+        let key: KeyId = self.key.parse().ok()?;
+        let (label, actor) = (self.label.clone(), self.actor.clone());
+        Some(Pending { operation: self.id()?, key, label, plan, actor, at: crate::clock::parse(&self.at)? })
+    }
+}
+
+/// The directory of open operations, for one ledger.
+#[derive(Debug, Clone)]
+pub(crate) struct StateFile {
+    directory: PathBuf,
+    ledger: String,
+}
+
+impl StateFile {
+    /// In the user's state directory: `$XDG_STATE_HOME`, else `~/.local/state`, else beside the ledger.
+    pub(crate) fn new(ledger: &Path) -> Self {
+        let absolute = fs::canonicalize(ledger).unwrap_or_else(|_| ledger.to_owned());
+        let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+        let base = base.or_else(|| absolute.parent().map(Path::to_owned)).unwrap_or_default();
+        Self::in_directory(base.join("farebox-console"), &absolute)
+    }
+
+    /// In a directory of the caller's choice.
+    pub(crate) fn in_directory(directory: PathBuf, ledger: &Path) -> Self {
+        Self { directory, ledger: ledger.to_string_lossy().into_owned() }
+    }
+
+    /// Puts an operation on file, durably. It must not be sent when this fails.
+    pub(crate) fn keep(&self, pending: &Pending) -> io::Result<()> {
+        let mut open = OpenOperation {
+            operation: pending.operation.to_string(),
+            ledger: self.ledger.clone(),
+            pid: std::process::id(),
+            act: pending.plan.name().to_owned(),
+            key: pending.key.to_string(),
+            label: pending.label.clone(),
+            actor: pending.actor.clone(),
+            at: pending.at.to_string(),
+            amount: None,
+            reference: None,
+            reason: None,
+            request: None,
+        };
+        match &pending.plan {
+            Plan::Credit { kind, amount, reference } => {
+                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
+                match kind {
+                    CreditKind::TopUp => {}
+                    CreditKind::Adjust { reason } => open.reason = Some(reason.clone()),
+                    CreditKind::Refund { request, reason } => {
+                        (open.request, open.reason) = (Some(request.to_string()), Some(reason.clone()));
+                    }
+                }
+            }
+            Plan::Create { first: Some((amount, reference)), .. } => {
+                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
+            }
+            _ => {}
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        // Written beside and renamed: a crash never leaves half a file.
+        let draft = self.directory.join(format!(".{}", pending.operation));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        file.write_all(&serde_json::to_vec(&open).map_err(io::Error::other)?)?;
+        file.sync_all()?;
+        fs::rename(&draft, self.path(pending.operation))?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// Takes an operation off file: its outcome is known.
+    pub(crate) fn forget(&self, operation: OperationId) -> io::Result<()> {
+        match fs::remove_file(self.path(operation)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every operation of this ledger on file, oldest first. Files of others and unreadable ones are passed over.
+    pub(crate) fn list(&self) -> Vec<OpenOperation> {
+        let Ok(directory) = fs::read_dir(&self.directory) else { return Vec::new() };
+        let read = |path: PathBuf| serde_json::from_slice::<OpenOperation>(&fs::read(path).ok()?).ok();
+        let files = directory.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let mut open: Vec<OpenOperation> =
+            files.filter_map(read).filter(|open| open.ledger == self.ledger && open.id().is_some()).collect();
+        open.sort_by(|one, other| one.operation.cmp(&other.operation));
+        open
+    }
+
+    fn path(&self, operation: OperationId) -> PathBuf {
+        self.directory.join(format!("{operation}.json"))
+    }
+}
+
+/// Whether the process that wrote an operation is another one and still runs.
+pub(crate) fn runs_elsewhere(pid: u32) -> bool {
+    pid != std::process::id() && Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Creates a new file that only its owner can read, and writes it whole.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use farebox_ledger::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn operations_stay_until_they_are_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/a.db"));
+        let plan = Plan::Credit { kind: CreditKind::TopUp, amount: Amount::from_picos(5), reference: "inv-1".to_owned() };
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let (operation, key) = (OperationId::new(at, 7), KeyId::from_random(9));
+        let pending = Pending { operation, key, label: "acme".to_owned(), plan, actor: "ada".to_owned(), at };
+        state.keep(&pending).unwrap();
+        let listed = state.list();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].pending(), Some(pending));
+        assert_eq!(fs::metadata(state.path(operation)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/b.db")).list().is_empty());
+        state.forget(operation).unwrap();
+        state.forget(operation).unwrap();
+        assert!(state.list().is_empty());
+    }
+}

@@ -1,0 +1,203 @@
+//! Sending an act to the ledger, and finding out what became of one.
+//!
+//! An operation is on file before it is sent and stays there until its outcome was seen. A commit that failed half way is asked
+//! for by its id until the ledger answers; nothing is ever sent under a second id.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farebox_ledger::{
+    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, NewKey, OperationId, Secret, SecretHash, Timestamp,
+};
+
+use super::Shared;
+use crate::app::message::Message;
+use crate::app::modal::{ApplyError, Found, Hidden, Listed, Outcome};
+use crate::app::plan::{Pending, Plan};
+use crate::clock;
+use crate::state_file::{OpenOperation, runs_elsewhere};
+
+/// Secrets made for operations whose outcome was not seen yet.
+pub(crate) type Secrets = Arc<Mutex<HashMap<OperationId, Made>>>;
+
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+const LINK_LIVES_MS: i64 = 15 * 60 * 1000;
+/// An act without an entry is looked for among so many of its key's last ones.
+const ACTS: usize = 1000;
+
+/// What an operation makes that is shown once.
+#[derive(Debug, Clone)]
+pub(crate) enum Made {
+    Key(Secret),
+    Link(Hidden, Timestamp),
+}
+
+impl Shared {
+    pub(super) async fn send(&self, pending: Pending) {
+        let operation = pending.operation;
+        let result = self.apply(&pending).await;
+        if let Err(ApplyError::No(_)) = &result {
+            let _ = self.state.forget(operation);
+            self.drop_made(operation);
+        }
+        self.tell(Message::Applied { operation, result });
+    }
+
+    async fn apply(&self, pending: &Pending) -> Result<Outcome, ApplyError> {
+        let (state, kept) = (self.state.clone(), pending.clone());
+        let kept = tokio::task::spawn_blocking(move || state.keep(&kept)).await;
+        let kept = kept.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        kept.map_err(|error| ApplyError::No(format!("the operation cannot be put on file: {error}")))?;
+        self.commit(pending).await.map_err(|error| match error {
+            LedgerError::Unknown(problem) => ApplyError::Unknown(problem),
+            definite => ApplyError::No(definite.to_string()),
+        })
+    }
+
+    async fn commit(&self, pending: &Pending) -> Result<Outcome, LedgerError> {
+        let Pending { operation, key, plan, actor, at, .. } = pending.clone();
+        let act = Act { operation, actor: actor.clone(), at };
+        let change = match plan {
+            Plan::Credit { kind, amount, reference } => {
+                let posted = self.ledger.credit(Credit { operation, key, kind, amount, reference, actor, at }).await?;
+                let (entry, key) = (Box::new(posted.entry), Box::new(posted.key));
+                return Ok(Outcome::Posted { entry, key, repeated: posted.repeated });
+            }
+            Plan::Create { settings, first } => {
+                let secret = self.secret(operation, key);
+                let new = NewKey { id: key, secret: secret.hash(), settings, first_credit: first, act };
+                let key = Box::new(self.ledger.create_key(new).await?);
+                self.drop_made(operation);
+                return Ok(Outcome::Secret { key, secret });
+            }
+            Plan::Rotate { overlap } => {
+                let secret = self.secret(operation, key);
+                let change = Change::Rotate { secret: secret.hash(), old_until: overlap.until(at) };
+                let key = Box::new(self.ledger.change_key(KeyChange { key, change, act }).await?);
+                self.drop_made(operation);
+                return Ok(Outcome::Secret { key, secret });
+            }
+            Plan::Link => return self.link(key, act).await,
+            Plan::Set(settings) => Change::Set(settings),
+            Plan::Block => Change::Block,
+            Plan::Unblock => Change::Unblock,
+            Plan::Revoke => Change::Revoke,
+        };
+        let key = self.ledger.change_key(KeyChange { key, change, act }).await?;
+        Ok(Outcome::Changed(Box::new(key)))
+    }
+
+    async fn link(&self, key: KeyId, act: Act) -> Result<Outcome, LedgerError> {
+        let expires = Timestamp::from_millis(act.at.millis().saturating_add(LINK_LIVES_MS));
+        let operation = act.operation;
+        let made = self.made(operation, || Made::Link(Hidden(token()), expires));
+        let Made::Link(token, expires) = made else {
+            return Err(LedgerError::Unavailable("the operation's id was used".to_owned()));
+        };
+        self.ledger.create_link(key, SecretHash::of(&token.0), expires, act).await?;
+        let found = self.ledger.find_key(key).await?;
+        let key = found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
+        self.drop_made(operation);
+        Ok(Outcome::Link { key: Box::new(key), link: self.address(&token), expires })
+    }
+
+    /// The link as it is given to the customer.
+    fn address(&self, token: &Hidden) -> Hidden {
+        Hidden(format!("{}/dashboard/link?token={}", self.public_url.trim_end_matches('/'), token.0))
+    }
+
+    fn secret(&self, operation: OperationId, key: KeyId) -> Secret {
+        match self.made(operation, || Made::Key(Secret::generate(key, clock::random()))) {
+            Made::Key(secret) => secret,
+            Made::Link(..) => Secret::generate(key, clock::random()),
+        }
+    }
+
+    /// What was made for this operation before, else something new: sending it again must bring the same.
+    fn made(&self, operation: OperationId, make: impl FnOnce() -> Made) -> Made {
+        let mut secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        secrets.entry(operation).or_insert_with(make).clone()
+    }
+
+    fn drop_made(&self, operation: OperationId) {
+        self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&operation);
+    }
+
+    /// Asks for an operation's outcome until the ledger answers.
+    pub(super) async fn resolve(&self, pending: Pending) {
+        for tries in 1.. {
+            let found = self.look_for(pending.operation, pending.key).await;
+            let (found, outcome, known) = match found {
+                Ok(Some((found, key))) => (found, key.and_then(|key| self.outcome(&pending, key)), true),
+                Ok(None) => (Found::NotApplied, None, true),
+                Err(error) => (Found::Unreadable(error.to_string()), None, false),
+            };
+            let outcome = match (&found, outcome) {
+                (Found::Applied(Some(entry)), Some(Outcome::Changed(key))) => {
+                    Some(Outcome::Posted { entry: entry.clone(), key, repeated: false })
+                }
+                (_, outcome) => outcome,
+            };
+            self.tell(Message::Resolved { operation: pending.operation, tries, found, outcome });
+            if known {
+                return;
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
+    fn outcome(&self, pending: &Pending, key: Key) -> Option<Outcome> {
+        let key = Box::new(key);
+        if !pending.plan.brings_secret() {
+            return Some(Outcome::Changed(key));
+        }
+        let secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match secrets.get(&pending.operation)?.clone() {
+            Made::Key(secret) => Some(Outcome::Secret { key, secret }),
+            Made::Link(token, expires) => Some(Outcome::Link { key, link: self.address(&token), expires }),
+        }
+    }
+
+    /// An operation in the journal or the audit, with its key as it is now.
+    async fn look_for(&self, operation: OperationId, key: KeyId) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
+        if let Some(entry) = self.ledger.entry(operation).await? {
+            let key = self.ledger.find_key(entry.key).await?;
+            return Ok(Some((Found::Applied(Some(Box::new(entry))), key)));
+        }
+        let acts = self.ledger.audit(Some(key), None, ACTS).await?;
+        if acts.iter().any(|act| act.operation == operation) {
+            return Ok(Some((Found::Applied(None), self.ledger.find_key(key).await?)));
+        }
+        Ok(None)
+    }
+
+    /// Every operation on file, with what the ledger says of it.
+    pub(super) async fn open_operations(&self) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        for open in self.state.list() {
+            let found = self.state_of(&open).await;
+            listed.push(Listed { open, found });
+        }
+        listed
+    }
+
+    async fn state_of(&self, open: &OpenOperation) -> Found {
+        if runs_elsewhere(open.pid) {
+            return Found::Elsewhere(open.pid);
+        }
+        let (Some(operation), Ok(key)) = (open.id(), open.key.parse()) else {
+            return Found::Unreadable("the file of this operation was edited".to_owned());
+        };
+        match self.look_for(operation, key).await {
+            Ok(Some((found, _))) => found,
+            Ok(None) => Found::NotApplied,
+            Err(error) => Found::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// 256 random bits in letters that no link breaks on.
+fn token() -> String {
+    clock::random::<32>().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,241 @@
+//! Exports: CSV or JSON, whole, to a new file that only its owner can read.
+//!
+//! Money is exact decimal text. A CSV cell that others wrote passes the filter for untrusted text and never begins with a
+//! character that a spreadsheet runs. Memory stays bounded: the file is written page by page.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyQuery, Timestamp};
+use serde_json::{Value, json};
+
+use super::Shared;
+use super::read::query;
+use crate::app::form::Export;
+use crate::app::keys::KeyFilter;
+use crate::clock;
+use crate::sanitize::clean;
+
+const PAGE: usize = 1000;
+
+/// A file that is being written: CSV lines, or one JSON document with one list.
+struct Sheet {
+    out: BufWriter<File>,
+    columns: &'static [&'static str],
+    json: bool,
+    rows: u64,
+}
+
+impl Shared {
+    /// Writes the file; says how many rows it has and where it is.
+    pub(super) async fn export(&self, what: &Export, filter: &KeyFilter, json: bool, path: &Path) -> Result<String, String> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        match self.write(what, filter, json, file).await {
+            Ok(rows) => Ok(format!("{rows} rows written to {}", path.display())),
+            Err(error) => {
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    async fn write(&self, what: &Export, filter: &KeyFilter, json: bool, file: File) -> Result<u64, String> {
+        let (name, columns) = match what {
+            Export::Keys => ("keys", KEY_COLUMNS),
+            Export::Entries(_) => ("entries", ENTRY_COLUMNS),
+            Export::Audit => ("audit", AUDIT_COLUMNS),
+        };
+        let mut sheet = Sheet { out: BufWriter::new(file), columns, json, rows: 0 };
+        sheet.begin(name).map_err(text)?;
+        match what {
+            Export::Keys => self.write_keys(filter, &mut sheet).await?,
+            Export::Entries(key) => self.write_entries(*key, &mut sheet).await?,
+            Export::Audit => self.write_audit(&mut sheet).await?,
+        }
+        sheet.end().map_err(text)
+    }
+
+    async fn write_keys(&self, filter: &KeyFilter, sheet: &mut Sheet) -> Result<(), String> {
+        let now = clock::now();
+        if let Some(id) = filter.id {
+            let key = self.ledger.find_key(id).await.map_err(text)?;
+            return key.iter().try_for_each(|key| sheet.row(&key_row(key, now))).map_err(text);
+        }
+        let mut after = None;
+        loop {
+            let page = self.ledger.list_keys(KeyQuery { after, ..query(filter, PAGE) }).await.map_err(text)?;
+            page.iter().try_for_each(|key| sheet.row(&key_row(key, now))).map_err(text)?;
+            after = page.last().map(|key| key.id);
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Oldest first: one walk to find where pages begin, one to write them.
+    async fn write_entries(&self, key: KeyId, sheet: &mut Sheet) -> Result<(), String> {
+        let page = |before| EntryQuery { key: Some(key), before, limit: Some(PAGE), ..EntryQuery::default() };
+        let newest = self.ledger.entries(EntryQuery { limit: Some(1), ..page(None) }).await.map_err(text)?;
+        let Some(end) = newest.last().map(|entry| entry.position.saturating_add(1)) else { return Ok(()) };
+        let (mut starts, mut before) = (Vec::new(), end);
+        loop {
+            let entries = self.ledger.entries(page(Some(before))).await.map_err(text)?;
+            let Some(first) = entries.first() else { break };
+            starts.push(before);
+            before = first.position;
+            if entries.len() < PAGE {
+                break;
+            }
+        }
+        for before in starts.into_iter().rev() {
+            let entries = self.ledger.entries(page(Some(before))).await.map_err(text)?;
+            entries.iter().try_for_each(|entry| sheet.row(&entry_row(entry))).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    async fn write_audit(&self, sheet: &mut Sheet) -> Result<(), String> {
+        let mut before = None;
+        loop {
+            let page = self.ledger.audit(None, before, PAGE).await.map_err(text)?;
+            page.iter().try_for_each(|act| sheet.row(&audit_row(act))).map_err(text)?;
+            before = page.last().map(|act| act.position);
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Sheet {
+    fn begin(&mut self, name: &str) -> io::Result<()> {
+        if self.json { write!(self.out, "{{\"{name}\":[") } else { writeln!(self.out, "{}", self.columns.join(",")) }
+    }
+
+    fn row(&mut self, row: &Value) -> io::Result<()> {
+        if self.json {
+            let comma = if self.rows > 0 { "," } else { "" };
+            write!(self.out, "{comma}\n{row}")?;
+        } else {
+            let cells: Vec<String> =
+                self.columns.iter().map(|column| cell(column, row.get(*column).unwrap_or(&Value::Null))).collect();
+            writeln!(self.out, "{}", cells.join(","))?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn end(mut self) -> io::Result<u64> {
+        if self.json {
+            writeln!(self.out, "\n]}}")?;
+        }
+        self.out.flush()?;
+        self.out.get_ref().sync_all()?;
+        Ok(self.rows)
+    }
+}
+
+const KEY_COLUMNS: &[&str] = &[
+    "id",
+    "label",
+    "status",
+    "balance",
+    "held",
+    "available",
+    "models",
+    "expires_at",
+    "rate",
+    "concurrency",
+    "created_at",
+    "created_by",
+    "last_entry_at",
+];
+const ENTRY_COLUMNS: &[&str] = &[
+    "seq",
+    "key",
+    "kind",
+    "amount",
+    "balance_after",
+    "request_id",
+    "slug",
+    "usage",
+    "lines",
+    "hold",
+    "loss",
+    "evidence",
+    "reference",
+    "reason",
+    "actor",
+    "at",
+    "family",
+    "target",
+    "status",
+    "end_reason",
+    "first_byte_ms",
+    "total_ms",
+];
+const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
+/// Columns whose text is a number: a minus sign in front of it is no formula.
+const NUMBERS: &[&str] = &["balance", "held", "available", "amount", "balance_after", "hold", "loss"];
+
+fn key_row(key: &Key, now: Timestamp) -> Value {
+    let (settings, account) = (&key.settings, &key.account);
+    json!({
+        "id": key.id, "label": settings.label, "status": key.status(now), "balance": account.balance(), "held": account.held,
+        "available": account.available(), "models": settings.models, "expires_at": settings.expires_at, "rate": settings.rate,
+        "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": key.created_by, "last_entry_at": key.last_entry_at,
+    })
+}
+
+fn entry_row(entry: &Entry) -> Value {
+    let bill = entry.bill.as_ref();
+    json!({
+        "seq": entry.seq, "key": entry.key, "kind": entry.kind, "amount": entry.amount, "balance_after": entry.balance_after,
+        "request_id": entry.request().map(|request| format!("req_{request}")), "slug": bill.map(|bill| &bill.slug),
+        "usage": bill.map(|bill| &bill.usage), "lines": bill.map(|bill| &bill.lines), "hold": bill.map(|bill| bill.hold),
+        "loss": bill.map(|bill| bill.loss), "evidence": bill.map(|bill| bill.evidence), "reference": entry.reference,
+        "reason": entry.reason, "actor": entry.actor, "at": entry.at, "family": bill.map(|bill| &bill.family),
+        "target": bill.map(|bill| &bill.target), "status": bill.map(|bill| bill.status), "end_reason": bill.map(|bill| &bill.end_reason),
+        "first_byte_ms": bill.and_then(|bill| bill.first_byte_ms), "total_ms": bill.map(|bill| bill.total_ms),
+    })
+}
+
+fn audit_row(act: &AuditRecord) -> Value {
+    let details = serde_json::from_str(&act.details).unwrap_or_else(|_| Value::String(act.details.clone()));
+    json!({ "at": act.at, "actor": act.actor, "act": act.act, "key": act.key, "operation": format!("op_{}", act.operation), "details": details })
+}
+
+/// One CSV cell. Text that a spreadsheet would run gets an apostrophe in front.
+fn cell(column: &str, value: &Value) -> String {
+    let plain = match value {
+        Value::Null => String::new(),
+        Value::String(text) => clean(text).into_owned(),
+        other => other.to_string(),
+    };
+    let runs = plain.trim_start().starts_with(['=', '+', '-', '@', '|', '%']) && !NUMBERS.contains(&column);
+    let safe = if runs { format!("'{plain}") } else { plain };
+    if safe.contains(['"', ',', ';', '\'']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let label = |text: &str| cell("label", &Value::String(text.to_owned()));
+        assert_eq!(label("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
+        assert_eq!(label("@SUM(1)"), "\"'@SUM(1)\"");
+        assert_eq!(label("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(label("two\nlines"), "two lines");
+        assert_eq!(cell("amount", &Value::String("-0.0213".to_owned())), "-0.0213");
+        assert_eq!(cell("label", &Value::Null), "");
+    }
+}

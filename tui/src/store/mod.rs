@@ -1,0 +1,193 @@
+//! The background of the console: does what state asks for and tells what it learned.
+//!
+//! Every question runs as its own task; a newer one of the same kind ends the older. Only this room talks to the ledger and the
+//! gateway, and it holds no state of the screens.
+
+mod apply;
+mod export;
+mod order;
+mod read;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farebox_ledger::SharedLedger;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
+
+use crate::admin::Client;
+use crate::app::message::{Effect, Message};
+use crate::clock;
+use crate::state_file::{StateFile, write_private};
+
+pub(crate) use apply::Secrets;
+pub(crate) use order::Order;
+
+/// Between two readings of the running totals.
+const PULSE: Duration = Duration::from_millis(500);
+const STATUS_EVERY: Duration = Duration::from_secs(2);
+/// At most so often are live requests handed on.
+const LIVE_EVERY: Duration = Duration::from_millis(150);
+/// A person is still typing.
+const TYPING: Duration = Duration::from_millis(150);
+/// A person is still moving through a list.
+const MOVING: Duration = Duration::from_millis(60);
+
+/// What every task of the store may reach.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) ledger: SharedLedger,
+    pub(crate) state: StateFile,
+    pub(crate) public_url: String,
+    pub(crate) client: Option<Client>,
+    pub(crate) tell: UnboundedSender<Message>,
+    pub(crate) secrets: Secrets,
+    pub(crate) order: Arc<tokio::sync::Mutex<Option<Order>>>,
+}
+
+/// Kinds of question of which only the newest matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Slot {
+    Keys,
+    Count,
+    Visible,
+    Detail,
+    Check,
+    Holds,
+    Slugs,
+    Request,
+}
+
+/// The store, as the main loop holds it.
+#[derive(Debug)]
+pub(crate) struct Store {
+    shared: Shared,
+    running: HashMap<Slot, AbortHandle>,
+}
+
+impl Store {
+    /// Ready to be asked.
+    pub(crate) fn new(
+        ledger: SharedLedger,
+        state: StateFile,
+        public_url: String,
+        client: Option<Client>,
+        tell: UnboundedSender<Message>,
+    ) -> Self {
+        let (secrets, order) = (Arc::new(Mutex::new(HashMap::new())), Arc::default());
+        Self { shared: Shared { ledger, state, public_url, client, tell, secrets, order }, running: HashMap::new() }
+    }
+
+    /// Starts what goes on by itself: the pulse of the books, the gateway's status and its stream, the operations on file.
+    pub(crate) fn start(&self) {
+        tokio::spawn(pulse(self.shared.clone()));
+        tokio::spawn(status(self.shared.clone()));
+        tokio::spawn(live(self.shared.clone()));
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            let listed = shared.open_operations().await;
+            if !listed.is_empty() {
+                shared.tell(Message::Operations(listed));
+            }
+        });
+    }
+
+    /// Does one thing. [`Effect::Copy`] is the terminal's and never comes here.
+    pub(crate) fn handle(&mut self, effect: Effect) {
+        let shared = self.shared.clone();
+        match effect {
+            Effect::LoadKeys(request) => self.newest(Slot::Keys, async move { shared.keys(request).await }),
+            Effect::CountKeys { generation, filter, debounce } => {
+                self.newest(Slot::Count, async move { shared.count(generation, filter, debounce).await });
+            }
+            Effect::Visible(ids) => self.newest(Slot::Visible, async move { shared.visible(ids).await }),
+            Effect::LoadDetail { id, debounce } => self.newest(Slot::Detail, async move {
+                if debounce {
+                    tokio::time::sleep(MOVING).await;
+                }
+                shared.detail(id).await;
+            }),
+            Effect::MoreEntries { id, before } => drop(tokio::spawn(async move { shared.more_entries(id, before).await })),
+            Effect::CheckKey(id) => self.newest(Slot::Check, async move { shared.check_key(id).await }),
+            Effect::LoadHolds => self.newest(Slot::Holds, async move { shared.holds().await }),
+            Effect::LoadAudit { before } => drop(tokio::spawn(async move { shared.audit(before).await })),
+            Effect::LoadSlugs => self.newest(Slot::Slugs, async move { shared.slugs().await }),
+            Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
+            Effect::LoadRequest(request) => self.newest(Slot::Request, async move { shared.request(request).await }),
+            Effect::Apply(pending) => drop(tokio::spawn(async move { shared.send(*pending).await })),
+            Effect::Resolve(pending) => drop(tokio::spawn(async move { shared.resolve(*pending).await })),
+            Effect::Forget(operation) => {
+                // A file that stays is asked about again at the next start; nothing is lost by it.
+                let _ = self.shared.state.forget(operation);
+            }
+            Effect::Export { what, filter, json, path } => drop(tokio::spawn(async move {
+                let result = shared.export(&what, &filter, json, &path).await;
+                shared.tell(Message::Exported(result));
+            })),
+            Effect::WriteSecret { path, text } => {
+                let written = write_private(&path, format!("{}\n", text.0).as_bytes());
+                let result = written.map(|()| path.display().to_string()).map_err(|error| format!("{}: {error}", path.display()));
+                shared.tell(Message::SecretWritten(result));
+            }
+            Effect::ReadStatus => drop(tokio::spawn(async move { shared.read_status().await })),
+            Effect::Copy(_) => {}
+        }
+    }
+
+    fn newest(&mut self, slot: Slot, task: impl Future<Output = ()> + Send + 'static) {
+        let handle = tokio::spawn(task).abort_handle();
+        if let Some(older) = self.running.insert(slot, handle) {
+            older.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn tell(&self, message: Message) {
+        // The receiver is gone only when the console ends.
+        let _ = self.tell.send(message);
+    }
+
+    async fn read_status(&self) -> bool {
+        let Some(client) = &self.client else {
+            self.tell(Message::Status(Err("the URL of --admin is not http://host:port".to_owned())));
+            return false;
+        };
+        let status = client.status().await.map(Box::new).map_err(|error| error.to_string());
+        let is_there = status.is_ok();
+        self.tell(Message::Status(status));
+        is_there
+    }
+}
+
+async fn pulse(shared: Shared) {
+    let mut ticks = tokio::time::interval(PULSE);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let totals = shared.ledger.totals().await.map_err(|error| error.to_string());
+        shared.tell(Message::Pulse { now: clock::now(), totals });
+    }
+}
+
+async fn status(shared: Shared) {
+    loop {
+        shared.read_status().await;
+        tokio::time::sleep(STATUS_EVERY).await;
+    }
+}
+
+async fn live(shared: Shared) {
+    let Some(client) = shared.client.clone() else { return };
+    loop {
+        if let Ok(mut live) = client.live().await {
+            while let Ok(Some(events)) = live.next().await {
+                shared.tell(Message::Live(events));
+                tokio::time::sleep(LIVE_EVERY).await;
+            }
+            shared.read_status().await;
+        }
+        tokio::time::sleep(STATUS_EVERY).await;
+    }
+}

@@ -1,0 +1,205 @@
+//! Reading: pages of keys, one key's page, lists. Every read is bounded; long ones give way to newer questions.
+
+use std::time::Instant;
+
+use farebox_ledger::{Amount, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, OperationId, Timestamp};
+
+use super::{Shared, TYPING};
+use crate::app::detail::{self, Check, DetailData};
+use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE, Sort};
+use crate::app::message::Message;
+use crate::clock;
+
+/// Counting stops here.
+const COUNT_TO: usize = 10_000;
+const LIST: usize = 500;
+
+impl Shared {
+    pub(super) async fn keys(&self, request: KeysRequest) {
+        if request.debounce {
+            tokio::time::sleep(TYPING).await;
+        }
+        let generation = request.generation;
+        match self.keys_page(request).await {
+            Ok(page) => self.tell(Message::Keys(page)),
+            Err(error) => self.tell(Message::KeysFailed { generation, error: error.to_string() }),
+        }
+    }
+
+    async fn keys_page(&self, request: KeysRequest) -> Result<KeysPage, farebox_ledger::LedgerError> {
+        let started = Instant::now();
+        let page = |rows, first, ended, ordered_at| KeysPage {
+            generation: request.generation,
+            from: request.from,
+            rows,
+            first,
+            ended,
+            took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ordered_at,
+        };
+        if let Some(id) = request.filter.id {
+            return Ok(page(self.ledger.find_key(id).await?.into_iter().collect(), Some(0), true, None));
+        }
+        if request.sort != Sort::Created {
+            let slice = self.ordered(&request).await?;
+            return Ok(page(slice.rows, Some(slice.first), slice.ended, Some(slice.at)));
+        }
+        let (backwards, after) = match request.from {
+            From::Start => (false, None),
+            From::End => (true, None),
+            From::After(key, _) => (false, Some(key)),
+            From::Before(key, _) => (true, Some(key)),
+        };
+        let order = if request.descending == backwards { KeyOrder::Created } else { KeyOrder::Newest };
+        let query = KeyQuery { order, after, ..query(&request.filter, PAGE) };
+        let mut rows = self.ledger.list_keys(query).await?;
+        let ended = rows.len() < PAGE;
+        if backwards {
+            rows.reverse();
+        }
+        Ok(page(rows, None, ended, None))
+    }
+
+    pub(super) async fn count(&self, generation: u64, filter: KeyFilter, debounce: bool) {
+        if filter.id.is_some() {
+            return;
+        }
+        if debounce {
+            tokio::time::sleep(TYPING * 2).await;
+        }
+        let (mut keys, mut after) = (0, None);
+        while keys < COUNT_TO {
+            let Ok(rows) = self.ledger.list_keys(KeyQuery { after, ..query(&filter, 2000) }).await else { return };
+            keys += rows.len();
+            after = rows.last().map(|key| key.id);
+            if rows.len() < 2000 {
+                self.tell(Message::Count { generation, count: Count { keys: keys as u64, more: false } });
+                return;
+            }
+        }
+        self.tell(Message::Count { generation, count: Count { keys: COUNT_TO as u64, more: true } });
+    }
+
+    pub(super) async fn visible(&self, ids: Vec<KeyId>) {
+        let mut rows = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Ok(Some(key)) = self.ledger.find_key(id).await else { continue };
+            let day = self.spent_in_a_day(&key).await;
+            rows.push((key, day));
+        }
+        self.tell(Message::Visible(rows));
+    }
+
+    async fn spent_in_a_day(&self, key: &Key) -> Option<Amount> {
+        let now = clock::now();
+        let from = detail::day_before(now);
+        if key.last_entry_at.is_none_or(|last| last < from) {
+            return Some(Amount::ZERO);
+        }
+        let rows = self.ledger.usage(key.id, from, after(now)).await.ok()?;
+        Amount::checked_sum(rows.iter().map(|row| row.charge))
+    }
+
+    pub(super) async fn detail(&self, id: KeyId) {
+        match self.detail_data(id).await {
+            Ok(data) => self.tell(Message::Detail(Box::new(data))),
+            Err(error) => self.tell(Message::DetailFailed { id, error: error.to_string() }),
+        }
+    }
+
+    async fn detail_data(&self, id: KeyId) -> Result<DetailData, farebox_ledger::LedgerError> {
+        let now = clock::now();
+        let key = self.ledger.find_key(id).await?;
+        let query = EntryQuery { key: Some(id), limit: Some(detail::PAGE), ..EntryQuery::default() };
+        let mut entries = self.ledger.entries(query).await?;
+        entries.reverse();
+        let usage = self.ledger.usage(id, detail::week_before(now), after(now)).await?;
+        let acts = self.ledger.audit(Some(id), None, detail::PAGE).await?;
+        let holds = self.ledger.open_holds(Some(id), LIST).await?;
+        Ok(DetailData { id, key, entries_end: entries.len() < detail::PAGE, entries, usage, acts, holds })
+    }
+
+    pub(super) async fn more_entries(&self, id: KeyId, before: i64) {
+        let query = EntryQuery { key: Some(id), before: Some(before), limit: Some(detail::PAGE), ..EntryQuery::default() };
+        match self.ledger.entries(query).await {
+            Ok(mut entries) => {
+                entries.reverse();
+                let end = entries.len() < detail::PAGE;
+                self.tell(Message::Entries { id, before, entries, end });
+            }
+            Err(error) => self.tell(Message::DetailFailed { id, error: error.to_string() }),
+        }
+    }
+
+    /// Sums a key's entries page by page and compares with the balance after the newest of them.
+    pub(super) async fn check_key(&self, id: KeyId) {
+        let check = self.sum_of(id).await.unwrap_or_else(|error| Check::Failed(error.to_string()));
+        self.tell(Message::Checked { id, check });
+    }
+
+    async fn sum_of(&self, id: KeyId) -> Result<Check, farebox_ledger::LedgerError> {
+        let (mut before, mut sum, mut count, mut balance) = (None, Amount::ZERO, 0_u64, None);
+        loop {
+            let query = EntryQuery { key: Some(id), before, limit: Some(5000), ..EntryQuery::default() };
+            let page = self.ledger.entries(query).await?;
+            balance = balance.or_else(|| page.last().map(|entry| entry.balance_after));
+            count += page.len() as u64;
+            let amounts = page.iter().map(|entry| entry.amount).chain([sum]);
+            let Some(total) = Amount::checked_sum(amounts) else { return Ok(Check::Failed("the sum overflows".to_owned())) };
+            sum = total;
+            before = page.first().map(|entry| entry.position);
+            if page.len() < 5000 {
+                break;
+            }
+        }
+        let balance = balance.unwrap_or_default();
+        Ok(if sum == balance { Check::Sound { entries: count, at: clock::now() } } else { Check::Wrong { sum, balance } })
+    }
+
+    pub(super) async fn holds(&self) {
+        let holds = self.ledger.open_holds(None, LIST).await;
+        self.tell(Message::Holds(holds.map_err(|error| error.to_string())));
+    }
+
+    pub(super) async fn audit(&self, before: Option<i64>) {
+        let records = self.ledger.audit(None, before, LIST).await;
+        let end = records.as_ref().is_ok_and(|records| records.len() < LIST);
+        self.tell(Message::Audit { before, records: records.map_err(|error| error.to_string()), end });
+    }
+
+    pub(super) async fn slugs(&self) {
+        let now = clock::now();
+        let used = self.ledger.slug_use(detail::week_before(now)).await.unwrap_or_default();
+        let published = self.ledger.published().await.unwrap_or_default();
+        self.tell(Message::Slugs { used, published });
+    }
+
+    pub(super) async fn verify(&self) {
+        let started = Instant::now();
+        let report = self.ledger.verify().await.map_err(|error| error.to_string());
+        let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.tell(Message::Verified { report, took_ms, at: clock::now() });
+    }
+
+    pub(super) async fn request(&self, request: OperationId) {
+        let entry = self.ledger.entry(request).await;
+        self.tell(Message::Request { request, entry: entry.map(|entry| entry.map(Box::new)).map_err(|error| error.to_string()) });
+    }
+}
+
+/// The ledger's question for a filter.
+pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
+    KeyQuery {
+        order: KeyOrder::Created,
+        after: None,
+        label: filter.label.clone(),
+        status: filter.status,
+        balance_below: filter.balance_below,
+        now: clock::now(),
+        limit,
+    }
+}
+
+fn after(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis(now.millis().saturating_add(3_600_000))
+}

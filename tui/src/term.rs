@@ -1,0 +1,75 @@
+//! The terminal: entered once, and given back whole however the program ends, a panic included.
+//!
+//! Leaving clears the alternate screen, so that nothing that was on it (a secret least of all) stays.
+
+use std::io::{self, Write as _};
+
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
+use ratatui::DefaultTerminal;
+
+/// The terminal while the console runs.
+pub(crate) struct Term {
+    pub(crate) terminal: DefaultTerminal,
+}
+
+impl Term {
+    /// Enters the alternate screen and raw mode; a panic restores both before its text is printed.
+    pub(crate) fn enter() -> io::Result<Self> {
+        let terminal = ratatui::try_init()?;
+        let mut term = Self { terminal };
+        execute!(term.terminal.backend_mut(), EnableBracketedPaste)?;
+        Ok(term)
+    }
+
+    /// Hands a text to the terminal's clipboard (OSC 52).
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        write!(out, "\x1b]52;c;{}\x07", base_64(text.as_bytes()))?;
+        out.flush()
+    }
+
+    /// Forgets what is on the screen and draws all of it next time.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+}
+
+impl Drop for Term {
+    fn drop(&mut self) {
+        // There is nobody left to tell when the terminal itself is gone.
+        let _ = self.terminal.clear();
+        let _ = execute!(self.terminal.backend_mut(), DisableBracketedPaste);
+        ratatui::restore();
+    }
+}
+
+/// Standard base 64 with padding.
+fn base_64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let letter = |bits: u32| LETTERS.get((bits & 63) as usize).map_or('=', |letter| char::from(*letter));
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |place: usize| group.get(place).copied().map_or(0, u32::from);
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        text.push(letter(bits >> 18));
+        text.push(letter(bits >> 12));
+        text.push(if group.len() > 1 { letter(bits >> 6) } else { '=' });
+        text.push(if group.len() > 2 { letter(bits) } else { '=' });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base_64;
+
+    #[test]
+    fn base_64_is_the_standard_one() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{ff}?>", "w78/Pg==")]
+        {
+            assert_eq!(base_64(bytes.as_bytes()), text);
+        }
+    }
+}

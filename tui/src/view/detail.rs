@@ -1,0 +1,301 @@
+//! The page of one key: facts, the chart of two days, and the tab's list.
+
+use farebox_ledger::{AuditRecord, Entry, Key};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use serde_json::Value;
+
+use super::format;
+use super::pen::{Cell, Column, Pen, left, right};
+use crate::app::App;
+use crate::app::detail::{Check, Detail, Tab};
+use crate::app::keys::{state_word, window};
+use crate::app::plan::limits;
+use crate::sanitize::width;
+
+/// From this height on the chart is drawn.
+const CHART_FROM: u16 = 14;
+const HOURS: usize = 48;
+
+const ENTRIES: &[Column] =
+    &[left("UTC", 8, 0), left("KIND", 7, 0), right("AMOUNT", 14, 0), right("BALANCE", 12, 1), left("WHAT", 0, 0)];
+const PAYMENTS: &[Column] =
+    &[left("UTC", 8, 0), left("KIND", 7, 0), right("AMOUNT", 13, 0), left("REFERENCE", 16, 0), left("BY, WHY", 0, 1)];
+const MODELS: &[Column] = &[
+    left("MODEL", 0, 0),
+    right("REQUESTS", 9, 0),
+    right("INPUT", 7, 2),
+    right("CACHED", 7, 3),
+    right("OUTPUT", 7, 2),
+    right("SPENT", 12, 0),
+    right("SHARE", 6, 1),
+];
+const RUNNING: &[Column] = &[
+    left("REQUEST", 15, 2),
+    left("MODEL", 0, 0),
+    left("PATH", 9, 3),
+    right("HELD", 12, 0),
+    right("USED", 12, 1),
+    right("AGE", 7, 0),
+];
+const ACTS: &[Column] = &[left("UTC", 8, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
+
+/// Draws the open key, or what is beside the list.
+pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let Some(detail) = &app.detail else {
+        let inner = pen.frame(area, "Key");
+        pen.text(inner, 0, 1, "no key is selected", pen.theme.faint());
+        return;
+    };
+    let label = detail.key.as_ref().map(|key| format!(" · {}", key.settings.label)).unwrap_or_default();
+    let focus = if app.is_wide() && app.detail_open { "▸ " } else { "" };
+    let inner = pen.frame(area, &format!("{focus}Key {}{label}", detail.id));
+    let Some(key) = &detail.key else {
+        let text = match (&detail.error, detail.loaded) {
+            (Some(error), _) => error.clone(),
+            (None, true) => format!("there is no key {} in this ledger", detail.id),
+            (None, false) => "reading …".to_owned(),
+        };
+        pen.paragraph(inner, 1, &text, pen.theme.warn());
+        return;
+    };
+    let mut y = facts(app, detail, key, pen, inner);
+    if inner.height >= CHART_FROM && detail.tab == Tab::Entries {
+        y += chart(app, detail, pen, Rect { y: inner.y + y, height: inner.height - y, ..inner });
+    }
+    let rest = Rect { y: inner.y + y, height: inner.height.saturating_sub(y), ..inner };
+    tabs(detail, pen, rest);
+    let list = Rect { y: rest.y + 1, height: rest.height.saturating_sub(2), ..rest };
+    rows(app, detail, pen, list);
+    check(detail, pen, Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner });
+}
+
+fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
+    let theme = pen.theme;
+    let account = &key.account;
+    let word = state_word(key, app.now);
+    let running = if detail.holds.is_empty() { String::new() } else { format!(" ({} running)", detail.holds.len()) };
+    pen.pieces(
+        area,
+        0,
+        &[
+            ("Balance ", theme.faint()),
+            (&format::money(account.balance()), theme.strong()),
+            ("   held ", theme.faint()),
+            (&format!("{}{running}", format::money(account.held)), Style::new()),
+            ("   available ", theme.faint()),
+            (&format::money(account.available()), theme.strong()),
+        ],
+    );
+    let state = if key.settings.expires_at.is_some() && area.width > 100 {
+        format!("{word}, last day {}", key.settings.expires_at.map(crate::clock::last_day).unwrap_or_default())
+    } else {
+        word.to_owned()
+    };
+    pen.end(area, 0, &format!("  {state}"), theme.state(word));
+    pen.pieces(
+        area,
+        1,
+        &[
+            ("Paid in ", theme.faint()),
+            (&format::money(account.credit), Style::new()),
+            ("   spent ", theme.faint()),
+            (&format::money(account.spent), Style::new()),
+            ("   24 h ", theme.faint()),
+            (&format::money(detail.spent(app.now, 24)), Style::new()),
+            ("   7 d ", theme.faint()),
+            (&format::money(detail.spent(app.now, 168)), Style::new()),
+        ],
+    );
+    if area.height < 9 {
+        return 2;
+    }
+    let models =
+        key.settings.models.as_ref().map_or_else(|| "all models".to_owned(), |models| format!("{} models", models.len()));
+    let last = key
+        .last_entry_at
+        .map_or_else(|| "never used".to_owned(), |at| format!("last entry {} ago", format::age(app.now.millis() - at.millis())));
+    let text =
+        format!("{}, {models} · made {} by {} · {last}", limits(&key.settings), format::date(key.created_at), key.created_by);
+    pen.text(area, 0, 2, &text, theme.faint());
+    if area.height >= CHART_FROM { 4 } else { 3 }
+}
+
+fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
+    let hours = if area.width >= 100 { HOURS * 2 } else { HOURS };
+    let bars = detail.chart(app.now, hours);
+    let most = bars.iter().copied().max().unwrap_or(0);
+    let most = farebox_ledger::Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
+    let title = format!("Spend per hour, {hours} h, now at the right · most {}", format::fine(most));
+    pen.text(area, 0, 0, &title, pen.theme.faint());
+    pen.text(area, 0, 1, &format::bars(&bars), pen.theme.good());
+    3
+}
+
+fn tabs(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    let mut x = pen.text(area, 0, 0, "[ ]", theme.key()) + 2;
+    for (tab, name) in Tab::ALL {
+        let style = if tab == detail.tab { theme.selected() } else { Style::new() };
+        let text = if tab == Tab::Running && !detail.holds.is_empty() {
+            format!(" {name} {} ", detail.holds.len())
+        } else {
+            format!(" {name} ")
+        };
+        x += pen.text(area, x, 0, &text, style) + 1;
+    }
+}
+
+fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+    let columns = match detail.tab {
+        Tab::Entries => ENTRIES,
+        Tab::Payments => PAYMENTS,
+        Tab::Models => MODELS,
+        Tab::Running => RUNNING,
+        Tab::Acts => ACTS,
+    };
+    if detail.rows() == 0 {
+        let text = match detail.tab {
+            _ if !detail.loaded => "reading …",
+            Tab::Entries => "no entries yet: press t to top up",
+            Tab::Payments => "no money came in yet: press t to top up",
+            Tab::Models => "nothing was used in the last 7 days",
+            Tab::Running => "no request is running",
+            Tab::Acts => "no acts",
+        };
+        pen.text(area, 0, 0, text, pen.theme.faint());
+        return;
+    }
+    let placed = pen.heads(area, 0, columns);
+    let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let cells = lines(app, detail, pen, window(detail.selected, detail.rows(), usize::from(list.height)));
+    let focused = app.detail_open;
+    for (y, (index, cells)) in cells.into_iter().enumerate() {
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), columns, &placed, &cells, focused && index == detail.selected);
+    }
+}
+
+fn lines(app: &App, detail: &Detail, pen: &Pen<'_>, range: std::ops::Range<usize>) -> Vec<(usize, Vec<Cell>)> {
+    let skip = range.start;
+    let take = range.len();
+    let cells: Vec<Vec<Cell>> = match detail.tab {
+        Tab::Entries => detail.entries.iter().skip(skip).take(take).map(|entry| entry_cells(app, pen, entry)).collect(),
+        Tab::Payments => detail.payments().skip(skip).take(take).map(|act| payment_cells(app, pen, act)).collect(),
+        Tab::Models => model_cells(detail, pen).into_iter().skip(skip).take(take).collect(),
+        Tab::Running => {
+            let hold = |hold: &farebox_ledger::OpenHold| {
+                let age = format::age(app.now.millis() - hold.at.millis());
+                let request = hold.request.to_string();
+                let tail = request.get(14..).unwrap_or(&request);
+                plain(
+                    pen,
+                    [
+                        format!("…{tail}"),
+                        hold.slug.clone(),
+                        hold.family.clone(),
+                        format::fine(hold.amount),
+                        format::fine(hold.used),
+                        age,
+                    ],
+                )
+            };
+            detail.holds.iter().skip(skip).take(take).map(hold).collect()
+        }
+        Tab::Acts => {
+            let act = |act: &AuditRecord| {
+                plain(pen, [format::when(act.at, app.now), act.act.clone(), act.actor.clone(), format::act_details(act)])
+            };
+            detail.acts.iter().skip(skip).take(take).map(act).collect()
+        }
+    };
+    range.zip(cells).collect()
+}
+
+fn plain<const N: usize>(pen: &Pen<'_>, cells: [String; N]) -> Vec<Cell> {
+    let first = |index| if index == 0 { pen.theme.faint() } else { Style::new() };
+    cells.into_iter().enumerate().map(|(index, text)| (text, first(index))).collect()
+}
+
+fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
+    let theme = pen.theme;
+    let amount = if entry.amount.is_positive() { theme.good() } else { Style::new() };
+    let loss = entry.bill.as_ref().is_some_and(|bill| bill.loss.is_positive());
+    vec![
+        (format::when(entry.at, app.now), theme.faint()),
+        (format::kind(entry.kind).to_owned(), Style::new()),
+        (format::signed(entry.amount), amount),
+        (format::money(entry.balance_after), Style::new()),
+        (format::what(entry), if loss { theme.warn() } else { Style::new() }),
+    ]
+}
+
+fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
+    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
+    let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let amount =
+        farebox_ledger::Amount::from_usd_str(&text(if act.act == "create" { "credit" } else { "amount" })).unwrap_or_default();
+    let kind = if act.act == "top_up" || act.act == "create" { "top-up" } else { act.act.as_str() };
+    let why = text("reason");
+    let by = if why.is_empty() { format!("by {}", act.actor) } else { format!("by {}: {why}", act.actor) };
+    let style = if amount.is_positive() { pen.theme.good() } else { Style::new() };
+    vec![
+        (format::when(act.at, app.now), pen.theme.faint()),
+        (kind.to_owned(), Style::new()),
+        (format::signed(amount), style),
+        (text("reference"), Style::new()),
+        (by, Style::new()),
+    ]
+}
+
+fn model_cells(detail: &Detail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
+    let models = detail.by_model();
+    let all: u64 = models.iter().map(|row| row.charge.picos().max(0).unsigned_abs() / 1_000_000).fold(0, u64::saturating_add);
+    let row = |row: &farebox_ledger::UsageRow| {
+        let usage = &row.usage;
+        let charge = row.charge.picos().max(0).unsigned_abs() / 1_000_000;
+        let mut cells = plain(
+            pen,
+            [
+                row.slug.clone(),
+                format::count(row.requests),
+                format::tokens(usage.input.saturating_add(usage.cache_write)),
+                format::tokens(usage.cache_read),
+                format::tokens(usage.output.saturating_add(usage.reasoning)),
+                format::fine(row.charge),
+                format::percent(charge, all),
+            ],
+        );
+        if let Some(slug) = cells.first_mut() {
+            slug.1 = Style::new();
+        }
+        cells
+    };
+    models.iter().map(row).collect()
+}
+
+fn check(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    let (text, style) = match &detail.check {
+        Check::NotYet => (String::new(), theme.faint()),
+        Check::Long(entries) => (format!("{} entries · v sums them up", format::count(entries.unsigned_abs())), theme.faint()),
+        Check::Running => ("summing up the entries …".to_owned(), theme.faint()),
+        Check::Sound { entries: 0, .. } => ("no entries, balance nothing ✓".to_owned(), theme.good()),
+        Check::Sound { entries, at } => {
+            (format!("sum of {} entries = balance ✓ {}", format::count(*entries), format::time(*at)), theme.good())
+        }
+        Check::Wrong { sum, balance } => {
+            (format!("✗ the entries sum up to {sum}, the balance is {balance}: run farebox ledger verify"), theme.bad())
+        }
+        Check::Failed(error) => (format!("the entries could not be summed up: {error}"), theme.warn()),
+    };
+    pen.text(area, 0, 0, &text, style);
+    if let Some(error) = &detail.error {
+        pen.end(area, 0, error, theme.bad());
+    } else if detail.rows() > 0 {
+        let more = if detail.tab == Tab::Entries && !detail.entries_end { "+" } else { "" };
+        let place = format!("{} of {}{more}", detail.selected + 1, detail.rows());
+        if usize::from(area.width) > width(&text) + place.len() + 2 {
+            pen.end(area, 0, &place, theme.faint());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Numbers, money and times as text. Shortened money is always rounded down; nothing here is exact accounting.
+
+use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp};
+use serde_json::Value;
+
+/// `$1,234.56`, rounded down.
+pub(crate) fn money(amount: Amount) -> String {
+    dollars(&amount.show(2))
+}
+
+/// With six decimals, for charges; rounded down.
+pub(crate) fn fine(amount: Amount) -> String {
+    dollars(&amount.show(6))
+}
+
+/// Signed, for journal lines: six decimals where cents would hide something.
+pub(crate) fn signed(amount: Amount) -> String {
+    let cents = amount.picos() % 10_000_000_000 == 0;
+    let text = if cents { money(amount) } else { fine(amount) };
+    if amount.is_positive() { format!("+{text}") } else { text }
+}
+
+/// A sum over keys in picodollars, rounded down to cents.
+pub(crate) fn total(picos: i128) -> String {
+    let cents = picos.div_euclid(10_000_000_000);
+    let sign = if cents < 0 { "-" } else { "" };
+    dollars(&format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100))
+}
+
+fn dollars(text: &str) -> String {
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let point = if decimals.is_empty() { "" } else { "." };
+    format!("{sign}${}{point}{decimals}", grouped(whole))
+}
+
+/// `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    grouped(&number.to_string())
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Tokens in at most five characters.
+pub(crate) fn tokens(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{}k", number / 1000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
+/// `12:04:11`, UTC.
+pub(crate) fn time(at: Timestamp) -> String {
+    at.to_string().get(11..19).unwrap_or("?").to_owned()
+}
+
+/// `2026-03-02`, UTC.
+pub(crate) fn date(at: Timestamp) -> String {
+    at.to_string().get(..10).unwrap_or("?").to_owned()
+}
+
+/// `2026-03-02 12:04:11`, UTC.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    format!("{} {}", date(at), time(at))
+}
+
+/// The time of today, else the day.
+pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
+    if date(at) == date(now) { time(at) } else { date(at).get(2..).unwrap_or("?").to_owned() }
+}
+
+/// A time the gateway wrote, shortened to the clock.
+pub(crate) fn clock_of(text: &str) -> String {
+    crate::clock::parse(text).map_or_else(|| crate::sanitize::cut(text, 8), time)
+}
+
+/// `2 s`, `4 min`, `9 d`.
+pub(crate) fn age(millis: i64) -> String {
+    match millis.max(0) / 1000 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// `0.4s`, `12ms`.
+pub(crate) fn span(millis: u64) -> String {
+    match millis {
+        0..100 => format!("{millis}ms"),
+        100..100_000 => format!("{}.{}s", millis / 1000, millis % 1000 / 100),
+        _ => format!("{}s", millis / 1000),
+    }
+}
+
+/// Parts of a whole in percent with one decimal; `—` of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    match part.saturating_mul(1000).checked_div(whole) {
+        None => "—".to_owned(),
+        Some(tenths) => format!("{}.{}%", tenths / 10, tenths % 10),
+    }
+}
+
+/// One bar for each value, the largest is full; nothing is a blank.
+pub(crate) fn bars(values: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().max().unwrap_or(0);
+    let bar = |value: &u64| match u128::from(*value).saturating_mul(8).checked_div(u128::from(most)) {
+        None | Some(_) if *value == 0 => '·',
+        Some(eighth) => BARS.get(usize::try_from(eighth).unwrap_or(8).saturating_sub(1).min(7)).copied().unwrap_or('█'),
+        None => '·',
+    };
+    values.iter().map(bar).collect()
+}
+
+/// The word for a kind of entry.
+pub(crate) const fn kind(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::TopUp => "top-up",
+        EntryKind::Charge => "charge",
+        EntryKind::Refund => "refund",
+        EntryKind::Adjust => "adjust",
+    }
+}
+
+/// What an entry was about, in a few words.
+pub(crate) fn what(entry: &Entry) -> String {
+    let Some(bill) = &entry.bill else {
+        let reason = entry.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        return format!("{} by {}{reason}", entry.reference.as_deref().unwrap_or("—"), entry.actor);
+    };
+    let input = bill
+        .usage
+        .input
+        .saturating_add(bill.usage.cache_read)
+        .saturating_add(bill.usage.cache_write)
+        .saturating_add(bill.usage.cache_write_1h);
+    let output = bill.usage.output.saturating_add(bill.usage.reasoning);
+    let ended = match bill.end_reason.as_str() {
+        "stop" | "" => String::new(),
+        reason => format!(" {reason}"),
+    };
+    format!("{} {}→{}{ended}", bill.slug, count(input), count(output))
+}
+
+/// The details of an act in one line.
+pub(crate) fn act_details(act: &AuditRecord) -> String {
+    let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) else { return act.details.clone() };
+    let shown = |(name, value): (&String, &Value)| match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        other => Some(format!("{name} {other}")),
+    };
+    details.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// An act line by line.
+pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
+    let mut lines = vec![
+        format!("Act        {}", act.act),
+        format!("Key        {}", act.key),
+        format!("Actor      {}", act.actor),
+        format!("At         {} UTC", stamp(act.at)),
+        format!("Operation  op_{}", act.operation),
+        String::new(),
+    ];
+    if let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) {
+        lines.extend(details.iter().map(|(name, value)| match value {
+            Value::String(text) => format!("{name:<12} {text}"),
+            other => format!("{name:<12} {other}"),
+        }));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_grouped_and_rounded_down() {
+        let usd = |text: &str| Amount::from_usd_str(text).unwrap();
+        assert_eq!(money(usd("1234567.899")), "$1,234,567.89");
+        assert_eq!(money(usd("-0.001")), "-$0.01");
+        assert_eq!(signed(usd("20")), "+$20.00");
+        assert_eq!(signed(usd("-0.0213")), "-$0.021300");
+        assert_eq!(total(412_903_189_999_999_999), "$412,903.18");
+        assert_eq!(total(i128::from(i64::MAX) * 1_000_000), "$9,223,372,036,854.77");
+        assert_eq!((count(999), count(1000), count(1_000_000)), ("999".into(), "1,000".into(), "1,000,000".into()));
+    }
+
+    #[test]
+    fn small_words() {
+        assert_eq!(bars(&[0, 1, 4, 8]), "·▁▄█");
+        assert_eq!(bars(&[0, 0]), "··");
+        assert_eq!((percent(2, 1000), percent(1, 0)), ("0.2%".into(), "—".into()));
+        assert_eq!((age(2_000), age(240_000), age(9 * 86_400_000)), ("2 s".into(), "4 min".into(), "9 d".into()));
+        assert_eq!((span(12), span(430), span(1500)), ("12ms".into(), "0.4s".into(), "1.5s".into()));
+        assert_eq!((tokens(9999), tokens(8_120_000)), ("9999".into(), "8.1M".into()));
+    }
+}

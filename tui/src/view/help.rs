@@ -1,0 +1,165 @@
+//! Help for this screen, the palette and the keys in the footer: three faces of the one table of commands.
+
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use super::pen::Pen;
+use crate::app::App;
+use crate::app::command::{BINDINGS, Place};
+use crate::app::keys::window;
+use crate::app::modal::{Found, Modal, Shown};
+use crate::sanitize::width;
+
+/// What can be pressed, in a few words.
+pub(super) fn footer_keys(app: &App) -> Vec<(String, String)> {
+    if app.help.is_some() {
+        owned(&[("j k", "scroll"), ("any other key", "closes")])
+    } else if app.palette.is_some() {
+        owned(&[("↑ ↓", "choose"), ("enter", "do it"), ("esc", "close")])
+    } else {
+        app.modal.as_ref().map_or_else(|| super::bound_keys(app), |modal| owned(page_keys(app, modal)))
+    }
+}
+
+fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
+    keys.iter().map(|(key, name)| ((*key).to_owned(), (*name).to_owned())).collect()
+}
+
+/// The keys of a page over the screen.
+fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)] {
+    match modal {
+        Modal::Form(_) => &[("tab", "next field"), ("enter", "on the last field: go on"), ("ctrl-s", "go on"), ("esc", "cancel")],
+        Modal::Review(_) => &[("y", "apply"), ("enter, esc", "back, nothing is applied")],
+        Modal::Sending(_) => &[("…", "waiting for the ledger")],
+        Modal::Unknown(unknown) if unknown.not_applied => &[("y", "send the same again"), ("r", "ask again"), ("esc", "leave")],
+        Modal::Unknown(_) => &[("r", "ask now"), ("esc", "leave; it stays under O operations")],
+        Modal::Receipt(_) => &[("esc", "close"), ("c", "copy the operation id")],
+        Modal::Request(_) => &[("esc", "close"), ("K", "its key"), ("c", "copy the id")],
+        Modal::Operations(selected) => match app.operations.get(*selected).map(|listed| &listed.found) {
+            Some(Found::NotApplied) => &[("y", "review and send again"), ("d", "drop"), ("j k", "move"), ("esc", "close")],
+            Some(Found::Applied(_)) => &[("d", "done, take it off"), ("j k", "move"), ("esc", "close")],
+            _ => &[("j k", "move"), ("esc", "close")],
+        },
+        Modal::Text(..) => &[("esc", "close")],
+        Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
+        Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
+        Modal::Secret(page) if matches!(page.shown, Shown::Link(..)) => {
+            &[("y", "copy"), ("w", "write a file"), ("h", "hide"), ("esc", "close")]
+        }
+        Modal::Secret(_) => &[("y", "copy"), ("w", "write a file"), ("h", "hide"), ("esc", "leave")],
+    }
+}
+
+/// The help page.
+pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let inner = pen.frame(area, &format!("Help · {}", name_of(app)));
+    let theme = pen.theme;
+    let mut lines: Vec<(String, String, Option<String>)> = Vec::new();
+    if let Some(modal) = &app.modal {
+        lines.extend(owned(page_keys(app, modal)).into_iter().map(|(key, name)| (key, name, None)));
+        lines.extend(about(modal).into_iter().map(|text| (String::new(), text, None)));
+    } else {
+        let place = app.place();
+        let here = BINDINGS.iter().filter(|binding| binding.works_at(place));
+        let own = here.clone().filter(|binding| !binding.places.is_empty());
+        let common = here.filter(|binding| binding.places.is_empty());
+        lines.extend(own.chain(common).map(|binding| {
+            (binding.key.to_owned(), format!("{:<11} {}", binding.name, binding.help), binding.command.reason_against(app))
+        }));
+    }
+    let height = usize::from(inner.height);
+    let first = usize::from(app.help.unwrap_or(0)).min(lines.len().saturating_sub(height));
+    for (y, (key, text, reason)) in lines.iter().skip(first).take(height).enumerate() {
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        let style = if reason.is_some() { theme.faint() } else { Style::new() };
+        pen.text(Rect { width: 10, ..inner }, 0, y, key, if reason.is_some() { theme.faint() } else { theme.key() });
+        let used = pen.text(inner, 11, y, text, style);
+        if let Some(reason) = reason {
+            pen.text(inner, 11 + used + 1, y, &format!("— not now: {reason}"), theme.warn());
+        }
+    }
+    if lines.len() > height {
+        let place = format!(" {}–{} of {} · j k ", first + 1, (first + height).min(lines.len()), lines.len());
+        pen.end(Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width - 2, ..area }, 0, &place, theme.faint());
+    }
+}
+
+/// What a page is for, in help.
+fn about(modal: &Modal) -> Vec<String> {
+    let text = match modal {
+        Modal::Form(_) => {
+            "Nothing is applied here: the form ends in a review, and only there y applies. Amounts are exact: 1,000 is refused because it could mean two things."
+        }
+        Modal::Review(_) | Modal::Sending(_) => {
+            "The operation is applied at most once, however often it is sent. It is kept on file until its outcome is known."
+        }
+        Modal::Unknown(_) => {
+            "The ledger did not say whether the operation happened. It is asked for by its id; sending it again has the same id and so no second effect."
+        }
+        Modal::Operations(_) => {
+            "Operations that were sent and whose outcome nobody saw, for example because a console was killed."
+        }
+        Modal::Secret(_) => {
+            "Only a hash of the secret is stored. Whoever loses it gets a new one with R rotate; balance and history stay."
+        }
+        Modal::Receipt(_) | Modal::Request(_) | Modal::Text(..) => "",
+    };
+    super::pen::wrap(text, 66)
+}
+
+fn name_of(app: &App) -> &'static str {
+    match (&app.modal, app.place()) {
+        (Some(Modal::Form(_)), _) => "a form",
+        (Some(Modal::Review(_) | Modal::Sending(_)), _) => "a review",
+        (Some(_), _) => "this page",
+        (None, place) => match place {
+            Place::Keys => "Keys",
+            Place::Detail => "one key",
+            Place::Live => "Live",
+            Place::Models => "Models",
+            Place::Routes => "Routes",
+            Place::Holds => "Holds",
+            Place::Audit => "Audit",
+            Place::Config => "Config",
+        },
+    }
+}
+
+/// Every action by name.
+pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let Some(palette) = &app.palette else { return };
+    let inner = pen.frame(area, "Commands");
+    let theme = pen.theme;
+    let used = pen.pieces(inner, 0, &[(": ", theme.key()), (palette.field.text(), Style::new())]);
+    let before: String = palette.field.text().chars().take(palette.field.cursor()).collect();
+    let x = inner.x + 2 + u16::try_from(width(&before)).unwrap_or(0);
+    pen.cursor = Some(Position { x: x.min(inner.right().saturating_sub(1)), y: inner.y });
+    if palette.field.text().is_empty() {
+        pen.text(inner, used + 1, 0, "type a part of a name", theme.faint());
+    }
+    let lines = app.palette_lines();
+    if lines.is_empty() {
+        pen.text(inner, 0, 2, "no command has this in its name", theme.warn());
+        return;
+    }
+    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    for (y, index) in window(palette.selected, lines.len(), usize::from(list.height)).enumerate() {
+        let Some((binding, reason)) = lines.get(index) else { continue };
+        let row = Rect { y: list.y + u16::try_from(y).unwrap_or(0), height: 1, ..list };
+        let text = reason.as_ref().map_or_else(|| binding.help.to_owned(), |reason| format!("not now: {reason}"));
+        let style = if reason.is_some() { theme.faint() } else { Style::new() };
+        pen.text(
+            Rect { width: row.width.min(15), ..row },
+            2,
+            0,
+            binding.name,
+            if reason.is_some() { theme.faint() } else { theme.strong() },
+        );
+        pen.text(Rect { width: row.width.min(22), ..row }, 16, 0, binding.key, theme.key());
+        pen.text(row, 23, 0, &text, style);
+        if index == palette.selected {
+            pen.text(row, 0, 0, ">", theme.strong());
+            pen.buf.set_style(row, theme.selected());
+        }
+    }
+}

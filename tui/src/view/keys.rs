@@ -1,0 +1,123 @@
+//! The Keys screen: one line for each key, worst news in a word at its end.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::format;
+use super::pen::{Cell, Column, Pen, left, right};
+use crate::app::App;
+use crate::app::keys::{Row, Sort, state_word};
+
+const COLUMNS: &[Column] = &[
+    left("KEY", 12, 0),
+    left("LABEL", 0, 0),
+    right("BALANCE", 13, 0),
+    right("HELD", 9, 3),
+    right("24 h", 11, 4),
+    right("LAST", 7, 6),
+    left("CREATED", 10, 5),
+    left("STATE", 7, 0),
+];
+
+/// Draws it.
+pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let inner = pen.frame(area, &title(app));
+    let keys = &app.keys;
+    if keys.rows.is_empty() {
+        return empty(app, pen, inner);
+    }
+    let placed = pen.heads(inner, 0, COLUMNS);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(2), ..inner };
+    let range = keys.visible(usize::from(list.height));
+    for (y, index) in range.clone().enumerate() {
+        let Some(row) = keys.rows.get(index) else { continue };
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        pen.line(list, y, COLUMNS, &placed, &cells(app, pen, row), index == keys.selected);
+    }
+    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
+    let (left, right) = bottom_line(app, &range);
+    pen.text(bottom, 2, 0, &left, pen.theme.faint());
+    if usize::from(bottom.width) > crate::sanitize::width(&left) + crate::sanitize::width(&right) + 6 {
+        pen.end(bottom, 0, &right, pen.theme.faint());
+    }
+}
+
+fn title(app: &App) -> String {
+    let keys = &app.keys;
+    let all = app.totals.map(|totals| format::count(totals.keys));
+    let matching = match (&keys.count, keys.is_whole() && keys.loaded) {
+        (_, true) => Some(format::count(keys.rows.len() as u64)),
+        (Some(count), _) => Some(format!("{}{}", format::count(count.keys), if count.more { "+" } else { "" })),
+        _ => None,
+    };
+    let how_many = match (matching, all) {
+        (_, Some(all)) if keys.filter.is_empty() => format!(" · {all}"),
+        (Some(some), Some(all)) => format!(" · {some} of {all}"),
+        (Some(some), None) => format!(" · {some}"),
+        (None, _) => String::new(),
+    };
+    let filter =
+        if keys.filter_text.is_empty() { String::new() } else { format!(" · {}", crate::sanitize::mask(&keys.filter_text)) };
+    let arrow = if keys.ascending { '▲' } else { '▼' };
+    format!("Keys{filter}{how_many} · {} {arrow}", keys.sort.name())
+}
+
+fn cells(app: &App, pen: &Pen<'_>, row: &Row) -> [Cell; 8] {
+    let (key, theme) = (&row.key, pen.theme);
+    let word = state_word(key, app.now);
+    let held = if key.account.held.is_positive() { Style::new() } else { theme.faint() };
+    let day = row.day.map_or_else(|| "…".to_owned(), format::money);
+    let last = key.last_entry_at.map_or_else(|| "—".to_owned(), |at| format::age(app.now.millis() - at.millis()));
+    [
+        (key.id.to_string(), theme.key()),
+        (key.settings.label.clone(), Style::new()),
+        (format::money(key.account.balance()), theme.strong()),
+        (format::money(key.account.held), held),
+        (day, Style::new()),
+        (last, theme.faint()),
+        (format::date(key.created_at), theme.faint()),
+        (word.to_owned(), theme.state(word)),
+    ]
+}
+
+fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
+    let keys = &app.keys;
+    let rows = match keys.first_position() {
+        Some(first) => {
+            let row = |index: usize| format::count(first + index as u64 + 1);
+            format!("rows {}–{}", row(range.start), row(range.end.saturating_sub(1)))
+        }
+        None => "rows near the end".to_owned(),
+    };
+    let more = if keys.is_whole() && range.end == keys.rows.len() { "" } else { " · pgdn for more" };
+    let order = match (keys.sorting, keys.ordered_at) {
+        (Some(read), _) => format!("sorting: {} read", format::count(read)),
+        (None, Some(at)) if keys.sort != Sort::Created => format!("order of {} · r sorts again", format::time(at)),
+        _ => format!("read in {} ms", keys.took_ms),
+    };
+    (format!("{rows}{more}"), order)
+}
+
+fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let keys = &app.keys;
+    let theme = pen.theme;
+    if let Some(error) = &keys.error {
+        let taken = pen.paragraph(area, 1, error, theme.bad());
+        pen.text(area, 0, 2 + taken, "r tries again", theme.faint());
+    } else if let Some(read) = keys.sorting {
+        pen.text(area, 0, 1, &format!("sorting: {} keys read …", format::count(read)), theme.faint());
+    } else if !keys.loaded || keys.loading {
+        pen.text(area, 0, 1, "reading the ledger …", theme.faint());
+    } else if !keys.filter.is_empty() {
+        pen.text(area, 0, 1, "no key matches this filter", theme.warn());
+        pen.text(area, 0, 3, "esc clears it, / changes it", theme.faint());
+    } else {
+        pen.text(area, 0, 1, "no keys yet", theme.strong());
+        let hint = if app.options.read_only {
+            "this console is read-only: keys are made by one without --read-only"
+        } else {
+            "press n to make the first one"
+        };
+        pen.paragraph(area, 3, hint, Style::new());
+    }
+}

@@ -1,0 +1,108 @@
+//! The Holds and Audit screens: plain lists of the ledger's own rows.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::format;
+use super::pen::{Column, Pen, left, right};
+use crate::app::keys::window;
+use crate::app::live::Link;
+use crate::app::{App, List};
+
+const HOLDS: &[Column] = &[
+    left("REQUEST", 26, 4),
+    left("KEY", 12, 0),
+    left("MODEL", 0, 0),
+    left("PATH", 9, 3),
+    right("HELD", 13, 0),
+    right("USED", 12, 2),
+    right("AGE", 7, 0),
+    left("STATE", 9, 1),
+];
+const AUDIT: &[Column] = &[
+    left("UTC", 8, 0),
+    left("BY", 12, 1),
+    left("ACT", 8, 0),
+    left("KEY", 12, 0),
+    left("DETAILS", 0, 0),
+    left("OPERATION", 29, 3),
+];
+
+/// Money reserved by running requests.
+pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let shown = app.shown_holds();
+    let (count, held) = app.totals.map_or((0, 0), |totals| (totals.holds, totals.held));
+    let filter = filter_of(&app.holds.filter);
+    let inner = pen.frame(area, &format!("Holds{filter} · {} · {} held", format::count(count), format::total(held)));
+    if shown.is_empty() {
+        return nothing(&app.holds, pen, inner, "no request is running: nothing is held");
+    }
+    let placed = pen.heads(inner, 0, HOLDS);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(2), ..inner };
+    let newest = app.holds.rows.iter().map(|hold| hold.epoch).max().unwrap_or(0);
+    for (y, index) in window(app.holds.selected, shown.len(), usize::from(list.height)).enumerate() {
+        let Some(hold) = shown.get(index) else { continue };
+        let state = match app.gateway.link {
+            _ if hold.epoch < newest => "left over",
+            Link::Live => "running",
+            _ => "open",
+        };
+        let cells = [
+            (hold.request.to_string(), pen.theme.faint()),
+            (hold.key.to_string(), pen.theme.key()),
+            (hold.slug.clone(), Style::new()),
+            (hold.family.clone(), pen.theme.faint()),
+            (format::fine(hold.amount), pen.theme.strong()),
+            (format::fine(hold.used), Style::new()),
+            (format::age(app.now.millis() - hold.at.millis()), Style::new()),
+            (state.to_owned(), pen.theme.state(state)),
+        ];
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), HOLDS, &placed, &cells, index == app.holds.selected);
+    }
+    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
+    let hint = match app.gateway.link {
+        Link::Live => "a hold ends with its request; none is released by hand",
+        _ => "without a gateway holds stay: the next one to start ends them within 5 s",
+    };
+    pen.text(bottom, 2, 0, hint, pen.theme.faint());
+}
+
+/// Who did what.
+pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let shown = app.shown_audit();
+    let more = if app.audit.end || !app.audit.loaded { "" } else { "+" };
+    let filter = filter_of(&app.audit.filter);
+    let inner = pen.frame(area, &format!("Audit{filter} · {}{more} acts, newest first", format::count(shown.len() as u64)));
+    if shown.is_empty() {
+        return nothing(&app.audit, pen, inner, "no administrative act yet");
+    }
+    let placed = pen.heads(inner, 0, AUDIT);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+    for (y, index) in window(app.audit.selected, shown.len(), usize::from(list.height)).enumerate() {
+        let Some(act) = shown.get(index) else { continue };
+        let cells = [
+            (format::when(act.at, app.now), pen.theme.faint()),
+            (act.actor.clone(), Style::new()),
+            (act.act.clone(), pen.theme.strong()),
+            (act.key.to_string(), pen.theme.key()),
+            (format::act_details(act), Style::new()),
+            (format!("op_{}", act.operation), pen.theme.faint()),
+        ];
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), AUDIT, &placed, &cells, index == app.audit.selected);
+    }
+}
+
+fn nothing<T>(list: &List<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
+    let theme = pen.theme;
+    let (text, style) = match (&list.error, list.loaded) {
+        (Some(error), _) => (error.as_str(), theme.bad()),
+        (None, false) => ("reading the ledger …", theme.faint()),
+        (None, true) if !list.filter.is_empty() => ("nothing matches this filter; esc clears it", theme.warn()),
+        (None, true) => (text, Style::new()),
+    };
+    pen.paragraph(area, 1, text, style);
+}
+
+fn filter_of(filter: &str) -> String {
+    if filter.is_empty() { String::new() } else { format!(" · {filter}") }
+}

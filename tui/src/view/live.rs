@@ -1,0 +1,107 @@
+//! The Live screen: one line of charts and the requests that ended, newest first.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::format;
+use super::pen::{Cell, Column, Pen, left, right};
+use crate::admin::LiveEvent;
+use crate::app::App;
+use crate::app::keys::window;
+use crate::app::live::{Link, amount};
+
+const COLUMNS: &[Column] = &[
+    left("UTC", 8, 0),
+    left("KEY", 12, 1),
+    left("MODEL", 0, 0),
+    left("PATH", 5, 3),
+    right("ST", 3, 0),
+    right("TOKENS", 11, 2),
+    right("CHARGE", 10, 0),
+    right("TTFB", 6, 4),
+    right("WHOLE", 6, 6),
+    left("ENDED", 11, 5),
+    left("VIA", 18, 7),
+];
+
+/// Draws it.
+pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let live = &app.live;
+    let shown = live.shown();
+    let filter = if live.filter.is_empty() { String::new() } else { format!(" · {}", live.filter) };
+    let paused = if live.paused { format!(" · PAUSED, {} waiting", live.waiting()) } else { String::new() };
+    let inner = pen.frame(area, &format!("Live{filter} · last {} requests{paused}", shown.len()));
+    if live.events.is_empty() && app.gateway.link != Link::Live {
+        return super::no_gateway(app, pen, inner);
+    }
+    charts(app, pen, inner);
+    if shown.is_empty() {
+        let text =
+            if live.filter.is_empty() { "no request has ended yet" } else { "no request matches this filter; esc clears it" };
+        pen.text(inner, 0, 2, text, pen.theme.faint());
+        return;
+    }
+    let table = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let placed = pen.heads(table, 0, COLUMNS);
+    let list = Rect { y: table.y + 1, height: table.height.saturating_sub(1), ..table };
+    for (y, index) in window(live.selected, shown.len(), usize::from(list.height)).enumerate() {
+        let Some(event) = shown.get(index) else { continue };
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), COLUMNS, &placed, &cells(pen, event), index == live.selected);
+    }
+}
+
+fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    let seconds = app.live.seconds(app.now);
+    let bars = usize::from(area.width / 4).min(seconds.len());
+    let tail = seconds.get(seconds.len().saturating_sub(bars)..).unwrap_or_default();
+    let requests: Vec<u64> = tail.iter().map(|second| second.requests).collect();
+    let charges: Vec<u64> = tail.iter().map(|second| second.charge.max(0).unsigned_abs()).collect();
+    let spent: i128 = seconds.iter().map(|second| i128::from(second.charge)).sum();
+    pen.pieces(
+        area,
+        0,
+        &[
+            ("req/s ", theme.faint()),
+            (&format::bars(&requests), theme.good()),
+            ("  $ ", theme.faint()),
+            (&format::bars(&charges), theme.good()),
+            (&format!("  {} in 60 s", format::total(spent)), Style::new()),
+        ],
+    );
+}
+
+fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
+    let theme = pen.theme;
+    let status = match event.status {
+        0..400 => theme.good(),
+        429 => theme.warn(),
+        400..500 => Style::new(),
+        _ => theme.bad(),
+    };
+    let usage = &event.usage;
+    let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+    let output = usage.output.saturating_add(usage.reasoning);
+    let counts =
+        if input + output == 0 { String::new() } else { format!("{}→{}", format::tokens(input), format::tokens(output)) };
+    let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive());
+    let lost = amount(event.loss.as_deref()).is_some_and(|loss| loss.is_positive());
+    let family = match event.family.as_str() {
+        "responses" => "resp",
+        "messages" => "nat",
+        other => other,
+    };
+    vec![
+        (format::clock_of(&event.at), theme.faint()),
+        (event.key.clone().unwrap_or_default(), theme.key()),
+        (event.slug.clone(), Style::new()),
+        (family.to_owned(), theme.faint()),
+        (event.status.to_string(), status),
+        (counts, Style::new()),
+        (charge.map(format::fine).unwrap_or_default(), if lost { theme.warn() } else { Style::new() }),
+        (event.first_byte_ms.map(format::span).unwrap_or_default(), theme.faint()),
+        (format::span(event.total_ms), theme.faint()),
+        (event.end_reason.clone(), if event.status >= 400 { theme.warn() } else { theme.faint() }),
+        (event.target.clone(), theme.faint()),
+    ]
+}

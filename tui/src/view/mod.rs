@@ -1,0 +1,211 @@
+//! Drawing: state in, cells out. Nothing here fetches, waits or changes the state.
+//!
+//! Line one says how things are, the last line says what can be done; between them stands one screen, or in wide terminals a
+//! list and its detail. Below 40x10 one line asks for room.
+
+mod config;
+mod detail;
+pub(crate) mod format;
+mod help;
+mod keys;
+mod lists;
+mod live;
+mod modal;
+mod models;
+mod pen;
+mod secret;
+mod theme;
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use crate::app::command::BINDINGS;
+use crate::app::live::Link;
+use crate::app::{App, SMALLEST, Screen};
+use crate::sanitize::{mask, width};
+pub(crate) use models::{config_rows, model_rows, route_rows};
+use pen::Pen;
+pub(crate) use theme::Theme;
+
+/// Draws everything.
+pub(crate) fn draw(app: &App, theme: Theme, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let cursor = draw_into(app, theme, area, frame.buffer_mut());
+    if let Some(cursor) = cursor {
+        frame.set_cursor_position(cursor);
+    }
+}
+
+fn draw_into(app: &App, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Position> {
+    let mut pen = Pen { buf, theme, cursor: None };
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        pen.paragraph(
+            area,
+            0,
+            &format!("farebox needs {}x{}, this is {}x{}: make room", SMALLEST.0, SMALLEST.1, area.width, area.height),
+            Style::new(),
+        );
+        return None;
+    }
+    let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+    header(app, &mut pen, row(0));
+    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    if app.help.is_some() {
+        help::help(app, &mut pen, body);
+    } else if app.palette.is_some() {
+        help::palette(app, &mut pen, body);
+    } else if app.modal.is_some() {
+        modal::draw(app, &mut pen, body);
+    } else {
+        screen(app, &mut pen, body);
+    }
+    footer(app, &mut pen, row(area.height - 1));
+    pen.cursor
+}
+
+fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
+    match app.screen {
+        Screen::Keys if app.is_wide() => {
+            let left = body.width * 11 / 20;
+            keys::draw(app, pen, Rect { width: left, ..body });
+            detail::draw(app, pen, Rect { x: body.x + left, width: body.width - left, ..body });
+        }
+        _ if app.detail_open => detail::draw(app, pen, body),
+        Screen::Keys => keys::draw(app, pen, body),
+        Screen::Live => live::draw(app, pen, body),
+        Screen::Models => models::models(app, pen, body),
+        Screen::Routes => models::routes(app, pen, body),
+        Screen::Holds => lists::holds(app, pen, body),
+        Screen::Audit => lists::audit(app, pen, body),
+        Screen::Config => config::draw(app, pen, body),
+    }
+}
+
+fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    let mut parts: Vec<(String, Style)> = vec![(" fb".to_owned(), theme.head()), (app.options.ledger.clone(), theme.strong())];
+    parts.push(match &app.gateway.link {
+        Link::Live => ("● LIVE".to_owned(), theme.good()),
+        Link::Trying => ("○ looking for the gateway".to_owned(), theme.faint()),
+        Link::Down(_) => ("○ NO GATEWAY".to_owned(), theme.warn()),
+    });
+    if app.options.read_only {
+        parts.push(("READ-ONLY".to_owned(), theme.warn()));
+    }
+    if let Some(error) = &app.ledger_error {
+        parts.push((format!("LEDGER: {error}"), theme.bad()));
+    }
+    if app.gateway.link == Link::Live {
+        parts.extend(traffic(app, theme));
+    }
+    if let Some(totals) = &app.totals {
+        parts.push((format!("held {}", format::total(totals.held)), Style::new()));
+    }
+    if let (Link::Live, Some(status)) = (&app.gateway.link, &app.gateway.status) {
+        parts.push(if status.state == "rejected" {
+            (format!("cfg REJECTED {}", status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default()), theme.bad())
+        } else {
+            (format!("cfg ok {}", format::clock_of(&status.loaded_at)), theme.good())
+        });
+    }
+    if !app.operations.is_empty() {
+        parts.push((format!("{} open operations: O", app.operations.len()), theme.warn()));
+    }
+    if let Some(totals) = &app.totals {
+        parts.push((format!("balances {}", format::total(totals.credit.saturating_sub(totals.spent))), Style::new()));
+        parts.push((format!("{} keys", format::count(totals.keys)), Style::new()));
+        parts.push((format!("{} entries", format::count(totals.entries)), Style::new()));
+    }
+    let mut x = 0;
+    for (index, (text, style)) in parts.iter().enumerate() {
+        let wide = u16::try_from(width(text)).unwrap_or(u16::MAX);
+        if index > 2 && x + wide > area.width {
+            break;
+        }
+        x += pen.text(area, x, 0, text, *style) + 2;
+    }
+}
+
+/// Requests a second and their errors, over the last ten seconds.
+fn traffic(app: &App, theme: Theme) -> Vec<(String, Style)> {
+    let seconds = app.live.seconds(app.now);
+    let last = || seconds.iter().rev().skip(1).take(10);
+    let requests: u64 = last().map(|second| second.requests).sum();
+    let errors: u64 = last().map(|second| second.errors).sum();
+    let unpaid: u64 = last().map(|second| second.unpaid).sum();
+    let rate = if requests >= 100 {
+        format!("{} req/s", format::count(requests / 10))
+    } else {
+        format!("{}.{} req/s", requests / 10, requests % 10)
+    };
+    let error_style = if errors > 0 { theme.bad() } else { Style::new() };
+    let mut parts = vec![(rate, Style::new()), (format!("err {}", format::percent(errors, requests)), error_style)];
+    if unpaid > 0 {
+        parts.push((format!("429 {}", format::percent(unpaid, requests)), theme.warn()));
+    }
+    parts
+}
+
+fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    if let Some(field) = app.filtering.as_ref().filter(|_| app.modal.is_none() && app.palette.is_none()) {
+        let shown = mask(field.text());
+        let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
+        let before: String = shown.chars().take(field.cursor()).collect();
+        pen.cursor = Some(Position {
+            x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0)).min(area.right().saturating_sub(1)),
+            y: area.y,
+        });
+        let hint = match (&app.keys.filter_error, app.screen) {
+            (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
+            (None, Screen::Keys) => ("label  balance<5  state:blocked  k_id   enter keep  esc clear", theme.faint()),
+            (_, Screen::Live) => ("text  status>=400  key:k_  model:   enter keep  esc clear", theme.faint()),
+            _ => ("any text   enter keep  esc clear", theme.faint()),
+        };
+        pen.text(area, used + 3, 0, hint.0, hint.1);
+        return;
+    }
+    if let Some(notice) = &app.notice {
+        let style = if notice.bad { theme.bad() } else { theme.good() };
+        pen.text(area, 1, 0, &notice.text, style);
+        return;
+    }
+    let keys = help::footer_keys(app);
+    let tail = if app.modal.is_none() && app.palette.is_none() && app.help.is_none() { ": commands  ? help" } else { "" };
+    let room = area.width.saturating_sub(u16::try_from(width(tail)).unwrap_or(0) + 2);
+    let mut x = 1;
+    for (key, name) in keys {
+        let wide = u16::try_from(width(&key) + 1 + width(&name)).unwrap_or(u16::MAX);
+        if x + wide > room {
+            break;
+        }
+        x += pen.text(area, x, 0, &key, theme.key()) + 1;
+        x += pen.text(area, x, 0, &name, Style::new()) + 2;
+    }
+    pen.end(Rect { width: area.width - 1, ..area }, 0, tail, theme.faint());
+}
+
+/// The keys of a place as the footer names them.
+fn bound_keys(app: &App) -> Vec<(String, String)> {
+    let place = app.place();
+    let named = |binding: &&crate::app::command::Binding| binding.works_at(place) && !binding.places.is_empty();
+    let back = app.detail_open.then(|| ("esc".to_owned(), "back".to_owned()));
+    back.into_iter()
+        .chain(BINDINGS.iter().filter(named).map(|binding| (binding.key.to_owned(), binding.name.to_owned())))
+        .collect()
+}
+
+/// What a screen says when it needs the gateway and there is none.
+fn no_gateway(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let text = match &app.gateway.link {
+        Link::Trying => format!("looking for the gateway at {} …", app.options.admin),
+        Link::Live => "reading …".to_owned(),
+        Link::Down(_) => format!("no gateway at {}; start it or pass --admin", app.options.admin),
+    };
+    let taken = pen.paragraph(area, 1, &text, pen.theme.warn());
+    if let Link::Down(error) = &app.gateway.link {
+        pen.paragraph(area, 2 + taken, &format!("({error})"), pen.theme.faint());
+    }
+}

@@ -1,0 +1,372 @@
+//! Pages over a screen: forms, reviews with before and after, receipts, requests and open operations.
+
+use farebox_ledger::{Account, Entry};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use super::format;
+use super::pen::{Column, Pen, left};
+use crate::app::App;
+use crate::app::form::{Form, Purpose};
+use crate::app::keys::window;
+use crate::app::modal::{Found, Modal, Receipt, RequestPage, Review, Unknown};
+use crate::app::plan::Plan;
+use crate::sanitize::{cut, mask, width};
+
+const NAME: u16 = 12;
+const OPERATIONS: &[Column] =
+    &[left("WHEN", 8, 1), left("ACT", 8, 0), left("KEY", 12, 2), left("WHAT", 0, 0), left("OUTCOME", 24, 0)];
+
+/// Draws the page that is open.
+pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    match &app.modal {
+        Some(Modal::Form(form)) => form_page(app, pen, area, form),
+        Some(Modal::Review(page)) => review(app, pen, area, page, false),
+        Some(Modal::Sending(page)) => review(app, pen, area, page, true),
+        Some(Modal::Unknown(page)) => unknown(pen, area, page),
+        Some(Modal::Receipt(page)) => receipt(pen, area, page),
+        Some(Modal::Secret(page)) => super::secret::draw(app, pen, area, page),
+        Some(Modal::Request(page)) => request(app, pen, area, page),
+        Some(Modal::Operations(selected)) => operations(app, pen, area, *selected),
+        Some(Modal::Text(title, lines)) => {
+            let inner = pen.frame(area, title);
+            for (y, line) in lines.iter().enumerate() {
+                pen.text(inner, 0, u16::try_from(y).unwrap_or(u16::MAX).saturating_add(1), line, Style::new());
+            }
+        }
+        None => {}
+    }
+}
+
+/// `Name        value`, the value broken into lines; gives the lines taken.
+pub(super) fn fact(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, value: &str, style: Style) -> u16 {
+    if y >= area.height {
+        return 0;
+    }
+    pen.text(area, 0, y, name, pen.theme.faint());
+    let room = Rect { x: area.x + NAME.min(area.width), width: area.width.saturating_sub(NAME), ..area };
+    pen.paragraph(room, y, value, style)
+}
+
+/// A form's fields; also used for the one field of other pages.
+pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> u16 {
+    let theme = pen.theme;
+    let value_width = if area.width >= 76 { 30 } else { area.width.saturating_sub(NAME + 2).min(30) };
+    for (index, field) in form.fields.iter().enumerate() {
+        let focused = index == form.focus;
+        if focused {
+            pen.text(area, 0, y, "›", theme.key());
+        }
+        pen.text(area, 2, y, field.name, if focused { theme.strong() } else { theme.faint() });
+        let x = NAME + 2;
+        let text = mask(field.field.text());
+        let before: String = text.chars().take(field.field.cursor()).collect();
+        let room = usize::from(value_width.saturating_sub(1));
+        // A long value is shown around the cursor.
+        let skip = before.chars().count().saturating_sub(room);
+        let shown: String = text.chars().skip(skip).collect();
+        let cell = Rect { x: area.x + x.min(area.width), width: value_width.min(area.width.saturating_sub(x)), ..area };
+        let choice = field.input.choices().map(|choices| {
+            choices
+                .iter()
+                .map(|word| if *word == field.field.text() { format!("[{word}]") } else { format!(" {word} ") })
+                .collect::<String>()
+        });
+        match choice {
+            Some(choice) => {
+                pen.text(cell, 0, y, &choice, Style::new());
+            }
+            None => {
+                pen.text(cell, 0, y, &"_".repeat(usize::from(cell.width)), theme.faint());
+                pen.text(cell, 0, y, &shown, if focused { theme.strong() } else { Style::new() });
+                if focused && y < area.height {
+                    let visible: String = before.chars().skip(skip).collect();
+                    let x = cell.x + u16::try_from(width(&visible)).unwrap_or(0);
+                    pen.cursor = Some(Position { x: x.min(area.right().saturating_sub(1)), y: area.y + y });
+                }
+            }
+        }
+        if area.width >= 76 {
+            pen.text(area, x + value_width + 2, y, field.hint, theme.faint());
+        }
+        y += 1;
+        if let Some(error) = &field.error {
+            let below = Rect { x: cell.x, width: area.right().saturating_sub(cell.x), ..area };
+            y += pen.paragraph(below, y, error, theme.bad());
+        } else if focused && area.width < 76 {
+            pen.text(area, x, y, field.hint, theme.faint());
+            y += 1;
+        }
+    }
+    y
+}
+
+fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
+    let about = match &form.key {
+        Some(key) if !matches!(form.purpose, Purpose::Export(_)) || form.title().ends_with("of") => {
+            format!(" {} · {}", key.id, key.settings.label)
+        }
+        _ => String::new(),
+    };
+    let inner = pen.frame(area, &format!("{}{about}", form.title()));
+    let theme = pen.theme;
+    let roomy = u16::from(inner.height >= 12);
+    let mut y = roomy;
+    if let Some(error) = &form.error {
+        y += pen.paragraph(inner, y, error, theme.bad()) + roomy;
+    }
+    if let Purpose::Refund { request, charge, slug } = &form.purpose {
+        y += pen.paragraph(inner, y, &format!("req_{request} · {slug} · charged {charge} USD"), Style::new()) + roomy;
+    }
+    y = fields(pen, inner, y, form) + roomy;
+    if let Some(key) = form.key.as_ref().filter(|_| !matches!(form.purpose, Purpose::Export(_) | Purpose::Edit)) {
+        let now = app.keys.rows.iter().find(|row| row.key.id == key.id).map_or(key.account, |row| row.key.account);
+        y += account(pen, inner, y, "Now", now);
+    }
+    let hint = match form.purpose {
+        Purpose::Export(_) => "written at once; the file must be new and is readable only by you",
+        Purpose::Revoke => "revoking is for ever. block (b) can be undone",
+        _ => "next comes a review; nothing is applied before",
+    };
+    pen.text(inner, 0, y + roomy, hint, theme.faint());
+}
+
+fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) -> u16 {
+    let text = if area.width >= 70 {
+        format!(
+            "balance {:>14}   held {:>10}   available {:>14}",
+            format::money(account.balance()),
+            format::money(account.held),
+            format::money(account.available())
+        )
+    } else {
+        format!("{} held {}", format::money(account.balance()), format::money(account.held))
+    };
+    fact(pen, area, y, name, &text, pen.theme.strong())
+}
+
+fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool) {
+    let pending = &page.pending;
+    let title = if sending { "sending" } else { "review" };
+    let inner = pen.frame(area, &format!("{}: {title} · {} · {}", pending.plan.name(), pending.key, pending.label));
+    let theme = pen.theme;
+    let roomy = u16::from(inner.height >= 14);
+    let mut y = roomy;
+    for (name, value) in pending.plan.facts(app.now) {
+        let style = if name == "Amount" { theme.strong() } else { Style::new() };
+        y += fact(pen, inner, y, name, &value, style);
+    }
+    y += roomy;
+    let before = page.key.as_ref().map(|key| key.account);
+    if let Some(after) = pending.plan.after(before.unwrap_or_default()) {
+        y += account(pen, inner, y, "Now", before.unwrap_or_default());
+        y += match after {
+            Ok(after) => account(pen, inner, y, "After", after),
+            Err(refusal) => fact(pen, inner, y, "After", &format!("it will be refused: {refusal}"), theme.bad()),
+        };
+    } else if let (Some(before), Plan::Revoke) = (before, &pending.plan) {
+        y += account(pen, inner, y, "Now", before);
+    }
+    y += roomy;
+    y += fact(pen, inner, y, "Operation", &format!("op_{} by {}", pending.operation, pending.actor), Style::new());
+    if roomy > 0 {
+        let text = "applied at most once, however often it is sent; kept on file until the outcome is known";
+        y += fact(pen, inner, y, "", text, theme.faint());
+    }
+    let y = (y + roomy).min(inner.height.saturating_sub(1));
+    if sending {
+        pen.text(inner, NAME, y, "waiting for the ledger …", theme.warn());
+        return;
+    }
+    let button = "[ Cancel ]";
+    let x = NAME.min(inner.width.saturating_sub(12));
+    pen.text(inner, x, y, button, theme.selected());
+    let x = x + u16::try_from(width(button)).unwrap_or(0) + 4;
+    let used = pen.text(inner, x, y, "y", theme.key());
+    pen.text(inner, x + used + 2, y, pending.plan.apply_text(), theme.strong());
+}
+
+fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
+    let pending = &page.review.pending;
+    let inner = pen.frame(area, &format!("{}: answer not received", pending.plan.name()));
+    let theme = pen.theme;
+    let mut y = 1;
+    if page.not_applied {
+        y += pen.paragraph(inner, y, "The ledger was read and does not have this operation: it was NOT applied.", theme.warn())
+            + 1;
+        y += pen.paragraph(
+            inner,
+            y,
+            "y sends the same operation again. It keeps its id, so it cannot be applied twice.",
+            Style::new(),
+        ) + 1;
+    } else {
+        y += pen.paragraph(inner, y, "The ledger did not say whether this was done. It is NOT known yet.", theme.bad()) + 1;
+        y += pen.paragraph(
+            inner,
+            y,
+            &format!("Asking for it by its id …  try {}, again every 2 s.", page.tries + 1),
+            Style::new(),
+        ) + 1;
+        y += pen.paragraph(
+            inner,
+            y,
+            "Do not start a new one. This page ends by itself with the receipt, or says that it was not applied.",
+            Style::new(),
+        ) + 1;
+    }
+    y += fact(pen, inner, y, "Operation", &format!("op_{}", pending.operation), Style::new());
+    y += fact(pen, inner, y, "Key", &format!("{} · {}", pending.key, pending.label), Style::new());
+    for (name, value) in pending.plan.facts(pending.at) {
+        y += fact(pen, inner, y, name, &value, Style::new());
+    }
+    fact(pen, inner, y, "Problem", &page.problem, theme.warn());
+}
+
+fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
+    let pending = &page.pending;
+    let inner = pen.frame(area, &format!("{}: done · {} · {}", pending.plan.name(), pending.key, pending.label));
+    let theme = pen.theme;
+    let roomy = u16::from(inner.height >= 12);
+    let done = if page.repeated { "✓ it had been applied before: no second effect" } else { "✓ applied" };
+    let mut y = roomy;
+    pen.text(inner, 0, y, done, theme.good());
+    y += 1 + roomy;
+    if let Some(entry) = &page.entry {
+        y += fact(pen, inner, y, "Amount", &format!("{} USD", entry.amount), theme.strong());
+        y += fact(pen, inner, y, "Balance", &format!("{} USD after it", entry.balance_after), theme.strong());
+        if let Some(reference) = &entry.reference {
+            y += fact(pen, inner, y, "Reference", reference, Style::new());
+        }
+        if let Some(reason) = &entry.reason {
+            y += fact(pen, inner, y, "Reason", reason, Style::new());
+        }
+        y += fact(
+            pen,
+            inner,
+            y,
+            "Entry",
+            &format!("{} of this key, {} UTC by {}", entry.seq, format::stamp(entry.at), entry.actor),
+            Style::new(),
+        );
+    } else {
+        for (name, value) in pending.plan.facts(pending.at) {
+            y += fact(pen, inner, y, name, &value, Style::new());
+        }
+    }
+    y += fact(pen, inner, y, "Operation", &format!("op_{}", pending.operation), Style::new());
+    if let Some(key) = &page.key {
+        account(pen, inner, y + roomy, "Key now", key.account);
+    }
+}
+
+fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
+    let is_request = page.entry.as_ref().is_none_or(|entry| entry.bill.is_some());
+    let prefix = if is_request { "req" } else { "op" };
+    let inner = pen.frame(area, &format!("{} {prefix}_{}", if is_request { "Request" } else { "Entry" }, page.request));
+    let theme = pen.theme;
+    if let Some(entry) = &page.entry {
+        return entry_facts(pen, inner, entry);
+    }
+    let event = app.live.events.iter().find(|event| event.request_id.parse() == Ok(page.request));
+    let hold =
+        app.holds.rows.iter().chain(app.detail.iter().flat_map(|detail| &detail.holds)).find(|hold| hold.request == page.request);
+    let text = match (&page.problem, page.read, hold, event) {
+        (Some(problem), ..) => problem.clone(),
+        (None, false, ..) => "reading the journal …".to_owned(),
+        (None, true, Some(hold), _) => format!(
+            "running for {} on {}: holds {}, used {} so far",
+            format::age(app.now.millis() - hold.at.millis()),
+            hold.slug,
+            hold.amount,
+            hold.used
+        ),
+        (None, true, None, Some(event)) => {
+            format!("not in the journal: it ended with {} {} before money was held", event.status, event.end_reason)
+        }
+        (None, true, None, None) => "this request is not in the journal".to_owned(),
+    };
+    pen.paragraph(inner, 1, &text, theme.warn());
+}
+
+fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
+    let theme = pen.theme;
+    let mut y = 0;
+    let plain = Style::new();
+    let mut say = |pen: &mut Pen<'_>, name: &str, value: &str| y += fact(pen, area, y, name, value, plain);
+    say(pen, "Key", &format!("{} · its entry {}", entry.key, entry.seq));
+    say(pen, "Ended", &format!("{} UTC", format::stamp(entry.at)));
+    say(pen, "Amount", &format!("{} USD, balance after it {}", entry.amount, entry.balance_after));
+    let Some(bill) = &entry.bill else {
+        say(pen, "Kind", &format!("{} by {}", format::kind(entry.kind), entry.actor));
+        say(pen, "Reference", entry.reference.as_deref().unwrap_or("—"));
+        say(pen, "Reason", entry.reason.as_deref().unwrap_or("—"));
+        if let Some(request) = entry.refunds {
+            say(pen, "Gives back", &format!("req_{request}"));
+        }
+        return;
+    };
+    say(pen, "Model", &format!("{} · path {}", bill.slug, bill.family));
+    say(pen, "Target", if bill.target.is_empty() { "none was reached" } else { &bill.target });
+    let first = bill.first_byte_ms.map_or_else(|| "no".to_owned(), |ms| format::span(ms.into()));
+    say(
+        pen,
+        "Ending",
+        &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
+    );
+    say(pen, "Counted by", &format!("{:?}", bill.evidence).to_lowercase());
+    say(pen, "Held", &format!("{} USD", bill.hold));
+    if bill.loss.is_positive() {
+        say(pen, "Loss", &format!("{} USD: the operator's, the key had no more", bill.loss));
+    }
+    for (index, line) in bill.lines.iter().enumerate() {
+        let cost = farebox_ledger::Amount::times(line.rate, line.count).map_or_else(|| "?".to_owned(), |cost| cost.to_string());
+        let text = format!("{:<14} {:>11} × {} = {cost}", line.what, format::count(line.count), line.rate);
+        say(pen, if index == 0 { "Bill" } else { "" }, &text);
+    }
+    if bill.lines.is_empty() {
+        fact(pen, area, y, "Bill", "free", theme.good());
+    }
+}
+
+fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
+    let inner = pen.frame(area, "Operations whose outcome nobody saw");
+    let theme = pen.theme;
+    let placed = pen.heads(inner, 0, OPERATIONS);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
+    for (y, index) in window(selected, app.operations.len(), usize::from(list.height)).enumerate() {
+        let Some(listed) = app.operations.get(index) else { continue };
+        let open = &listed.open;
+        let amount = open.amount.map(|amount| format!("{amount} USD ")).unwrap_or_default();
+        let what = format!("{amount}{} {}", open.reference.as_deref().unwrap_or_default(), open.label);
+        let (outcome, style) = match &listed.found {
+            Found::Applied(_) => ("applied".to_owned(), theme.good()),
+            Found::NotApplied => ("NOT applied".to_owned(), theme.warn()),
+            Found::Elsewhere(pid) => (format!("in console process {pid}"), theme.faint()),
+            Found::Unreadable(error) => (cut(error, 24), theme.bad()),
+        };
+        let when = crate::clock::parse(&open.at).map_or_else(String::new, |at| format::when(at, app.now));
+        let cells = [
+            (when, theme.faint()),
+            (open.act.clone(), Style::new()),
+            (open.key.clone(), theme.key()),
+            (what, Style::new()),
+            (outcome, style),
+        ];
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), OPERATIONS, &placed, &cells, index == selected);
+    }
+    let Some(listed) = app.operations.get(selected) else { return };
+    let text = match &listed.found {
+        Found::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
+            "It was applied, but its secret was not seen: R rotate on this key gives a new one."
+        }
+        Found::Applied(_) => "It was applied once. d takes it off this list.",
+        Found::NotApplied if listed.open.pending().is_some() => {
+            "It was not applied. y reviews and sends the same operation; d drops it."
+        }
+        Found::NotApplied => "It was not applied. d drops it; start it anew if it is still wanted.",
+        Found::Elsewhere(_) => "Another console of yours is working on it.",
+        Found::Unreadable(_) => "The ledger could not be asked.",
+    };
+    pen.paragraph(inner, inner.height.saturating_sub(2), text, theme.strong());
+}

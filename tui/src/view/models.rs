@@ -1,0 +1,275 @@
+//! The Models and Routes screens: what is sold, what it costs, and how its targets are.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::format;
+use super::pen::{Cell, Column, Pen, left, right};
+use crate::admin::{Model, Status, Target};
+use crate::app::App;
+use crate::app::keys::window;
+
+const MODELS: &[Column] = &[
+    left("SLUG", 0, 0),
+    left("MODEL", 20, 5),
+    left("PROVIDER", 12, 4),
+    left("PATH", 9, 2),
+    left("ENVIRONMENTS", 24, 9),
+    right("IN $/M", 9, 0),
+    right("OUT $/M", 9, 0),
+    right("CACHED", 9, 3),
+    right("CONTEXT", 8, 6),
+    left("ABILITIES", 22, 8),
+    right("KEYS 7 d", 9, 7),
+    right("REQS 7 d", 9, 1),
+];
+const PUBLISHED: &[Column] = &[left("SLUG", 0, 0), left("PUBLISHED", 10, 1), right("KEYS 7 d", 9, 0), right("REQS 7 d", 9, 0)];
+const ROUTES: &[Column] = &[
+    left("ROUTE, TARGET", 0, 0),
+    left("PROVIDER", 14, 2),
+    left("STATE", 8, 0),
+    right("REQUESTS", 10, 1),
+    right("ERRORS", 8, 0),
+    right("NOW", 4, 3),
+    left("WHY", 26, 4),
+];
+
+/// What is sold.
+pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let Some(status) = &app.gateway.status else { return published(app, pen, area) };
+    let models = shown_models(app, status);
+    let filter = if app.models.filter.is_empty() { String::new() } else { format!(" · {}", app.models.filter) };
+    let inner = pen.frame(area, &format!("Models{filter} · {} published, {} retired", status.models.len(), status.retired.len()));
+    if models.is_empty() {
+        let text = if status.models.is_empty() {
+            "the gateway publishes no model"
+        } else {
+            "no model matches this filter; esc clears it"
+        };
+        pen.text(inner, 0, 1, text, pen.theme.warn());
+        return;
+    }
+    let placed = pen.heads(inner, 0, MODELS);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
+    for (y, index) in window(app.models.selected, models.len(), usize::from(list.height)).enumerate() {
+        let Some(model) = models.get(index) else { continue };
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            MODELS,
+            &placed,
+            &model_cells(app, pen, model),
+            index == app.models.selected,
+        );
+    }
+    if let Some(model) = models.get(app.models.selected) {
+        about(pen, Rect { y: inner.bottom().saturating_sub(2), height: 2, ..inner }, model);
+    }
+}
+
+/// The two lines below the list: all of the selected model.
+fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
+    let price = &model.price;
+    let optional =
+        |name: &str, value: &Option<String>| value.as_ref().map(|value| format!(" · {name} {value}")).unwrap_or_default();
+    let cache = format!(
+        "cache read {} · write {}{}{}{}{}",
+        price.cache_read,
+        price.cache_write,
+        optional("write 1h", &price.cache_write_1h),
+        optional("reasoning", &price.reasoning),
+        optional("picture", &price.per_image),
+        optional("request", &price.per_request)
+    );
+    let aliases = if model.aliases.is_empty() { String::new() } else { format!(" · also {}", model.aliases.join(", ")) };
+    let first = format!(
+        "{} · {} · best on {} · {}{aliases}",
+        model.model,
+        model.provider,
+        path(&model.best_path),
+        model.best_environments.join(", ")
+    );
+    pen.text(area, 0, 0, &first, pen.theme.faint());
+    let second = format!("{cache} · context {} · {}", format::count(model.context), model.capabilities.join(", "));
+    pen.text(area, 0, 1, &second, pen.theme.faint());
+}
+
+fn path(family: &str) -> &str {
+    if family == "messages" { "native" } else { family }
+}
+
+fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
+    let used = app.used.iter().find(|used| used.slug == model.slug);
+    let number = |number: Option<u64>| number.map_or_else(|| "—".to_owned(), format::count);
+    vec![
+        (model.slug.clone(), pen.theme.strong()),
+        (model.model.clone(), Style::new()),
+        (model.provider.clone(), Style::new()),
+        (path(&model.best_path).to_owned(), Style::new()),
+        (model.best_environments.join(", "), pen.theme.faint()),
+        (model.price.input.clone(), Style::new()),
+        (model.price.output.clone(), Style::new()),
+        (model.price.cache_read.clone(), pen.theme.faint()),
+        (format::tokens(model.context), pen.theme.faint()),
+        (model.capabilities.join(", "), pen.theme.faint()),
+        (number(used.map(|used| used.keys)), Style::new()),
+        (number(used.map(|used| used.requests)), Style::new()),
+    ]
+}
+
+/// Without a gateway: what the ledger remembers.
+fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let inner = pen.frame(area, "Models");
+    super::no_gateway(app, pen, Rect { height: 3, ..inner });
+    let rest = Rect { y: inner.y + 4, height: inner.height.saturating_sub(4), ..inner };
+    if app.published.is_empty() {
+        pen.paragraph(rest, 0, "the ledger remembers no published slug: no gateway has served it yet", pen.theme.faint());
+        return;
+    }
+    pen.text(rest, 0, 0, "the ledger remembers these slugs; prices come from the gateway", pen.theme.faint());
+    let placed = pen.heads(rest, 1, PUBLISHED);
+    let list = Rect { y: rest.y + 2, height: rest.height.saturating_sub(2), ..rest };
+    let slugs = shown_published(app);
+    for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate() {
+        let Some(slug) = slugs.get(index) else { continue };
+        let used = app.used.iter().find(|used| used.slug == slug.slug);
+        let cells = [
+            (slug.slug.clone(), pen.theme.strong()),
+            (format::date(slug.since), pen.theme.faint()),
+            (format::count(used.map_or(0, |used| used.keys)), Style::new()),
+            (format::count(used.map_or(0, |used| used.requests)), Style::new()),
+        ];
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), PUBLISHED, &placed, &cells, index == app.models.selected);
+    }
+}
+
+/// Targets and their health.
+pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let Some(status) = &app.gateway.status else {
+        let inner = pen.frame(area, "Routes");
+        return super::no_gateway(app, pen, inner);
+    };
+    let open = status.targets.iter().filter(|target| target.state == "open").count();
+    let inner = pen.frame(
+        area,
+        &format!("Routes · {} providers · {} targets · {open} open breakers", status.providers.len(), status.targets.len()),
+    );
+    let lines = route_lines(app, status);
+    if lines.is_empty() {
+        pen.text(inner, 0, 1, "no target", pen.theme.faint());
+        return;
+    }
+    let placed = pen.heads(inner, 0, ROUTES);
+    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(3), ..inner };
+    for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate() {
+        let Some((route, target)) = lines.get(index) else { continue };
+        let cells = target.map_or_else(|| route_cells(pen, status, route), |(place, target)| target_cells(pen, place, target));
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), ROUTES, &placed, &cells, index == app.routes.selected);
+    }
+    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
+    let hint = lines
+        .get(app.routes.selected)
+        .and_then(|(_, target)| *target)
+        .map_or_else(|| "targets are tried in this order; routes.toml changes them".to_owned(), |(_, target)| explain(target));
+    pen.text(bottom, 0, 0, &hint, pen.theme.faint());
+}
+
+fn explain(target: &Target) -> String {
+    match (target.state.as_str(), target.open_for_ms) {
+        ("open", Some(rest)) => {
+            format!("breaker OPEN: no request for {} more, then one trial", format::age(i64::try_from(rest).unwrap_or(i64::MAX)))
+        }
+        ("open", None) => "breaker OPEN: no request until its rest is over, then one trial".to_owned(),
+        ("half_open", _) => "one trial request decides".to_owned(),
+        _ => format!("{} failures in a row, {} in flight", target.failures, target.in_flight),
+    }
+}
+
+fn route_cells(pen: &Pen<'_>, status: &Status, slug: &str) -> Vec<Cell> {
+    let policy =
+        status.routes.iter().find(|route| route.slug == slug).map(|route| route.on_disconnect.clone()).unwrap_or_default();
+    let of = || status.targets.iter().filter(|target| target.slug == slug);
+    let requests = of().map(|target| target.requests).fold(0, u64::saturating_add);
+    let errors = of().map(|target| target.errors).fold(0, u64::saturating_add);
+    let now = of().map(|target| target.in_flight).fold(0, u64::saturating_add);
+    vec![
+        (slug.to_owned(), pen.theme.strong()),
+        (policy, pen.theme.faint()),
+        (String::new(), Style::new()),
+        (format::count(requests), Style::new()),
+        (format::percent(errors, requests), Style::new()),
+        (now.to_string(), Style::new()),
+        (String::new(), Style::new()),
+    ]
+}
+
+fn target_cells(pen: &Pen<'_>, place: usize, target: &Target) -> Vec<Cell> {
+    let state = match target.state.as_str() {
+        "open" => "OPEN",
+        "half_open" => "trial",
+        "closed" if target.requests == 0 => "idle",
+        "closed" => "ok",
+        other => other,
+    };
+    let errors = if target.errors > 0 { pen.theme.warn() } else { Style::new() };
+    vec![
+        (format!(" {place} {}", target.target), Style::new()),
+        (target.provider.clone(), Style::new()),
+        (state.to_owned(), pen.theme.state(state)),
+        (format::count(target.requests), Style::new()),
+        (format::percent(target.errors, target.requests), errors),
+        (target.in_flight.to_string(), Style::new()),
+        (target.reason.clone().unwrap_or_default(), pen.theme.warn()),
+    ]
+}
+
+/// A route's slug, or one of its targets with its place.
+type RouteLine<'a> = (&'a str, Option<(usize, &'a Target)>);
+
+fn route_lines<'a>(app: &App, status: &'a Status) -> Vec<RouteLine<'a>> {
+    let filter = app.routes.filter.to_ascii_lowercase();
+    let mut lines: Vec<RouteLine<'a>> = Vec::new();
+    let mut place = 0;
+    for target in &status.targets {
+        let text = format!("{} {} {} {}", target.slug, target.target, target.provider, target.state).to_ascii_lowercase();
+        if !filter.split_whitespace().all(|word| text.contains(word)) {
+            continue;
+        }
+        if lines.last().is_none_or(|(slug, _)| *slug != target.slug) {
+            lines.push((&target.slug, None));
+            place = 0;
+        }
+        place += 1;
+        lines.push((&target.slug, Some((place, target))));
+    }
+    lines
+}
+
+fn shown_models<'a>(app: &App, status: &'a Status) -> Vec<&'a Model> {
+    let filter = app.models.filter.to_ascii_lowercase();
+    let passes = |model: &&Model| {
+        let text = format!("{} {} {} {}", model.slug, model.model, model.provider, model.aliases.join(" ")).to_ascii_lowercase();
+        filter.split_whitespace().all(|word| text.contains(word))
+    };
+    status.models.iter().filter(passes).collect()
+}
+
+fn shown_published(app: &App) -> Vec<&farebox_ledger::PublishedSlug> {
+    let filter = app.models.filter.to_ascii_lowercase();
+    app.published.iter().filter(|slug| filter.split_whitespace().all(|word| slug.slug.contains(word))).collect()
+}
+
+/// How many lines the Models screen has.
+pub(crate) fn model_rows(app: &App) -> usize {
+    app.gateway.status.as_ref().map_or_else(|| shown_published(app).len(), |status| shown_models(app, status).len())
+}
+
+/// How many lines the Routes screen has.
+pub(crate) fn route_rows(app: &App) -> usize {
+    app.gateway.status.as_ref().map_or(0, |status| route_lines(app, status).len())
+}
+
+/// How many lines the Config screen has.
+pub(crate) fn config_rows(app: &App) -> usize {
+    super::config::lines(app, Style::new(), super::Theme { color: false }).len()
+}

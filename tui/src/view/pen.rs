@@ -1,0 +1,177 @@
+//! Writing into the screen's cells: every text passes the filter for untrusted text here, and nothing leaves its area.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::widgets::{Block, Widget};
+
+use super::theme::Theme;
+use crate::sanitize::{clean, cut, width};
+
+/// One column of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    /// Cells; 0 takes what is left.
+    pub(crate) width: u16,
+    /// Numbers stand at the right.
+    pub(crate) right: bool,
+    /// Where room is short the highest leave first; 0 stays.
+    pub(crate) drop: u8,
+}
+
+/// A text column.
+pub(crate) const fn left(title: &'static str, width: u16, drop: u8) -> Column {
+    Column { title, width, right: false, drop }
+}
+
+/// A column of numbers.
+pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
+    Column { title, width, right: true, drop }
+}
+
+/// A cell's text and how it looks.
+pub(crate) type Cell = (String, Style);
+
+const LEAST_REST: u16 = 10;
+
+/// Writes into a buffer.
+pub(crate) struct Pen<'a> {
+    pub(crate) buf: &'a mut Buffer,
+    pub(crate) theme: Theme,
+    /// Where the terminal's cursor stands, when a text field has the focus.
+    pub(crate) cursor: Option<Position>,
+}
+
+impl Pen<'_> {
+    /// Writes a text at a place of `area`; what does not fit is cut. Returns the cells taken.
+    pub(crate) fn text(&mut self, area: Rect, x: u16, y: u16, text: &str, style: Style) -> u16 {
+        if y >= area.height || x >= area.width {
+            return 0;
+        }
+        let text = cut(text, usize::from(area.width - x));
+        self.buf.set_stringn(area.x + x, area.y + y, &text, usize::from(area.width - x), style);
+        u16::try_from(width(&text)).unwrap_or(u16::MAX)
+    }
+
+    /// Writes a text that ends at the right edge of `area`.
+    pub(crate) fn end(&mut self, area: Rect, y: u16, text: &str, style: Style) {
+        let wide = u16::try_from(width(&clean(text))).unwrap_or(u16::MAX);
+        self.text(area, area.width.saturating_sub(wide), y, text, style);
+    }
+
+    /// Writes several pieces one behind the other.
+    pub(crate) fn pieces(&mut self, area: Rect, y: u16, pieces: &[(&str, Style)]) -> u16 {
+        pieces.iter().fold(0, |x, (text, style)| x + self.text(area, x, y, text, *style))
+    }
+
+    /// A frame with a title; gives the area inside, one cell of air left and right.
+    pub(crate) fn frame(&mut self, area: Rect, title: &str) -> Rect {
+        let title = cut(title, usize::from(area.width.saturating_sub(6)));
+        let block = Block::bordered().border_style(self.theme.faint());
+        let inner = block.inner(area);
+        block.render(area, self.buf);
+        if area.height > 0 {
+            self.text(area, 1, 0, &format!(" {title} "), self.theme.head());
+        }
+        inner_of(inner)
+    }
+
+    /// The heads of columns; gives index, place and width of those that fit.
+    pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16, u16)> {
+        let placed = place(columns, area.width);
+        for (index, x, wide) in &placed {
+            let Some(column) = columns.get(*index) else { continue };
+            let cell = Rect { x: area.x + x, width: *wide, ..area };
+            if column.right {
+                self.end(cell, y, column.title, self.theme.faint())
+            } else {
+                self.text(cell, 0, y, column.title, self.theme.faint());
+            }
+        }
+        placed
+    }
+
+    /// One line of a list.
+    pub(crate) fn line(
+        &mut self,
+        area: Rect,
+        y: u16,
+        columns: &[Column],
+        placed: &[(usize, u16, u16)],
+        cells: &[Cell],
+        selected: bool,
+    ) {
+        if y >= area.height {
+            return;
+        }
+        for (index, x, wide) in placed {
+            let (Some(column), Some((text, style))) = (columns.get(*index), cells.get(*index)) else { continue };
+            let cell = Rect { x: area.x + x, width: *wide, ..area };
+            if column.right {
+                self.end(cell, y, &cut(text, usize::from(*wide)), *style)
+            } else {
+                self.text(cell, 0, y, text, *style);
+            }
+        }
+        if selected {
+            self.text(area, 0, y, ">", self.theme.strong());
+            self.buf.set_style(Rect { y: area.y + y, height: 1, ..area }, self.theme.selected());
+        }
+    }
+
+    /// A text of several lines, broken at blanks; gives the lines taken.
+    pub(crate) fn paragraph(&mut self, area: Rect, y: u16, text: &str, style: Style) -> u16 {
+        let mut lines = 0;
+        for line in wrap(&clean(text), usize::from(area.width)) {
+            self.text(area, 0, y + lines, &line, style);
+            lines += 1;
+        }
+        lines
+    }
+}
+
+/// Breaks a text at blanks into lines of at most `cells`.
+pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width(line) + 1 + width(word) <= cells {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn inner_of(inner: Rect) -> Rect {
+    let side = u16::from(inner.width > 2);
+    Rect { x: inner.x + side, width: inner.width.saturating_sub(2 * side), ..inner }
+}
+
+/// Places columns from the left, two cells for the cursor first; drops the ones that may go until the rest fits.
+fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
+    let mut kept: Vec<(usize, &Column)> = columns.iter().enumerate().collect();
+    let need = |kept: &[(usize, &Column)]| {
+        kept.iter().map(|(_, column)| if column.width == 0 { LEAST_REST + 1 } else { column.width + 1 }).sum::<u16>() + 1
+    };
+    while need(&kept) > total {
+        let Some(most) = kept.iter().map(|(_, column)| column.drop).max().filter(|most| *most > 0) else { break };
+        kept.retain(|(_, column)| column.drop != most);
+    }
+    let fixed: u16 = kept.iter().map(|(_, column)| column.width + 1).sum::<u16>() + 1;
+    let rest = total.saturating_sub(fixed);
+    let mut x = 2;
+    let mut placed = Vec::with_capacity(kept.len());
+    for (index, column) in kept {
+        let wide = if column.width == 0 { rest } else { column.width };
+        let wide = wide.min(total.saturating_sub(x));
+        placed.push((index, x, wide));
+        x += wide + 1;
+    }
+    placed
+}

@@ -1,0 +1,65 @@
+//! Colours and weights: the sixteen colours of the terminal, or none. What matters is always a word too.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// How things look on this terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Theme {
+    pub(crate) color: bool,
+}
+
+impl Theme {
+    fn tinted(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    /// Titles and column heads.
+    pub(crate) fn head(self) -> Style {
+        self.tinted(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    /// Frames, hints, what is only there in case.
+    pub(crate) fn faint(self) -> Style {
+        if self.color { Style::new().fg(Color::DarkGray) } else { Style::new().add_modifier(Modifier::DIM) }
+    }
+
+    /// Fine.
+    pub(crate) fn good(self) -> Style {
+        self.tinted(Color::Green)
+    }
+
+    /// Worth a look.
+    pub(crate) fn warn(self) -> Style {
+        self.tinted(Color::Yellow)
+    }
+
+    /// Wrong, or refused.
+    pub(crate) fn bad(self) -> Style {
+        self.tinted(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// The line under the cursor.
+    pub(crate) fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// A key to press.
+    pub(crate) fn key(self) -> Style {
+        self.tinted(Color::Cyan)
+    }
+
+    /// Values that stand out.
+    pub(crate) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// By the word of a state.
+    pub(crate) fn state(self, word: &str) -> Style {
+        match word {
+            "ok" | "closed" | "LIVE" | "running" | "active" => self.good(),
+            "low" | "in use" | "half_open" | "trial" | "warning" | "EXPIRED" => self.warn(),
+            "EMPTY" | "BLOCKED" | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
+            _ => Style::new(),
+        }
+    }
+}
