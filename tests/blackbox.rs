@@ -5,6 +5,8 @@ mod auth;
 mod balance;
 mod chat;
 mod cli;
+mod customer;
+mod dashboard;
 mod dialects;
 mod models;
 mod streaming;

@@ -142,7 +142,7 @@ impl Door {
 
     /// Views lead to the form; programs and forms are told why.
     fn send_to_sign_in(&self, req: &Request, res: &mut Response) {
-        let had_cookie = req.headers().contains_key("cookie");
+        let had_cookie = session::has_cookie(req.headers(), self.desk.is_secure());
         match self.room {
             Room::View(View::Overview) => {
                 html(res, 200, page::sign_in(had_cookie.then_some("Your session has ended. Sign in again.")));

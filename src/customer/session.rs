@@ -82,10 +82,18 @@ fn welcome(key: Key) -> Result<Key, Failure> {
 
 /// The token in a request's cookie.
 fn token(headers: &HeaderMap, secure: bool) -> Option<&str> {
+    ours(headers, secure).find(|token| token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Whether a request brings a cookie of ours, good or not.
+pub(super) fn has_cookie(headers: &HeaderMap, secure: bool) -> bool {
+    ours(headers, secure).next().is_some()
+}
+
+fn ours(headers: &HeaderMap, secure: bool) -> impl Iterator<Item = &str> {
     let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let named = |(name, token): (&str, _)| (name == cookie_name(secure)).then_some(token);
-    pairs.filter_map(named).find(|token: &&str| token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    pairs.filter_map(move |(name, token)| (name == cookie_name(secure)).then_some(token))
 }
 
 /// The header that stores a token in the browser; an empty one removes it.

@@ -2,6 +2,8 @@
 //!
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
+pub(crate) mod browser;
+pub(crate) mod history;
 pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};
@@ -73,6 +75,11 @@ impl Secrets for TestSecrets {
 impl Gateway {
     /// Starts a gateway with these two files.
     pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
+        Self::start_as(catalog, routes, None).await
+    }
+
+    /// The same, reached by customers at this URL.
+    async fn start_as(catalog: &str, routes: &str, public_url: Option<&str>) -> Self {
         let (loaded, diagnostics) =
             config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
@@ -81,7 +88,7 @@ impl Gateway {
             ledger: folder.path().join("farebox.db"),
             durability: Durability::Prompt,
             listen: "127.0.0.1:0".parse().unwrap(),
-            public_url: None,
+            public_url: public_url.map(str::to_owned),
             wait_lock: Duration::ZERO,
         };
         let records = Arc::new(Records::default());
@@ -102,6 +109,11 @@ impl Gateway {
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
     pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
         Self::start(CATALOG, &routes(&upstream.base_url())).await
+    }
+
+    /// The same, behind a proxy at this URL.
+    pub(crate) async fn published(upstream: &upstream::ScriptedUpstream, public_url: &str) -> Self {
+        Self::start_as(CATALOG, &routes(&upstream.base_url()), Some(public_url)).await
     }
 
     /// A key with so much money on it.

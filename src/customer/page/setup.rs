@@ -70,7 +70,7 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>]) -> Markup 
             @for block in &client.block {
                 figure {
                     figcaption { (block.place) }
-                    pre tabindex="0" aria-label=(format!("{}: {}", client.title, block.place)) { code { (filled(block, &client.base_url(public_url), model)) } }
+                    pre tabindex="0" role="region" aria-label=(format!("{}: {}", client.title, block.place)) { code { (filled(block, &client.base_url(public_url), model)) } }
                 }
             }
         }
