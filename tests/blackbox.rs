@@ -6,6 +6,8 @@ mod auth;
 mod balance;
 mod chat;
 mod cli;
+mod customer;
+mod dashboard;
 mod dialects;
 mod messages;
 mod models;
