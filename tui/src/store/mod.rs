@@ -91,8 +91,8 @@ impl Store {
         let shared = self.shared.clone();
         match effect {
             Effect::LoadKeys(request) => self.newest(Slot::Keys, async move { shared.keys(request).await }),
-            Effect::CountKeys { generation, filter, debounce } => {
-                self.newest(Slot::Count, async move { shared.count(generation, filter, debounce).await });
+            Effect::CountKeys { generation, filter } => {
+                self.newest(Slot::Count, async move { shared.count(generation, filter).await });
             }
             Effect::Visible(ids) => self.newest(Slot::Visible, async move { shared.visible(ids).await }),
             Effect::LoadDetail { id, debounce } => self.newest(Slot::Detail, async move {
