@@ -1,10 +1,11 @@
 //! Farebox: a prepaid gateway to language models.
 //!
-//! The house has eight rooms; every line of code lives in one of them, and arrows point one way:
+//! The house has nine rooms; every line of code lives in one of them, and arrows point one way:
 //! `server → proxy → {upstream, metering, ledger} → {config, protocol}`.
 //!
 //! - [`config`]: what the operator said. Both TOML files, checked, as one snapshot.
 //! - [`server`]: the front door. Every path on one page; the only room that knows salvo.
+//! - [`customer`]: the customer's side: balance dialects, usage, receipts, the dashboard.
 //! - [`proxy`]: the spine. [`proxy::Proxy::run`] is the story of a request; money is held in `proxy/admit.rs` and settled in
 //!   `proxy/job.rs`, and nowhere else.
 //! - [`upstream`]: calling out. Targets in order, breakers, pools; the only room that knows reqwest.
@@ -13,13 +14,15 @@
 //! - `farebox-ledger`: money and keys; the one crate that can change a balance.
 //! - `farebox-console` (in `tui/`): the admin's console; opens the ledger itself.
 //!
-//! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only clock.
+//! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only clock, [`csv`] rows for spreadsheets.
 //! `docs/ARCHITECTURE.md` walks a request through the rooms.
 
 pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod csv;
+pub mod customer;
 pub mod metering;
 pub mod proxy;
 pub mod server;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
 use super::view;
-use crate::clock;
+use crate::{clock, csv};
 
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
@@ -55,7 +55,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
         Format::Json => {
             output::print_json(&json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }))
         }
-        Format::Csv => output::print(&output::csv(&HEADER, &rows(&keys))),
+        Format::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
         _ if keys.is_empty() => output::note("There is no key yet. Make one: farebox keys create --label NAME"),
         _ => output::print(&table(&keys)),
     }
@@ -140,7 +140,7 @@ fn print_key(args: &Args, key: &Key) {
     let shown: Value = view::key(key, clock::now());
     match args.format() {
         Format::Json => output::print_json(&shown),
-        Format::Csv => output::print(&output::csv(&HEADER, &rows(std::slice::from_ref(key)))),
+        Format::Csv => output::print(&csv::document(&HEADER, &rows(std::slice::from_ref(key)))),
         _ => output::print(&table(std::slice::from_ref(key))),
     }
 }

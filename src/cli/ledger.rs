@@ -7,6 +7,7 @@ use serde_json::json;
 use super::args::{Args, EntriesOptions, Format};
 use super::output::{self, Failed};
 use super::{keys, view};
+use crate::csv;
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
     let ledger = keys::open(args, OpenMode::ReadOnly)?;
@@ -14,7 +15,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     let entries = ledger.entries(query).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "entries": entries.iter().map(view::entry).collect::<Vec<_>>() })),
-        Format::Csv => output::print(&output::csv(&CSV_HEADER, &entries.iter().map(csv_row).collect::<Vec<_>>())),
+        Format::Csv => output::print(&csv::document(&CSV_HEADER, &entries.iter().map(csv_row).collect::<Vec<_>>())),
         _ if entries.is_empty() => output::note("No entries."),
         _ => output::print(&output::table(&HEADER, &entries.iter().map(row).collect::<Vec<_>>())),
     }

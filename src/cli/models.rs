@@ -6,6 +6,7 @@ use super::args::{Args, Format};
 use super::check;
 use super::output::{self, Failed};
 use crate::config::{self, TABLE_HEADINGS};
+use crate::csv;
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let rows = check::load(args, true)?.catalog.rows();
@@ -13,7 +14,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         Format::Json => output::print_json(&json!({ "models": rows })),
         Format::Csv => {
             let cells: Vec<Vec<String>> = rows.iter().map(|row| row.cells().to_vec()).collect();
-            output::print(&output::csv(&TABLE_HEADINGS, &cells));
+            output::print(&csv::document(&TABLE_HEADINGS, &cells));
         }
         Format::Markdown => output::print(&config::table_markdown(&rows)),
         Format::Table => output::print(&config::table_text(&rows)),

@@ -88,7 +88,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = header.iter().enumerate().map(|(at, title)| width(at).max(title.len())).collect();
     let line = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            let numeric = cell.starts_with(|c: char| c.is_ascii_digit() || "-+$".contains(c));
+            let numeric = cell.trim_start_matches(['-', '+', '$']).starts_with(|c: char| c.is_ascii_digit());
             if numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -96,32 +96,4 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![line(header.to_vec())];
     lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
     lines.join("\n")
-}
-
-/// Rows for spreadsheets. No cell is ever executed: what begins like a formula gets a quote before it.
-pub(super) fn csv(header: &[&str], rows: &[Vec<String>]) -> String {
-    let mut lines = vec![header.join(",")];
-    lines.extend(rows.iter().map(|row| row.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",")));
-    lines.join("\r\n") + "\r\n"
-}
-
-fn csv_cell(cell: &str) -> String {
-    let number = cell.strip_prefix('-').unwrap_or(cell).chars().all(|c| c.is_ascii_digit() || c == '.');
-    let formula = !number && cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let text: String = cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = if formula { format!("'{text}") } else { text };
-    if text.contains([',', '"']) || formula { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_spreadsheet_executes_a_cell() {
-        assert_eq!(csv_cell("=1+1"), "\"'=1+1\"");
-        assert_eq!(csv_cell("@SUM(A1)"), "\"'@SUM(A1)\"");
-        assert_eq!(csv_cell("-0.5"), "-0.5");
-        assert_eq!(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\" \"");
-    }
 }

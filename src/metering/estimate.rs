@@ -57,6 +57,12 @@ pub fn lower(text: TextSize) -> u64 {
     (text.ascii / 5).saturating_add(text.other / 4)
 }
 
+/// Tokens that a text has by any tokenizer: only long runs of one character take more bytes to a token.
+#[must_use]
+pub fn surely(text: TextSize) -> u64 {
+    text.ascii.saturating_add(text.other) / 16
+}
+
 fn picture(picture: &Picture) -> u64 {
     match (picture.detail, picture.size) {
         (Detail::Low, _) => LOW_DETAIL_PICTURE,

@@ -1,9 +1,14 @@
 //! What a model can do, against what a request asks of it. All of it is a 400 with the remedy, before any money is looked at.
 
-use farebox_protocol::{BadRequest, Inspection};
+use bytes::Bytes;
+use farebox_protocol::{BadRequest, Family, Inspection};
 
 use super::Failure;
 use crate::config::{Capability, Model};
+use crate::metering::estimate;
+
+/// Where native clients switch on what is not yet in the dialect.
+const FLAGS: &str = "anthropic-beta";
 
 /// Refuses what the model cannot do or what has no price.
 ///
@@ -41,7 +46,35 @@ pub(super) fn check(model: &Model, seen: &Inspection) -> Result<(), Failure> {
         let message = format!("{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control");
         return refuse("cache_control", "unpriced", message);
     }
-    Ok(())
+    fits(model, seen)
+}
+
+/// Refuses a flag that one of the model's providers must not be sent: it would buy what has no price.
+///
+/// # Errors
+/// [`Failure::BadRequest`], in the words by which native clients know which flag to leave out when they try again.
+pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Bytes)]) -> Result<(), Failure> {
+    let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
+    let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|other| other == flag));
+    let values = headers.iter().filter(|(name, _)| name == FLAGS).filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let unsold: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).filter(|flag| refused(flag)).collect();
+    if unsold.is_empty() {
+        return Ok(());
+    }
+    let named = unsold.join("`, `");
+    let message = format!("Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out", model.slug);
+    refuse(FLAGS, "unsupported_beta", message)
+}
+
+/// A text that is too large by any tokenizer is refused here; where it is only likely, the provider decides.
+fn fits(model: &Model, seen: &Inspection) -> Result<(), Failure> {
+    let (least, most) = (estimate::surely(seen.content.text), model.limits.context);
+    if least <= most {
+        return Ok(());
+    }
+    // Clients that shorten their conversation by themselves know these words.
+    let message = format!("prompt is too long: at least {least} tokens > {most} maximum for {}; send less", model.slug);
+    Err(Failure::BadRequest(BadRequest { message, param: None, code: Some("context_length_exceeded") }))
 }
 
 fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {

@@ -25,6 +25,8 @@ pub enum Failure {
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
     NoPath(String),
+    /// The key has no ended request with this id.
+    NoRequest(String),
     /// A name that is not published; nearest slugs.
     UnknownModel(String, Vec<String>),
     /// A slug that is no longer sold; its replacement.
@@ -88,6 +90,12 @@ impl Failure {
         }
     }
 
+    /// The refusal of a value in the query of a free path.
+    #[must_use]
+    pub fn bad_query(param: &str, message: String) -> Self {
+        Self::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
+    }
+
     /// Whether the failure came after a hold was made; such a request has its entry in the journal.
     #[must_use]
     pub const fn after_hold(&self) -> bool {
@@ -100,7 +108,7 @@ impl Failure {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
             Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
-            Self::NoPath(_) => Case::NoPath,
+            Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::BadRequest(_) | Self::Upstream(..) => Case::BadRequest,
             Self::TooLarge(_) => Case::TooLarge,
@@ -123,6 +131,7 @@ impl Failure {
             Self::KeyState(_) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
+            Self::NoRequest(_) => "request_not_found",
             Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
             Self::RetiredModel(..) => "model_retired",
             Self::BadRequest(_) => "bad_request",
@@ -198,7 +207,9 @@ impl Failure {
         }
     }
 
-    fn message(&self) -> String {
+    /// What the customer is told.
+    #[must_use]
+    pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
             Self::KeyState(status) => format!("this key is {status}; ask whoever sold it to you"),
@@ -206,6 +217,10 @@ impl Failure {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
             Self::NoPath(text) => text.clone(),
+            Self::NoRequest(id) => {
+                let shown: String = id.chars().take(100).collect();
+                format!("no ended request {shown:?} of this key; one that still runs is found here when it has ended")
+            }
             Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
             Self::RetiredModel(slug, Some(replacement)) => {
                 format!("model not found: {slug:?} was retired; use {replacement:?} instead")

@@ -31,7 +31,7 @@ use crate::upstream::Upstreams;
 pub use failure::Failure;
 use gate::Pass;
 use job::Job;
-pub use record::{Observer, Record};
+pub use record::{Observer, Record, Sender};
 
 /// What the spine works with.
 #[derive(Debug)]
@@ -65,6 +65,8 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// Where it came from, for the log.
+    pub sender: Sender,
     /// When it arrived, for durations.
     pub arrived: Instant,
     /// When it arrived, for the journal.
@@ -99,6 +101,7 @@ impl Proxy {
         let seen = request.family.protocol().inspect(&request.body)?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
         abilities::check(&model, &seen)?;
+        abilities::check_flags(&model, request.family, &request.headers)?;
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

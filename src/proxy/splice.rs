@@ -1,11 +1,12 @@
 //! The changes an answer gets on its way back: the public slug for the upstream's model name, `usage.cost` where asked for, and
-//! what the upstream says of its own price and name is cut. Everything else is the very bytes that came.
+//! nothing of what the upstream says about its own price or about who it is.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use farebox_ledger::Amount;
 use farebox_protocol::json::{self, Edit};
+use farebox_protocol::{AnswerFacts, FrameFacts};
 
 /// Where an answer or a frame is changed.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +17,22 @@ pub(super) struct Marks {
     pub(super) usage_end: Option<usize>,
     /// The usage object has no members.
     pub(super) usage_empty: bool,
-    /// What the upstream says of its own price and name.
+    /// What customers do not see.
     pub(super) cuts: Vec<Range<usize>>,
+}
+
+impl From<&FrameFacts> for Marks {
+    fn from(facts: &FrameFacts) -> Self {
+        let FrameFacts { model, usage_end, usage_empty, cuts, .. } = facts;
+        Self { model: model.clone(), usage_end: *usage_end, usage_empty: *usage_empty, cuts: cuts.clone() }
+    }
+}
+
+impl From<&AnswerFacts> for Marks {
+    fn from(facts: &AnswerFacts) -> Self {
+        let AnswerFacts { model, usage_end, usage_empty, cuts, .. } = facts;
+        Self { model: model.clone(), usage_end: *usage_end, usage_empty: *usage_empty, cuts: cuts.clone() }
+    }
 }
 
 /// The bytes as the customer gets them; the very same bytes where nothing changes.

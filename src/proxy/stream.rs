@@ -113,7 +113,7 @@ impl Relay {
         self.job.meter.observe(&facts, self.reader.usage());
         self.count_hidden(&facts);
         self.stop_seen |= facts.stop;
-        let marks = Marks { model: facts.model, usage_end: facts.usage_end, usage_empty: facts.usage_empty, cuts: facts.cuts };
+        let marks = Marks::from(&facts);
         let dropped = facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost);
         if facts.last || !self.kept.is_empty() || self.kept_since.is_some() {
             self.kept_since.get_or_insert_with(Instant::now);

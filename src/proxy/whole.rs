@@ -15,7 +15,7 @@ pub(super) async fn relay(mut job: Job, body: Bytes, reply: ReplyTo) {
     job.outcome.answer_id.clone_from(&facts.id);
     job.meter.show(facts.shown);
     job.meter.report(&facts.usage);
-    let marks = Marks { model: facts.model, usage_end: facts.usage_end, usage_empty: facts.usage_empty, cuts: facts.cuts };
+    let marks = Marks::from(&facts);
     let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
     let removed = job.seen.removed_tools.clone();
 

@@ -34,10 +34,11 @@ pub(super) struct Body {
 /// 413 over the limit, 503 when too much is in flight, 400 when it stops arriving.
 pub(super) async fn read(req: &mut Request, room: &Arc<Semaphore>) -> Result<Body, Failure> {
     let announced = req.header::<usize>("content-length");
+    // Room comes first: a full house says so whatever is brought.
+    let mut permit = reserve(room, announced.unwrap_or(STEP).clamp(1, LARGEST))?;
     if announced.is_some_and(|length| length > LARGEST) {
         return Err(Failure::TooLarge(LARGEST));
     }
-    let mut permit = reserve(room, announced.unwrap_or(STEP).max(1))?;
     let body = req.body_mut();
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;

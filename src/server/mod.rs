@@ -3,27 +3,35 @@
 //! Whatever is not listed here is answered with a 404 that names the right base URL. A path that reaches an upstream goes
 //! through [`generate`], and so through a hold and a settlement.
 
+mod account;
+pub mod admin;
 mod auth;
 mod body;
 mod failure;
+mod forwarded;
 mod free;
 mod generate;
 mod listen;
 mod models;
 mod paths;
 mod stamp;
+mod tls;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
+use ipnet::IpNet;
 use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
 
+use crate::customer::{DIALECTS, Desk, Read, Watch};
 use crate::proxy::Proxy;
 use crate::proxy::gate::Gate;
 pub use listen::{Listening, listen, serve};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Bytes of request bodies in flight over all requests.
 pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
@@ -39,14 +47,26 @@ pub struct Front {
     pub body_room: Arc<Semaphore>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
+    /// The customer's side.
+    pub desk: Arc<Desk>,
+    /// Only from these addresses do forwarded headers count.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Front {
-    /// A front door for a spine.
+    /// A front door for a spine, at an address; `watch` is told of its requests.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, public_url: String) -> Arc<Self> {
+    pub fn new(
+        proxy: Arc<Proxy>,
+        watch: Arc<Watch>,
+        public_url: String,
+        address: SocketAddr,
+        trusted_proxies: Vec<IpNet>,
+    ) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
-        Arc::new(Self { proxy, gate: Arc::new(Gate::default()), body_room, public_url })
+        let gate = Arc::new(Gate::default());
+        let desk = Arc::new(Desk::new(&proxy, Arc::clone(&gate), watch, public_url.clone(), address));
+        Arc::new(Self { proxy, gate, body_room, public_url, desk, trusted_proxies })
     }
 
     fn ledger(&self) -> &SharedLedger {
@@ -59,12 +79,16 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     let generate = |family| generate::Generate::new(Arc::clone(front), family);
     let models = |list| models::Models::new(Arc::clone(front), list);
-    let router = Router::new()
+    let account = |read| account::Account::new(Arc::clone(front), read);
+    let mut router = Router::new()
         // OpenAI-style clients, at {base}/v1
         .push(Router::with_path("v1/models").get(models(models::List::OpenAi)))
         .push(Router::with_path("v1/models/{slug}").get(models(models::List::One)))
         .push(Router::with_path("v1/chat/completions").post(generate(Family::Chat)))
         .push(Router::with_path("v1/responses").post(generate(Family::Responses)))
+        // one's own account, with the key
+        .push(Router::with_path("v1/usage").get(account(Read::Usage)))
+        .push(Router::with_path("v1/generation").get(account(Read::Receipt)))
         // native clients, at {base}/native
         .push(Router::with_path("native/v1/models").get(models(models::List::Native)))
         .push(Router::with_path("native/v1/messages").post(generate(Family::Messages)))
@@ -76,8 +100,14 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("native").head(free::probe))
         .push(Router::with_path("api/hello").head(free::probe))
         .push(Router::with_path("native/api/hello").head(free::probe));
+    // the same account where other tools look for it
+    for dialect in DIALECTS {
+        for path in dialect.paths {
+            router = router.push(Router::with_path(*path).get(account(Read::Account(dialect))));
+        }
+    }
     Service::new(router)
-        .hoop(stamp::Stamp)
+        .hoop(stamp::Stamp::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

@@ -1,0 +1,226 @@
+//! Usage by day and model: whole UTC days, from the ledger's hourly sums, so that a long history costs no more than a short one.
+
+use std::collections::BTreeMap;
+
+use farebox_ledger::{Amount, Key, Ledger, Timestamp, Usage, UsageRow};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan};
+
+use super::dialects::Statement;
+use super::exact::Exact;
+use crate::csv;
+use crate::proxy::Failure;
+
+/// The longest range that is served.
+const MOST_DAYS: i32 = 366;
+/// Days shown when none are asked for.
+const USUAL_DAYS: i32 = 30;
+
+/// Whole UTC days, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Days {
+    from: Date,
+    to: Date,
+}
+
+/// One day of one model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DayRow {
+    pub(super) day: String,
+    pub(super) slug: String,
+    pub(super) requests: u64,
+    pub(super) usage: Usage,
+    pub(super) charge: Amount,
+}
+
+impl Days {
+    /// The days that a query asks for: `from` and `to` as days or instants.
+    ///
+    /// # Errors
+    /// 400 for what is no day, for days in the wrong order, and for more than 366.
+    pub(super) fn asked(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, Failure> {
+        let given = |name: &str, text: Option<&str>| {
+            let text = text.filter(|text| !text.is_empty());
+            text.map(|text| day(text).ok_or_else(|| bad(name, "write a day as 2026-11-21, in UTC"))).transpose()
+        };
+        let (from, to) = (given("from", from)?, given("to", to)?);
+        let to = to.unwrap_or_else(|| date_of(now));
+        let from = match from {
+            Some(from) => from,
+            None => to.checked_sub((USUAL_DAYS - 1).days()).map_err(|_| bad("to", "this day is out of range"))?,
+        };
+        let length = (to - from).get_days();
+        match length {
+            ..0 => Err(bad("from", "the first day comes after the last one")),
+            MOST_DAYS.. => Err(bad("from", "a range has at most 366 days; ask for less at once")),
+            _ => Ok(Self { from, to }),
+        }
+    }
+
+    /// The first instant.
+    pub(super) fn start(self) -> Timestamp {
+        first_instant(self.from)
+    }
+
+    /// The first instant behind the last day.
+    pub(super) fn end(self) -> Timestamp {
+        Timestamp::from_millis(first_instant(self.to).millis().saturating_add(86_400_000))
+    }
+
+    /// Both days, for a file's name.
+    pub(super) fn shown(self) -> String {
+        format!("{}_{}", self.from, self.to)
+    }
+
+    /// Sums of each day and model, oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub(super) async fn read(self, ledger: &dyn Ledger, key: &Key) -> Result<Vec<DayRow>, Failure> {
+        Ok(by_day(&ledger.usage(key.id, self.start(), self.end()).await?))
+    }
+}
+
+fn bad(param: &str, message: &str) -> Failure {
+    Failure::bad_query(param, message.to_owned())
+}
+
+fn day(text: &str) -> Option<Date> {
+    let instant = || text.parse::<jiff::Timestamp>().ok().map(|at| at.to_zoned(TimeZone::UTC).date());
+    // Only the two forms that are documented, and only years that have a timestamp.
+    let date = if text.len() == 10 { text.parse::<Date>().ok() } else { instant() };
+    date.filter(|date| (1970..=9000).contains(&date.year()))
+}
+
+/// The UTC day of an instant.
+pub(super) fn date_of(at: Timestamp) -> Date {
+    let instant = jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
+    instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC).date()
+}
+
+fn first_instant(date: Date) -> Timestamp {
+    let millis = date.to_zoned(TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_millisecond());
+    Timestamp::from_millis(millis)
+}
+
+fn by_day(rows: &[UsageRow]) -> Vec<DayRow> {
+    let mut days: BTreeMap<(Date, &str), DayRow> = BTreeMap::new();
+    for row in rows {
+        let date = date_of(row.hour);
+        let sum = days.entry((date, &row.slug)).or_insert_with(|| DayRow {
+            day: date.to_string(),
+            slug: row.slug.clone(),
+            requests: 0,
+            usage: Usage::default(),
+            charge: Amount::ZERO,
+        });
+        sum.requests += row.requests;
+        sum.usage = add(sum.usage, row.usage);
+        sum.charge = sum.charge.checked_add(row.charge).unwrap_or(sum.charge);
+    }
+    days.into_values().collect()
+}
+
+/// Two usages together.
+pub(super) fn add(a: Usage, b: Usage) -> Usage {
+    Usage {
+        input: a.input.saturating_add(b.input),
+        cache_read: a.cache_read.saturating_add(b.cache_read),
+        cache_write: a.cache_write.saturating_add(b.cache_write),
+        cache_write_1h: a.cache_write_1h.saturating_add(b.cache_write_1h),
+        output: a.output.saturating_add(b.output),
+        reasoning: a.reasoning.saturating_add(b.reasoning),
+        images: a.images.saturating_add(b.images),
+    }
+}
+
+/// The document of `/v1/usage`: what wallet tools read, and beside it the days.
+pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
+    let account = statement.account;
+    Exact::object([
+        ("mode", "unrestricted".into()),
+        ("isValid", statement.is_active().into()),
+        ("balance", account.balance().into()),
+        ("remaining", account.available().into()),
+        ("held", account.held.into()),
+        ("unit", "USD".into()),
+        ("days", Exact::List(days.iter().map(day_document).collect())),
+    ])
+    .document()
+}
+
+fn day_document(row: &DayRow) -> Exact {
+    Exact::object([
+        ("day", row.day.as_str().into()),
+        ("model", row.slug.as_str().into()),
+        ("requests", row.requests.into()),
+        ("cost", row.charge.into()),
+        ("usage", counts(&row.usage)),
+    ])
+}
+
+/// Disjoint token counts.
+pub(super) fn counts(usage: &Usage) -> Exact {
+    Exact::object(COUNTS.map(|(name, count)| (name, count(usage).into())))
+}
+
+/// The columns of token counts, by name.
+type Count = (&'static str, fn(&Usage) -> u64);
+pub(super) const COUNTS: [Count; 7] = [
+    ("input", |usage| usage.input),
+    ("cache_read", |usage| usage.cache_read),
+    ("cache_write", |usage| usage.cache_write),
+    ("cache_write_1h", |usage| usage.cache_write_1h),
+    ("output", |usage| usage.output),
+    ("reasoning", |usage| usage.reasoning),
+    ("images", |usage| usage.images),
+];
+
+/// The days for a spreadsheet.
+pub(super) fn spreadsheet(days: &[DayRow]) -> String {
+    let header: Vec<&str> =
+        ["day", "model", "requests"].into_iter().chain(COUNTS.map(|(name, _)| name)).chain(["cost"]).collect();
+    let rows: Vec<Vec<String>> = days
+        .iter()
+        .map(|row| {
+            let mut cells = vec![row.day.clone(), row.slug.clone(), row.requests.to_string()];
+            cells.extend(COUNTS.map(|(_, count)| count(&row.usage).to_string()));
+            cells.push(row.charge.to_string());
+            cells
+        })
+        .collect();
+    csv::document(&header, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(from: Option<&str>, to: Option<&str>) -> Result<String, String> {
+        // 2026-11-21T03:27:56Z
+        let now = Timestamp::from_millis(1_795_231_676_000);
+        Days::asked(from, to, now).map(Days::shown).map_err(|failure| failure.message())
+    }
+
+    #[test]
+    fn ranges_are_whole_days_and_bounded() {
+        assert_eq!(asked(None, None).unwrap(), "2026-10-23_2026-11-21");
+        assert_eq!(asked(Some("2026-11-01"), Some("2026-11-01T23:59:59Z")).unwrap(), "2026-11-01_2026-11-01");
+        assert_eq!(asked(Some("2025-11-21"), None).unwrap(), "2025-11-21_2026-11-21");
+        assert_eq!(asked(Some(""), Some("2024-02-29")).unwrap(), "2024-01-31_2024-02-29");
+        for (from, to) in [
+            ("2025-11-20", "2026-11-21"),
+            ("2026-11-22", "2026-11-21"),
+            ("0001-01-01", "2026-11-21"),
+            ("2026-02-30", "2026-03-01"),
+            ("yesterday", "2026-03-01"),
+            ("9999-12-31", "9999-12-31"),
+            ("-009999-01-01", "2026-01-01"),
+        ] {
+            assert!(asked(Some(from), Some(to)).is_err(), "{from} {to}");
+        }
+        let day = Days::asked(Some("2026-11-01"), Some("2026-11-01"), Timestamp::from_millis(0)).unwrap();
+        assert_eq!(day.end().millis() - day.start().millis(), 86_400_000);
+    }
+}

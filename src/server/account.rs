@@ -1,0 +1,44 @@
+//! Reading one's own account with a key: free, also at zero balance, in every dialect that tools speak.
+
+use std::sync::Arc;
+
+use farebox_protocol::Family;
+use salvo::http::HeaderValue;
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use salvo::prelude::{Depot, Request, Response, handler};
+use tokio::time::Instant;
+
+use super::stamp::Arrival;
+use super::{Front, auth, failure};
+use crate::customer::{Document, Read};
+use crate::proxy::Failure;
+
+/// The handler of one document.
+pub(super) struct Account {
+    front: Arc<Front>,
+    read: Read,
+}
+
+#[handler]
+impl Account {
+    pub(super) fn new(front: Arc<Front>, read: Read) -> Self {
+        Self { front, read }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        match self.answer(req).await {
+            Ok(document) => {
+                res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(document.content_type));
+                res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                res.body(document.body);
+            }
+            Err(failure) => failure::answer(res, &failure, Family::Chat, &Arrival::of(depot)),
+        }
+    }
+
+    async fn answer(&self, req: &Request) -> Result<Document, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
+        self.front.gate.knock(key.id, Instant::now())?;
+        self.front.desk.read(&key, self.read, &|name| req.query::<String>(name)).await
+    }
+}
