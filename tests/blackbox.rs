@@ -7,6 +7,7 @@ mod balance;
 mod chat;
 mod cli;
 mod dialects;
+mod failover;
 mod models;
 mod streaming;
 mod support;
