@@ -9,5 +9,7 @@ mod cli;
 mod dialects;
 mod failover;
 mod models;
+mod reload;
+mod serving;
 mod streaming;
 mod support;

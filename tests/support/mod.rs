@@ -2,6 +2,7 @@
 //!
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
+pub(crate) mod process;
 pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};
