@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Account, Amount, LedgerError, Status};
+use farebox_ledger::{Amount, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, UpstreamError};
 use serde_json::json;
 
 use crate::config::Lookup;
+use crate::metering::Shortfall;
 
 /// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
 const LONGEST_RETRY_AFTER: u128 = 30;
@@ -73,10 +74,10 @@ pub struct Balance {
 impl Failure {
     /// The refusal for lack of money: depletion is told apart from money that running requests hold.
     #[must_use]
-    pub fn balance(slug: &str, needed: Amount, affordable_output: u64, account: &Account) -> Self {
-        let balance =
-            Balance { slug: slug.to_owned(), needed, available: account.available(), held: account.held, affordable_output };
-        let free_again = account.held > Amount::ZERO && account.balance() >= needed;
+    pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount) -> Self {
+        let Shortfall { needed, affordable_output } = *short;
+        let balance = Balance { slug: slug.to_owned(), needed, available, held, affordable_output };
+        let free_again = held > Amount::ZERO && available.checked_add(held).is_some_and(|balance| balance >= needed);
         if free_again { Self::BalanceInUse(balance) } else { Self::OutOfBalance(balance) }
     }
 

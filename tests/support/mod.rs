@@ -157,6 +157,21 @@ impl Gateway {
         Answer::read(sent).await
     }
 
+    /// Sends these very bytes with this key and these headers.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        key: &TestKey,
+        body: impl Into<reqwest::Body>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::read(request.send().await.unwrap()).await
+    }
+
     /// Reads a path with this key.
     pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
         Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
@@ -230,6 +245,21 @@ fn act() -> Act {
 /// A small chat request.
 pub(crate) fn chat(model: &str, stream: bool) -> Value {
     json!({ "model": model, "stream": stream, "messages": [{ "role": "user", "content": "Say PONG" }] })
+}
+
+/// A small request of any family, with an output limit of 100.
+pub(crate) fn ask(family: Family, model: &str, stream: bool) -> Value {
+    let words = json!([{ "role": "user", "content": "Say PONG" }]);
+    match family {
+        Family::Chat => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
+        Family::Responses => json!({ "model": model, "stream": stream, "max_output_tokens": 100, "input": words }),
+        Family::Messages => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
+    }
+}
+
+/// Where a family is served.
+pub(crate) fn path(family: Family) -> &'static str {
+    family.protocol().public_path()
 }
 
 /// The models of test gateways: `test-model` at $3 in, $15 out; `test-blind` without vision, tools or streaming.
