@@ -2,13 +2,17 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod auth;
+mod bad_input;
 mod balance;
+mod blame;
+mod bought;
 mod chat;
 mod cli;
 mod dialects;
 mod messages;
 mod models;
 mod prices;
+mod refusals;
 mod responses;
 mod streaming;
 mod support;
