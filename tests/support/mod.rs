@@ -7,12 +7,12 @@ pub(crate) mod upstream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox::app::{App, Settings};
+use farebox::app::{App, Files, Settings};
 use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
-use farebox_ledger::sqlite::{Durability, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
 };
@@ -25,6 +25,8 @@ use tokio::task::JoinHandle;
 /// A running gateway. Dropping it stops it.
 pub(crate) struct Gateway {
     pub(crate) base: String,
+    /// Where the operator reaches it.
+    pub(crate) admin: String,
     pub(crate) front: Arc<Front>,
     pub(crate) ledger: Arc<SqliteLedger>,
     pub(crate) records: Arc<Records>,
@@ -39,8 +41,8 @@ pub(crate) struct Gateway {
 pub(crate) struct Records(Mutex<Vec<Record>>);
 
 impl Observer for Records {
-    fn ended(&self, record: Record) {
-        self.0.lock().unwrap().push(record);
+    fn ended(&self, record: Arc<Record>) {
+        self.0.lock().unwrap().push(Record::clone(&record));
     }
 }
 
@@ -73,30 +75,44 @@ impl Secrets for TestSecrets {
 impl Gateway {
     /// Starts a gateway with these two files.
     pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
+        Self::start_with(catalog, routes, |_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn start_with(catalog: &str, routes: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (loaded, diagnostics) =
             config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            ledger: folder.path().join("farebox.db"),
-            durability: Durability::Prompt,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            public_url: None,
-            wait_lock: Duration::ZERO,
-        };
+        Self::run(loaded, folder, change).await
+    }
+
+    /// Starts a gateway that follows two files; where they are is decided by the caller.
+    pub(crate) async fn watching(catalog: &std::path::Path, routes: &std::path::Path) -> Self {
+        let files = Files::Watched { catalog: catalog.to_owned(), routes: routes.to_owned(), secrets: Box::new(TestSecrets) };
+        Self::run(files, tempfile::tempdir().unwrap(), |_| {}).await
+    }
+
+    async fn run(files: impl Into<Files>, folder: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut settings = Settings::new(folder.path().join("farebox.db"), any);
+        settings.admin_listen = Some(any);
+        change(&mut settings);
         let records = Arc::new(Records::default());
         let observer: Arc<dyn Observer> = Arc::<Records>::clone(&records);
-        let app = App::start(&settings, loaded, observer).await.unwrap();
+        let app = App::start(&settings, files, observer).await.unwrap();
         let (stop, stopping) = oneshot::channel::<()>();
         let (front, ledger) = (Arc::clone(&app.front), Arc::clone(&app.ledger));
-        let base = format!("http://{}", app.address());
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let base = format!("{scheme}://{}", app.address());
+        let admin = format!("http://{}", app.admin_address().unwrap());
         let running = tokio::spawn(app.serve(async {
             let _ = stopping.await;
         }));
         // Another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-        Self { base, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
+        Self { base, admin, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
     }
 
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
@@ -158,6 +174,11 @@ impl Gateway {
     /// Reads a path with this key.
     pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
         Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
+    }
+
+    /// Reads a path of the admin listener.
+    pub(crate) async fn ask(&self, path: &str) -> Answer {
+        Answer::read(self.client.get(format!("{}{path}", self.admin)).send().await.unwrap()).await
     }
 
     /// The key as it is now.
