@@ -161,12 +161,12 @@ async fn a_top_level_key_twice_is_refused_also_escaped() {
     for family in Family::ALL {
         let body = ask(family, "test-model", false).to_string();
         let limit = limits(family)[0];
-        for twice in ["\"model\":\"test-blind\"", "\"mod\\u0065l\":\"test-blind\"", "\"\\u006dodel\":1", "\"stream\":true"] {
+        for twice in ["\"model\":\"test-blind\"", "\"mod\\u0065l\":\"test-blind\"", "\"\\u006dodel\":\"x\"", "\"stream\":true"] {
             for text in [body.replacen('{', &format!("{{{twice},"), 1), format!("{},{twice}}}", &body[..body.len() - 1])] {
                 assert!(table.refused(family, text).await.1.contains("twice"));
             }
         }
-        let escaped = format!("{},\"{}\":5,\"x_{limit}\":1}}", &body[..body.len() - 1], limit.replace('m', "\\u006d"));
+        let escaped = format!("{},\"{}\":100,\"x_{limit}\":1}}", &body[..body.len() - 1], limit.replace('m', "\\u006d"));
         assert!(table.refused(family, escaped).await.1.contains("twice"), "{family}");
     }
     table.untouched().await;

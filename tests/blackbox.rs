@@ -14,6 +14,8 @@ mod messages;
 mod models;
 mod prices;
 mod refusals;
+mod replay;
 mod responses;
+mod routes;
 mod streaming;
 mod support;
