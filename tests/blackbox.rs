@@ -3,7 +3,10 @@
 
 mod admin;
 mod auth;
+mod bad_input;
 mod balance;
+mod blame;
+mod bought;
 mod chat;
 mod cli;
 mod customer;
@@ -13,8 +16,11 @@ mod failover;
 mod messages;
 mod models;
 mod prices;
+mod refusals;
 mod reload;
+mod replay;
 mod responses;
+mod routes;
 mod serving;
 mod streaming;
 mod support;
