@@ -1,6 +1,7 @@
 //! Black-box tests: the real gateway over real sockets, in front of scripted upstreams. One binary, one file for each subject.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod admin;
 mod auth;
 mod balance;
 mod chat;
@@ -8,6 +9,9 @@ mod cli;
 mod customer;
 mod dashboard;
 mod dialects;
+mod messages;
 mod models;
+mod prices;
+mod responses;
 mod streaming;
 mod support;

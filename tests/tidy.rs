@@ -218,7 +218,7 @@ fn only_the_clock_reads_the_time_and_only_config_the_environment() {
                 faults.push(format!("{}:{}: read the environment in src/config", file.path, at + 1));
             }
             if line.contains(".config.current()")
-                && !["src/proxy/", "src/server/", "src/customer/", "src/app.rs", "src/cli/"]
+                && !["src/proxy/", "src/server/", "src/customer/", "src/app/", "src/cli/"]
                     .iter()
                     .any(|place| file.path.starts_with(place))
             {

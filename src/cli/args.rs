@@ -28,9 +28,24 @@ pub struct Args {
     /// The customers' address
     #[arg(long, global = true, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
+    /// The operator's address: health, metrics, status, live requests
+    #[arg(long, global = true, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    pub admin_listen: SocketAddr,
+    /// The token that opens /status and /live there; needed off loopback
+    #[arg(long, global = true, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
     /// The base of printed URLs [default: http:// and the listen address]
     #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// The customers' certificate, PEM, for HTTPS without a proxy; read again on SIGHUP
+    #[arg(long, global = true, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, global = true, env = "FAREBOX_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto count; may be repeated
+    #[arg(long, global = true, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxy: Vec<ipnet::IpNet>,
     /// When charges count as safe: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
@@ -99,6 +114,10 @@ pub enum Command {
     Demo(DemoOptions),
     /// Check both TOML files and report every mistake at once
     Check(CheckOptions),
+    /// Compare the files with what runs: + new, − gone, ~ changed, and how many keys used it this week
+    Diff,
+    /// Write commented files to begin with; nothing is overwritten
+    Init,
     /// Print the canonical model table
     Models,
     /// Print settings for a client program, ready to paste
@@ -249,6 +268,12 @@ pub struct EntriesOptions {
 
 fn payment(text: &str) -> Result<Amount, String> {
     Amount::parse_payment(text).map_err(|error| error.to_string())
+}
+
+/// A network in CIDR form, or one address.
+fn network(text: &str) -> Result<ipnet::IpNet, String> {
+    let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
+    one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
 }
 
 /// A day (its first instant, UTC) or an instant.

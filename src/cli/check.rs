@@ -34,10 +34,13 @@ pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
             }
             Ok(config)
         }
-        None => {
-            Err(Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end())))
-        }
+        None => Err(failed(&diagnostics)),
     }
+}
+
+/// The end of a command that cannot go on with these files.
+pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
+    Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end()))
 }
 
 fn note(diagnostics: &Diagnostics) -> String {

@@ -3,33 +3,28 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::args::{Args, DemoOptions};
 use super::output::{self, Failed};
-use super::{keys, serve};
+use super::{http, init, keys, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, ProcessSecrets, Source};
-use crate::telemetry::{self, RequestLog};
+use crate::telemetry::RequestLog;
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
-    telemetry::start_logging("warn");
+    serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;
     let settings = Settings {
-        ledger: folder.path().join("farebox.db"),
         durability: args.durability.into(),
-        listen: args.listen,
         public_url: args.public_url.clone(),
-        wait_lock: Duration::ZERO,
+        ..Settings::new(folder.path().join("farebox.db"), args.listen)
     };
     let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
@@ -55,8 +50,8 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
 
 /// The catalog and routes of this repository, as they were built in.
 fn shipped() -> Result<Config, Failed> {
-    let catalog = Source::new("catalog.toml", include_str!("../../catalog.toml"));
-    let routes = Source::new("routes.toml", include_str!("../../routes.toml"));
+    let catalog = Source::new("catalog.toml", init::CATALOG);
+    let routes = Source::new("routes.toml", init::ROUTES);
     config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
         .0
         .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
@@ -80,26 +75,15 @@ async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result
 
 /// One small request over a real socket, as a customer would send it.
 async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
+    let request = format!("POST {}", family.protocol().public_path());
     let body = question(family, slug).to_string();
-    let head = format!(
-        "POST {} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        family.protocol().public_path(),
-        secret.reveal(),
-        body.len()
-    );
-    let exchange = async {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(body.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.map(|_| answer)
-    };
-    let answer = exchange.await.map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body)
+    let answer = http::ask(address, &request, Some(secret.reveal()), &body)
+        .await
+        .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
+    serde_json::from_str(&answer.body)
         .ok()
         .and_then(|answer: Value| text_of(&answer))
-        .ok_or_else(|| Failed::refused(format!("unexpected answer: {answer}")))
+        .ok_or_else(|| Failed::refused(format!("unexpected answer {}: {}", answer.status, answer.body)))
 }
 
 fn question(family: Family, slug: &str) -> Value {

@@ -3,6 +3,9 @@
 mod args;
 mod check;
 mod demo;
+mod diff;
+mod http;
+mod init;
 mod keys;
 mod ledger;
 mod models;
@@ -45,6 +48,8 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Serve(options) => serve::run(args, options).await,
         Command::Demo(options) => demo::run(args, options).await,
         Command::Check(options) => check::run(args, options),
+        Command::Diff => diff::run(args).await,
+        Command::Init => init::run(args),
         Command::Models => models::run(args),
         Command::Setup(options) => setup::run(args, options),
         Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,

@@ -88,7 +88,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = header.iter().enumerate().map(|(at, title)| width(at).max(title.len())).collect();
     let line = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            let numeric = cell.starts_with(|c: char| c.is_ascii_digit() || "-+$".contains(c));
+            let numeric = cell.trim_start_matches(['-', '+', '$']).starts_with(|c: char| c.is_ascii_digit());
             if numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()

@@ -1,5 +1,6 @@
 //! `farebox serve`: the gateway, until a signal or a failing ledger stops it.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,35 +8,76 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Args, ServeOptions};
 use super::check;
-use super::output::{self, Failed};
-use crate::app::{App, Settings, StartError};
-use crate::telemetry::{self, RequestLog};
+use super::output::Failed;
+use crate::app::{App, Files, Settings, StartError};
+use crate::config::{self, ProcessSecrets};
+use crate::server::TlsFiles;
+use crate::telemetry::{self, LogFormat, RequestLog};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
-    telemetry::start_logging("info");
+    start_logging("info,salvo_core=warn");
     super::args::refuse_postgres(&args.ledger)?;
-    let config = check::load(args, false)?;
-    let models = config.catalog.models.len();
-    let settings = Settings {
-        ledger: args.ledger.clone(),
-        durability: args.durability.into(),
-        listen: args.listen,
-        public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
-        wait_lock: Duration::from_secs(options.wait_lock),
+    let files = Files::Watched {
+        catalog: args.catalog.clone(),
+        routes: args.routes.clone(),
+        secrets: Box::new(ProcessSecrets { lenient: false }),
     };
-    let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
-    tracing::info!(
-        "serving {models} models at {}/v1 and {}/native, ledger {}",
-        app.front.public_url,
-        app.front.public_url,
-        args.ledger.display()
-    );
-    if !app.address().ip().is_loopback() {
-        tracing::warn!("{} is not a loopback address and is served without TLS; put a TLS proxy in front", app.address());
-    }
+    let settings = Settings { wait_lock: Duration::from_secs(options.wait_lock), ..settings(args) };
+    let app = App::start(&settings, files, Arc::new(RequestLog)).await?;
+    announce(args, &app);
     app.serve(stop_signal()).await.map_err(Failed::refused)?;
-    output::note("stopped; every request is settled");
+    tracing::info!("stopped; every request is settled");
     Ok(())
+}
+
+/// The settings that were typed.
+fn settings(args: &Args) -> Settings {
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
+    Settings {
+        durability: args.durability.into(),
+        admin_listen: Some(args.admin_listen),
+        admin_token_file: args.admin_token_file.clone(),
+        public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
+        tls,
+        trusted_proxies: args.trusted_proxy.clone(),
+        ..Settings::new(args.ledger.clone(), args.listen)
+    }
+}
+
+/// Says what is served where, and what an operator may not have meant.
+fn announce(args: &Args, app: &App) {
+    let models = app.front.proxy.config.current().catalog.models.len();
+    let base = &app.front.public_url;
+    tracing::info!("serving {models} models at {base}/v1 and {base}/native, ledger {}", args.ledger.display());
+    let address = app.address();
+    if !address.ip().is_loopback() && args.tls_cert.is_none() {
+        tracing::warn!(
+            "{address} is not a loopback address and is served without TLS, so keys travel in the clear: \
+             set --tls-cert and --tls-key, or listen on loopback behind a TLS proxy"
+        );
+    }
+    let Some(address) = app.admin_address() else { return };
+    tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
+    if !address.ip().is_loopback() {
+        tracing::warn!(
+            "the admin listener {address} is not on a loopback address: /metrics is open to whoever reaches it, and {}",
+            if args.admin_token_file.is_some() {
+                "the token for /status and /live travels in the clear"
+            } else {
+                "/status and /live are closed until --admin-token-file is set"
+            }
+        );
+    }
+}
+
+/// Starts the log as the environment wants it.
+pub(super) fn start_logging(default: &str) {
+    let format = match (config::log_as_json(), std::io::stderr().is_terminal() && !config::no_color()) {
+        (true, _) => LogFormat::Json,
+        (false, true) => LogFormat::Coloured,
+        (false, false) => LogFormat::Text,
+    };
+    telemetry::start_logging(config::log_filter().as_deref(), default, format);
 }
 
 /// Ends at the first SIGTERM or ctrl-c.
@@ -51,6 +93,7 @@ impl From<StartError> for Failed {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Ledger(error) => error.into(),
+            StartError::Configuration(findings) => check::failed(&findings),
             other => Self::refused(other.to_string()),
         }
     }

@@ -14,3 +14,21 @@ pub fn system_user() -> String {
 pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
+
+/// What is logged, as in `FAREBOX_LOG=farebox=debug`.
+#[must_use]
+pub fn log_filter() -> Option<String> {
+    std::env::var("FAREBOX_LOG").ok().filter(|filter| !filter.is_empty())
+}
+
+/// Whether the log is for machines (`FAREBOX_LOG_FORMAT=json`).
+#[must_use]
+pub fn log_as_json() -> bool {
+    std::env::var_os("FAREBOX_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"))
+}
+
+/// The service manager's socket, when it wants to be told (`NOTIFY_SOCKET`).
+#[must_use]
+pub fn notify_socket() -> Option<std::ffi::OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
+}

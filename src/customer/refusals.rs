@@ -79,7 +79,7 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn ended(&self, record: Record) {
+    fn ended(&self, record: Arc<Record>) {
         let Some(key) = record.key else { return };
         if record.status >= 400 {
             self.remember(
@@ -87,10 +87,10 @@ impl Observer for Watch {
                 Refused {
                     at: record.at,
                     request: record.request_id,
-                    slug: record.slug,
+                    slug: record.slug.clone(),
                     family: record.family,
                     status: record.status,
-                    reason: record.end_reason,
+                    reason: record.end_reason.clone(),
                     message: record.message.chars().take(LONGEST_MESSAGE).collect(),
                 },
             );

@@ -45,6 +45,8 @@ pub(super) struct Outcome {
     pub(super) target: String,
     pub(super) answer_id: Option<String>,
     pub(super) first_byte: Option<Duration>,
+    /// From arrival to dispatch.
+    pub(super) prepared: Duration,
     pub(super) attempts: Vec<String>,
 }
 
@@ -94,7 +96,8 @@ impl Job {
     }
 
     /// Sends the request to a target and relays what it answers.
-    pub(super) async fn run(self, mut reply: ReplyTo) {
+    pub(super) async fn run(mut self, mut reply: ReplyTo) {
+        self.outcome.prepared = self.request.arrived.elapsed();
         let proxy = Arc::clone(&self.proxy);
         let model = Arc::clone(&self.model);
         let call = Call { route: &model.route, family: self.request.family, path_suffix: "", stream: self.seen.stream };
@@ -175,6 +178,7 @@ impl Job {
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
+        let (prepared, settling) = (self.outcome.prepared, Instant::now());
         // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver.
         let settled = tokio::time::timeout(SETTLE_PATIENCE, self.hold.settle(bill, clock::now())).await;
         let finished = match settled {
@@ -190,7 +194,8 @@ impl Job {
         };
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
-        self.proxy.observer.ended(record);
+        record.own_us = Some(micros(prepared + settling.elapsed()));
+        self.proxy.observer.ended(Arc::new(record));
         Settled { cost, finished }
     }
 
@@ -217,6 +222,7 @@ impl Job {
             request_id: self.request.id,
             at: clock::now(),
             key: Some(self.request.key.id),
+            sender: self.request.sender,
             slug: bill.slug.clone(),
             family: self.request.family.name(),
             target: bill.target.clone(),
@@ -229,6 +235,7 @@ impl Job {
             loss: Amount::ZERO,
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
+            own_us: None,
             attempts: self.outcome.attempts.clone(),
         }
     }
@@ -236,6 +243,10 @@ impl Job {
 
 fn millis(elapsed: Duration) -> u32 {
     u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn micros(elapsed: Duration) -> u32 {
+    u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX)
 }
 
 /// A moment to sleep to that never comes.

@@ -31,7 +31,7 @@ use crate::upstream::Upstreams;
 pub use failure::Failure;
 use gate::Pass;
 use job::Job;
-pub use record::{Observer, Record};
+pub use record::{Observer, Record, Sender};
 
 /// What the spine works with.
 #[derive(Debug)]
@@ -65,6 +65,8 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// Where it came from, for the log.
+    pub sender: Sender,
     /// When it arrived, for durations.
     pub arrived: Instant,
     /// When it arrived, for the journal.

@@ -1,6 +1,7 @@
 //! What is told about every ended or refused request: for the log line, the metrics and the live views. Never a body.
 
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, KeyId, OperationId, Timestamp, Usage};
@@ -21,6 +22,9 @@ pub struct Record {
     pub at: Timestamp,
     /// The key, when one was recognised.
     pub key: Option<KeyId>,
+    /// Where it came from.
+    #[serde(flatten)]
+    pub sender: Sender,
     /// The public slug; empty when none was found.
     pub slug: String,
     /// The path's family.
@@ -31,7 +35,9 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub end_reason: String,
-    /// What the customer was told when no money was held; else empty.
+    /// What the customer was told when no money was held; else empty. It may repeat the customer's words, so only the customer
+    /// sees it again.
+    #[serde(skip)]
     pub message: String,
     /// Disjoint token counts.
     pub usage: Usage,
@@ -45,6 +51,8 @@ pub struct Record {
     pub first_byte_ms: Option<u32>,
     /// From arrival to the end.
     pub total_ms: u32,
+    /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
+    pub own_us: Option<u32>,
     /// For the operator's eyes: attempts that failed.
     pub attempts: Vec<String>,
 }
@@ -52,11 +60,19 @@ pub struct Record {
 impl Record {
     /// A request that was refused before any money was held for it.
     #[must_use]
-    pub fn refused(failure: &Failure, family: Family, key: Option<KeyId>, request_id: OperationId, arrived: Instant) -> Self {
+    pub fn refused(
+        failure: &Failure,
+        family: Family,
+        key: Option<KeyId>,
+        request_id: OperationId,
+        arrived: Instant,
+        sender: Sender,
+    ) -> Self {
         Self {
             request_id,
             at: clock::now(),
             key,
+            sender,
             slug: failure.slug().to_owned(),
             family: family.name(),
             target: String::new(),
@@ -69,15 +85,25 @@ impl Record {
             loss: Amount::ZERO,
             first_byte_ms: None,
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
+            own_us: None,
             attempts: Vec::new(),
         }
     }
 }
 
+/// Where a request came from. For the log only: neither money nor keys depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Sender {
+    /// Its address.
+    pub client: Option<IpAddr>,
+    /// It came over TLS.
+    pub secure: bool,
+}
+
 /// Listens to ended requests.
 pub trait Observer: Send + Sync + Debug {
     /// One request has ended.
-    fn ended(&self, record: Record);
+    fn ended(&self, record: Arc<Record>);
 }
 
 /// Several observers, each told of everything.
@@ -85,11 +111,8 @@ pub trait Observer: Send + Sync + Debug {
 pub struct FanOut(pub Vec<Arc<dyn Observer>>);
 
 impl Observer for FanOut {
-    fn ended(&self, record: Record) {
-        if let Some((last, others)) = self.0.split_last() {
-            others.iter().for_each(|observer| observer.ended(record.clone()));
-            last.ended(record);
-        }
+    fn ended(&self, record: Arc<Record>) {
+        self.0.iter().for_each(|observer| observer.ended(Arc::clone(&record)));
     }
 }
 

@@ -54,6 +54,7 @@ impl Generate {
             family: self.family,
             body: body.bytes,
             headers: forwarded(req.headers(), self.family),
+            sender: arrival.sender,
             arrived: arrival.instant,
             at: arrival.at,
         };
@@ -62,7 +63,8 @@ impl Generate {
 
     /// Reports a request that never came to a hold.
     fn refused(&self, failure: Failure, arrival: Arrival, key: Option<farebox_ledger::KeyId>) -> Failure {
-        self.front.proxy.observer.ended(Record::refused(&failure, self.family, key, arrival.id, arrival.instant));
+        let record = Record::refused(&failure, self.family, key, arrival.id, arrival.instant, arrival.sender);
+        self.front.proxy.observer.ended(Arc::new(record));
         failure
     }
 }

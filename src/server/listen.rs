@@ -1,13 +1,18 @@
 //! The sockets: bound by hand so that accepted connections send small frames at once, and served with every timeout set.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use salvo::conn::rustls::RustlsListener;
 use salvo::conn::tcp::TcpAcceptor;
+use salvo::conn::{Acceptor, Listener};
 use salvo::fuse::FuseConfig;
 use salvo::prelude::{Server, Service};
 use salvo::server::ServerHandle;
 use socket2::{Domain, Protocol, Socket, Type};
+
+use super::tls::{Constant, Tls};
 
 /// Longer than the pools of clients keep idle connections, so that they, not we, close first.
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
@@ -41,12 +46,28 @@ pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
     Ok(Listening { listener, address })
 }
 
-/// Serves until the handle that `started` is given stops it.
+/// Serves until the handle that `started` is given stops it; HTTPS when there is a certificate.
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(listening: Listening, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
+pub async fn serve(
+    listening: Listening,
+    tls: Option<Arc<Tls>>,
+    service: Service,
+    started: impl FnOnce(ServerHandle),
+) -> std::io::Result<()> {
     let acceptor = TcpAcceptor::try_from(listening.listener)?;
+    match tls {
+        None => run(acceptor, service, started).await,
+        Some(tls) => {
+            let listener = RustlsListener::new(Constant(tls.server_config()?), Bound(acceptor));
+            let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
+            run(acceptor, service, started).await
+        }
+    }
+}
+
+async fn run(acceptor: impl Acceptor + Send, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
     let fuse = FuseConfig::default()
         .with_http1_header_timeout(KEEP_ALIVE)
         .with_write_stall_timeout(WRITE_STALL)
@@ -54,4 +75,15 @@ pub async fn serve(listening: Listening, service: Service, started: impl FnOnce(
     let server = Server::new(acceptor).fuse_config(fuse);
     started(server.handle());
     server.try_serve(service).await
+}
+
+/// A socket that is bound already, where the framework would bind one itself.
+struct Bound(TcpAcceptor);
+
+impl Listener for Bound {
+    type Acceptor = TcpAcceptor;
+
+    async fn try_bind(self) -> salvo::Result<TcpAcceptor> {
+        Ok(self.0)
+    }
 }

@@ -4,21 +4,25 @@
 //! through [`generate`], and so through a hold and a settlement.
 
 mod account;
+pub mod admin;
 mod auth;
 mod body;
 mod failure;
+mod forwarded;
 mod free;
 mod generate;
 mod listen;
 mod models;
 mod paths;
 mod stamp;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
+use ipnet::IpNet;
 use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
@@ -27,6 +31,7 @@ use crate::customer::{Act, DIALECTS, Desk, Door, Export, Form, Read, Room, SCRIP
 use crate::proxy::Proxy;
 use crate::proxy::gate::Gate;
 pub use listen::{Listening, listen, serve};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Bytes of request bodies in flight over all requests.
 pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
@@ -44,16 +49,24 @@ pub struct Front {
     pub public_url: String,
     /// The customer's side.
     pub desk: Arc<Desk>,
+    /// Only from these addresses do forwarded headers count.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Front {
     /// A front door for a spine, at an address; `watch` is told of its requests.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, watch: Arc<Watch>, public_url: String, address: SocketAddr) -> Arc<Self> {
+    pub fn new(
+        proxy: Arc<Proxy>,
+        watch: Arc<Watch>,
+        public_url: String,
+        address: SocketAddr,
+        trusted_proxies: Vec<IpNet>,
+    ) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
         let gate = Arc::new(Gate::default());
         let desk = Arc::new(Desk::new(&proxy, Arc::clone(&gate), watch, public_url.clone(), address));
-        Arc::new(Self { proxy, gate, body_room, public_url, desk })
+        Arc::new(Self { proxy, gate, body_room, public_url, desk, trusted_proxies })
     }
 
     fn ledger(&self) -> &SharedLedger {
@@ -113,7 +126,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("dashboard/page.css").get(door(Room::Asset(&STYLE))))
         .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));
     Service::new(router)
-        .hoop(stamp::Stamp)
+        .hoop(stamp::Stamp::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

@@ -107,7 +107,7 @@ fn entry(model: &Model) -> Value {
 }
 
 /// Exact USD per 1,000,000 tokens; pictures and requests each.
-fn price(rates: &Rates) -> Value {
+pub(super) fn price(rates: &Rates) -> Value {
     let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
     let mut price = json!({
         "input": per_million(rates.input),

@@ -1,12 +1,16 @@
 //! Gives every request its id and arrival time, and every answer the id headers. A client's own id is never used as one.
 
+use std::sync::Arc;
+
 use farebox_ledger::{OperationId, Timestamp};
 use salvo::http::HeaderValue;
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
+use super::Front;
+use super::forwarded;
 use crate::clock;
-use crate::proxy::record;
+use crate::proxy::{Sender, record};
 
 /// When a request arrived and how it is called.
 #[derive(Debug, Clone, Copy)]
@@ -14,16 +18,17 @@ pub(super) struct Arrival {
     pub(super) id: OperationId,
     pub(super) at: Timestamp,
     pub(super) instant: Instant,
+    pub(super) sender: Sender,
 }
 
 impl Arrival {
-    fn now() -> Self {
-        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now() }
+    fn now(sender: Sender) -> Self {
+        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), sender }
     }
 
     /// The arrival that the stamp noted.
     pub(super) fn of(depot: &Depot) -> Self {
-        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now())
+        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Sender::default()))
     }
 
     /// The id as customers see it.
@@ -33,12 +38,20 @@ impl Arrival {
 }
 
 /// The hoop around every path, matched or not.
-pub(super) struct Stamp;
+pub(super) struct Stamp {
+    front: Arc<Front>,
+}
 
 #[handler]
 impl Stamp {
+    pub(super) fn new(front: Arc<Front>) -> Self {
+        Self { front }
+    }
+
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
-        let arrival = Arrival::now();
+        let secure = req.scheme() == &salvo::http::uri::Scheme::HTTPS;
+        let sender = forwarded::sender(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
+        let arrival = Arrival::now(sender);
         depot.insert_typed(arrival);
         if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
             res.headers_mut().insert("x-request-id", id.clone());

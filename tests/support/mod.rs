@@ -9,12 +9,12 @@ pub(crate) mod upstream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox::app::{App, Settings};
+use farebox::app::{App, Files, Settings};
 use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
-use farebox_ledger::sqlite::{Durability, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
 };
@@ -27,6 +27,8 @@ use tokio::task::JoinHandle;
 /// A running gateway. Dropping it stops it.
 pub(crate) struct Gateway {
     pub(crate) base: String,
+    /// Where the operator reaches it.
+    pub(crate) admin: String,
     pub(crate) front: Arc<Front>,
     pub(crate) ledger: Arc<SqliteLedger>,
     pub(crate) records: Arc<Records>,
@@ -41,8 +43,8 @@ pub(crate) struct Gateway {
 pub(crate) struct Records(Mutex<Vec<Record>>);
 
 impl Observer for Records {
-    fn ended(&self, record: Record) {
-        self.0.lock().unwrap().push(record);
+    fn ended(&self, record: Arc<Record>) {
+        self.0.lock().unwrap().push(Record::clone(&record));
     }
 }
 
@@ -75,35 +77,44 @@ impl Secrets for TestSecrets {
 impl Gateway {
     /// Starts a gateway with these two files.
     pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
-        Self::start_as(catalog, routes, None).await
+        Self::start_with(catalog, routes, |_| {}).await
     }
 
-    /// The same, reached by customers at this URL.
-    async fn start_as(catalog: &str, routes: &str, public_url: Option<&str>) -> Self {
+    /// The same with other settings.
+    pub(crate) async fn start_with(catalog: &str, routes: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (loaded, diagnostics) =
             config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            ledger: folder.path().join("farebox.db"),
-            durability: Durability::Prompt,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            public_url: public_url.map(str::to_owned),
-            wait_lock: Duration::ZERO,
-        };
+        Self::run(loaded, folder, change).await
+    }
+
+    /// Starts a gateway that follows two files; where they are is decided by the caller.
+    pub(crate) async fn watching(catalog: &std::path::Path, routes: &std::path::Path) -> Self {
+        let files = Files::Watched { catalog: catalog.to_owned(), routes: routes.to_owned(), secrets: Box::new(TestSecrets) };
+        Self::run(files, tempfile::tempdir().unwrap(), |_| {}).await
+    }
+
+    async fn run(files: impl Into<Files>, folder: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut settings = Settings::new(folder.path().join("farebox.db"), any);
+        settings.admin_listen = Some(any);
+        change(&mut settings);
         let records = Arc::new(Records::default());
         let observer: Arc<dyn Observer> = Arc::<Records>::clone(&records);
-        let app = App::start(&settings, loaded, observer).await.unwrap();
+        let app = App::start(&settings, files, observer).await.unwrap();
         let (stop, stopping) = oneshot::channel::<()>();
         let (front, ledger) = (Arc::clone(&app.front), Arc::clone(&app.ledger));
-        let base = format!("http://{}", app.address());
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let base = format!("{scheme}://{}", app.address());
+        let admin = format!("http://{}", app.admin_address().unwrap());
         let running = tokio::spawn(app.serve(async {
             let _ = stopping.await;
         }));
         // Another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-        Self { base, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
+        Self { base, admin, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
     }
 
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
@@ -113,7 +124,8 @@ impl Gateway {
 
     /// The same, behind a proxy at this URL.
     pub(crate) async fn published(upstream: &upstream::ScriptedUpstream, public_url: &str) -> Self {
-        Self::start_as(CATALOG, &routes(&upstream.base_url()), Some(public_url)).await
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), |settings| settings.public_url = Some(public_url.to_owned()))
+            .await
     }
 
     /// A key with so much money on it.
@@ -152,9 +164,29 @@ impl Gateway {
         Answer::read(sent).await
     }
 
+    /// Sends these very bytes with this key and these headers.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        key: &TestKey,
+        body: impl Into<reqwest::Body>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::read(request.send().await.unwrap()).await
+    }
+
     /// Reads a path with this key.
     pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
         Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
+    }
+
+    /// Reads a path of the admin listener.
+    pub(crate) async fn ask(&self, path: &str) -> Answer {
+        Answer::read(self.client.get(format!("{}{path}", self.admin)).send().await.unwrap()).await
     }
 
     /// The key as it is now.
@@ -220,6 +252,21 @@ fn act() -> Act {
 /// A small chat request.
 pub(crate) fn chat(model: &str, stream: bool) -> Value {
     json!({ "model": model, "stream": stream, "messages": [{ "role": "user", "content": "Say PONG" }] })
+}
+
+/// A small request of any family, with an output limit of 100.
+pub(crate) fn ask(family: Family, model: &str, stream: bool) -> Value {
+    let words = json!([{ "role": "user", "content": "Say PONG" }]);
+    match family {
+        Family::Chat => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
+        Family::Responses => json!({ "model": model, "stream": stream, "max_output_tokens": 100, "input": words }),
+        Family::Messages => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
+    }
+}
+
+/// Where a family is served.
+pub(crate) fn path(family: Family) -> &'static str {
+    family.protocol().public_path()
 }
 
 /// The models of test gateways: `test-model` at $3 in, $15 out; `test-blind` without vision, tools or streaming.

@@ -49,9 +49,9 @@ struct Args {
     /// A file with the token that the admin listener wants when it is not on loopback.
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
-    /// The base of the settings and links that are shown; the gateway's own by default.
-    #[arg(long, env = "FAREBOX_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
-    public_url: String,
+    /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
+    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL")]
+    public_url: Option<String>,
     /// Who acts, in the audit; the system user by default.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
@@ -94,7 +94,7 @@ fn run(args: Args) -> Result<(), String> {
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
-        let store = Store::new(shared, StateFile::new(&args.ledger), args.public_url.clone(), client, tell);
+        let store = Store::new(shared, StateFile::new(&args.ledger), client, tell);
         let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
         result

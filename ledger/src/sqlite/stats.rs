@@ -15,6 +15,8 @@ pub struct WriterStats {
     pub operations: u64,
     /// How long the last commit took.
     pub last_commit: Duration,
+    /// How long all commits took together.
+    pub total: Duration,
     /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for all above.
     pub histogram: [u64; 9],
     /// The disk was full at the last attempt; new holds are refused.
@@ -40,6 +42,7 @@ impl WriterStats {
         self.commits = self.commits.saturating_add(1);
         self.operations = self.operations.saturating_add(u64::try_from(operations).unwrap_or(u64::MAX));
         self.last_commit = took;
+        self.total = self.total.saturating_add(took);
         let bucket = Self::BOUNDS.iter().position(|bound| took <= *bound).unwrap_or(Self::BOUNDS.len());
         if let Some(count) = self.histogram.get_mut(bucket) {
             *count = count.saturating_add(1);

@@ -175,6 +175,7 @@ impl App {
         let mut effects = vec![Effect::Forget(pending.operation), Effect::Visible(vec![key.id])];
         if new {
             effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+            self.keys.wanted = Some(key.id);
         }
         if self.detail.as_ref().is_some_and(|detail| detail.id == key.id) {
             effects.push(Effect::LoadDetail { id: key.id, debounce: false });
@@ -185,7 +186,10 @@ impl App {
         };
         self.modal = Some(match outcome {
             Outcome::Secret { key, secret } => page(key, Shown::Secret(secret)),
-            Outcome::Link { key, link, expires } => page(key, Shown::Link(link, expires)),
+            Outcome::Link { key, token, expires } => {
+                let link = Hidden(format!("{}/dashboard/link?token={}", self.public_url(), token.0));
+                page(key, Shown::Link(link, expires))
+            }
             Outcome::Posted { entry, key, repeated } => {
                 Modal::Receipt(Receipt { pending, entry: Some(entry), key: Some(key), repeated })
             }

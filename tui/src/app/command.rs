@@ -74,7 +74,7 @@ pub(crate) struct Binding {
     pub(crate) places: &'static [Place],
 }
 
-const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit, Place::Config];
+const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit];
 const KEYED: &[Place] = &[Place::Keys, Place::Detail];
 
 const fn bind(
@@ -217,7 +217,10 @@ impl Command {
             Self::Refund => app.refund_problem(),
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
-                Some(key) if key.stored_status == Status::Revoked => Some("the key is revoked, which is for ever".to_owned()),
+                // What is left on a revoked key can still be corrected or given back.
+                Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
+                    Some("the key is revoked, which is for ever".to_owned())
+                }
                 Some(key) => {
                     (self == Self::Link && key.status(app.now) == Status::Blocked).then(|| "the key is blocked".to_owned())
                 }

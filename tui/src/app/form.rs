@@ -104,7 +104,7 @@ impl Form {
     pub(crate) fn new(purpose: Purpose, key_id: KeyId, key: Option<Key>, operation: OperationId) -> Self {
         let settings = [
             field(Input::Label, "Label", "for people: a customer, a project"),
-            field(Input::Models, "Models", "slugs with commas between; empty is all"),
+            field(Input::Models, "Models", "slugs with commas; empty is all"),
             field(Input::LastDay, "Last day", "YYYY-MM-DD, UTC; empty is never"),
             field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
             field(Input::Concurrency, "At once", "whole number; empty is 64"),

@@ -176,6 +176,8 @@ pub(crate) struct Keys {
     pub(crate) loading: bool,
     pub(crate) error: Option<String>,
     pub(crate) generation: u64,
+    /// The row to select when the window is next replaced.
+    pub(crate) wanted: Option<KeyId>,
     at_start: bool,
     at_end: bool,
 }
@@ -206,6 +208,7 @@ impl Keys {
         if matches!(from, From::Start | From::End) {
             self.generation += 1;
             self.count = None;
+            self.wanted = self.row().filter(|_| fresh).map(|row| row.key.id);
         }
         self.loading = true;
         let (filter, sort) = (self.filter.clone(), self.sort);
@@ -279,15 +282,15 @@ impl Keys {
     }
 
     fn replace(&mut self, mut rows: VecDeque<Row>, end: bool, ended: bool) {
-        let kept = self.row().map(|row| row.key.id);
+        let wanted = self.wanted.take();
         for row in &mut rows {
             row.day = self.rows.iter().find(|old| old.key.id == row.key.id).and_then(|old| old.day);
         }
         self.rows = rows;
         (self.at_start, self.at_end) = if end { (ended, true) } else { (true, ended) };
         let last = self.rows.len().saturating_sub(1);
-        let found = self.rows.iter().position(|row| Some(row.key.id) == kept);
-        self.selected = found.unwrap_or(if end { last } else { self.selected.min(last) });
+        let found = self.rows.iter().position(|row| Some(row.key.id) == wanted);
+        self.selected = found.unwrap_or(if end { last } else { 0 });
     }
 
     /// Puts fresher values into rows that are in the window.

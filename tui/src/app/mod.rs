@@ -52,7 +52,8 @@ pub(crate) struct Options {
     /// The admin listener's URL, for messages.
     pub(crate) admin: String,
     pub(crate) read_only: bool,
-    pub(crate) public_url: String,
+    /// The base of settings and links, when it was given.
+    pub(crate) public_url: Option<String>,
     pub(crate) operator: String,
     /// Where random bits for ids come from.
     pub(crate) random: fn() -> u128,
@@ -328,6 +329,13 @@ impl App {
         // A name that begins with what was typed comes first.
         lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
         lines
+    }
+
+    /// The base of the settings and links that are shown.
+    pub(crate) fn public_url(&self) -> &str {
+        let of_gateway = self.gateway.status.as_ref().map(|status| status.public_url.as_str()).filter(|url| !url.is_empty());
+        let given = self.options.public_url.as_deref();
+        given.or(of_gateway).unwrap_or("http://127.0.0.1:8080").trim_end_matches('/')
     }
 
     /// A fresh operation id.

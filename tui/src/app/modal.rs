@@ -127,7 +127,7 @@ pub(crate) enum Outcome {
     },
     Link {
         key: Box<Key>,
-        link: Hidden,
+        token: Hidden,
         expires: Timestamp,
     },
 }

@@ -99,12 +99,7 @@ impl Shared {
         let found = self.ledger.find_key(key).await?;
         let key = found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
         self.drop_made(operation);
-        Ok(Outcome::Link { key: Box::new(key), link: self.address(&token), expires })
-    }
-
-    /// The link as it is given to the customer.
-    fn address(&self, token: &Hidden) -> Hidden {
-        Hidden(format!("{}/dashboard/link?token={}", self.public_url.trim_end_matches('/'), token.0))
+        Ok(Outcome::Link { key: Box::new(key), token, expires })
     }
 
     fn secret(&self, operation: OperationId, key: KeyId) -> Secret {
@@ -155,7 +150,7 @@ impl Shared {
         let secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match secrets.get(&pending.operation)?.clone() {
             Made::Key(secret) => Some(Outcome::Secret { key, secret }),
-            Made::Link(token, expires) => Some(Outcome::Link { key, link: self.address(&token), expires }),
+            Made::Link(token, expires) => Some(Outcome::Link { key, token, expires }),
         }
     }
 

@@ -39,7 +39,6 @@ const MOVING: Duration = Duration::from_millis(60);
 pub(crate) struct Shared {
     pub(crate) ledger: SharedLedger,
     pub(crate) state: StateFile,
-    pub(crate) public_url: String,
     pub(crate) client: Option<Client>,
     pub(crate) tell: UnboundedSender<Message>,
     pub(crate) secrets: Secrets,
@@ -68,15 +67,9 @@ pub(crate) struct Store {
 
 impl Store {
     /// Ready to be asked.
-    pub(crate) fn new(
-        ledger: SharedLedger,
-        state: StateFile,
-        public_url: String,
-        client: Option<Client>,
-        tell: UnboundedSender<Message>,
-    ) -> Self {
+    pub(crate) fn new(ledger: SharedLedger, state: StateFile, client: Option<Client>, tell: UnboundedSender<Message>) -> Self {
         let (secrets, order) = (Arc::new(Mutex::new(HashMap::new())), Arc::default());
-        Self { shared: Shared { ledger, state, public_url, client, tell, secrets, order }, running: HashMap::new() }
+        Self { shared: Shared { ledger, state, client, tell, secrets, order }, running: HashMap::new() }
     }
 
     /// Starts what goes on by itself: the pulse of the books, the gateway's status and its stream, the operations on file.

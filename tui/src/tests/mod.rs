@@ -1,1 +1,6 @@
-//! Tests of the console without a terminal.
+//! Tests of the console without a terminal: state, screens, and any keys at any size.
+
+mod acts;
+mod fixture;
+mod laws;
+mod screens;

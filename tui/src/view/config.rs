@@ -73,13 +73,15 @@ fn configuration(status: &Status, plain: Style, theme: Theme, lines: &mut Vec<(S
     } else {
         lines.push(("The files run as they are.".to_owned(), theme.good()));
     }
-    let counts = format!(
-        "{errors} errors, {warnings} warnings · {} models, {} retired, {} providers, {} targets",
-        status.models.len(),
-        status.retired.len(),
-        status.providers.len(),
-        status.targets.len()
-    );
+    let counts = [
+        format::many(errors, "error"),
+        format::many(warnings, "warning"),
+        format::many(status.models.len(), "model"),
+        format!("{} retired", status.retired.len()),
+        format::many(status.providers.len(), "provider"),
+        format::many(status.targets.len(), "target"),
+    ]
+    .join(" · ");
     lines.push((counts, plain));
     let p99 = status
         .ledger

@@ -18,9 +18,9 @@ const CHART_FROM: u16 = 14;
 const HOURS: usize = 48;
 
 const ENTRIES: &[Column] =
-    &[left("UTC", 8, 0), left("KIND", 7, 0), right("AMOUNT", 14, 0), right("BALANCE", 12, 1), left("WHAT", 0, 0)];
+    &[left("UTC", 11, 0), left("KIND", 7, 0), right("AMOUNT", 14, 0), right("BALANCE", 12, 1), left("WHAT", 0, 0)];
 const PAYMENTS: &[Column] =
-    &[left("UTC", 8, 0), left("KIND", 7, 0), right("AMOUNT", 13, 0), left("REFERENCE", 16, 0), left("BY, WHY", 0, 1)];
+    &[left("UTC", 11, 0), left("KIND", 7, 0), right("AMOUNT", 13, 0), left("REFERENCE", 16, 0), left("BY, WHY", 0, 1)];
 const MODELS: &[Column] = &[
     left("MODEL", 0, 0),
     right("REQUESTS", 9, 0),
@@ -38,7 +38,7 @@ const RUNNING: &[Column] = &[
     right("USED", 12, 1),
     right("AGE", 7, 0),
 ];
-const ACTS: &[Column] = &[left("UTC", 8, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
+const ACTS: &[Column] = &[left("UTC", 11, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
 
 /// Draws the open key, or what is beside the list.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
@@ -112,11 +112,12 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     }
     let models =
         key.settings.models.as_ref().map_or_else(|| "all models".to_owned(), |models| format!("{} models", models.len()));
-    let last = key
-        .last_entry_at
-        .map_or_else(|| "never used".to_owned(), |at| format!("last entry {} ago", format::age(app.now.millis() - at.millis())));
-    let text =
-        format!("{}, {models} · made {} by {} · {last}", limits(&key.settings), format::date(key.created_at), key.created_by);
+    let last = match key.last_entry_at {
+        None => "never used".to_owned(),
+        Some(at) => format!("used {} ago", format::age(app.now.millis() - at.millis())),
+    };
+    let made = format!("made {} by {}", format::date(key.created_at), key.created_by);
+    let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));
     pen.text(area, 0, 2, &text, theme.faint());
     if area.height >= CHART_FROM { 4 } else { 3 }
 }

@@ -39,6 +39,11 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
+/// `1 error`, `2 errors`.
+pub(crate) fn many(number: usize, what: &str) -> String {
+    format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
+}
+
 fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -74,9 +79,14 @@ pub(crate) fn stamp(at: Timestamp) -> String {
     format!("{} {}", date(at), time(at))
 }
 
-/// The time of today, else the day.
+/// In at most eleven cells: the time of today, day and time of this year, else the day.
 pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
-    if date(at) == date(now) { time(at) } else { date(at).get(2..).unwrap_or("?").to_owned() }
+    let (day, today) = (date(at), date(now));
+    match day.get(5..) {
+        _ if day == today => time(at),
+        Some(month_and_day) if day.get(..4) == today.get(..4) => format!("{month_and_day} {}", time(at).get(..5).unwrap_or("?")),
+        _ => day,
+    }
 }
 
 /// A time the gateway wrote, shortened to the clock.

@@ -64,18 +64,24 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
         let own = here.clone().filter(|binding| !binding.places.is_empty());
         let common = here.filter(|binding| binding.places.is_empty());
         lines.extend(own.chain(common).map(|binding| {
-            (binding.key.to_owned(), format!("{:<11} {}", binding.name, binding.help), binding.command.reason_against(app))
+            (binding.key.to_owned(), format!("{:<12} {}", binding.name, binding.help), binding.command.reason_against(app))
         }));
     }
     let height = usize::from(inner.height);
     let first = usize::from(app.help.unwrap_or(0)).min(lines.len().saturating_sub(height));
     for (y, (key, text, reason)) in lines.iter().skip(first).take(height).enumerate() {
         let y = u16::try_from(y).unwrap_or(u16::MAX);
-        let style = if reason.is_some() { theme.faint() } else { Style::new() };
-        pen.text(Rect { width: 10, ..inner }, 0, y, key, if reason.is_some() { theme.faint() } else { theme.key() });
-        let used = pen.text(inner, 11, y, text, style);
-        if let Some(reason) = reason {
-            pen.text(inner, 11 + used + 1, y, &format!("— not now: {reason}"), theme.warn());
+        match reason {
+            None => {
+                pen.text(Rect { width: 10, ..inner }, 0, y, key, theme.key());
+                pen.text(inner, 11, y, text, Style::new());
+            }
+            Some(reason) => {
+                let name = text.get(..13).unwrap_or(text);
+                pen.text(Rect { width: 10, ..inner }, 0, y, key, theme.faint());
+                let used = pen.text(inner, 11, y, name, theme.faint());
+                pen.text(inner, 11 + used, y, &format!("not now: {reason}"), theme.warn());
+            }
         }
     }
     if lines.len() > height {

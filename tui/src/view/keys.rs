@@ -9,11 +9,11 @@ use crate::app::App;
 use crate::app::keys::{Row, Sort, state_word};
 
 const COLUMNS: &[Column] = &[
-    left("KEY", 12, 0),
+    left("KEY", 12, 1),
     left("LABEL", 0, 0),
-    right("BALANCE", 13, 0),
+    right("BALANCE", 12, 0),
     right("HELD", 9, 3),
-    right("24 h", 11, 4),
+    right("24 h", 9, 4),
     right("LAST", 7, 6),
     left("CREATED", 10, 5),
     left("STATE", 7, 0),

@@ -20,7 +20,7 @@ const HOLDS: &[Column] = &[
     left("STATE", 9, 1),
 ];
 const AUDIT: &[Column] = &[
-    left("UTC", 8, 0),
+    left("UTC", 11, 0),
     left("BY", 12, 1),
     left("ACT", 8, 0),
     left("KEY", 12, 0),

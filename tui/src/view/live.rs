@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
     right("TTFB", 6, 4),
     right("WHOLE", 6, 6),
     left("ENDED", 11, 5),
-    left("VIA", 18, 7),
+    left("VIA", 28, 7),
 ];
 
 /// Draws it.

@@ -97,21 +97,23 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     if let Some(error) = &app.ledger_error {
         parts.push((format!("LEDGER: {error}"), theme.bad()));
     }
+    if !app.operations.is_empty() {
+        parts.push((format!("{} open operations: O", app.operations.len()), theme.warn()));
+    }
+    let status = app.gateway.status.as_ref().filter(|_| app.gateway.link == Link::Live);
+    let rejected = status.filter(|status| status.state == "rejected");
+    if let Some(status) = rejected {
+        let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
+        parts.push((format!("cfg REJECTED {at}"), theme.bad()));
+    }
     if app.gateway.link == Link::Live {
         parts.extend(traffic(app, theme));
     }
     if let Some(totals) = &app.totals {
         parts.push((format!("held {}", format::total(totals.held)), Style::new()));
     }
-    if let (Link::Live, Some(status)) = (&app.gateway.link, &app.gateway.status) {
-        parts.push(if status.state == "rejected" {
-            (format!("cfg REJECTED {}", status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default()), theme.bad())
-        } else {
-            (format!("cfg ok {}", format::clock_of(&status.loaded_at)), theme.good())
-        });
-    }
-    if !app.operations.is_empty() {
-        parts.push((format!("{} open operations: O", app.operations.len()), theme.warn()));
+    if let Some(status) = status.filter(|_| rejected.is_none()) {
+        parts.push((format!("cfg ok {}", format::clock_of(&status.loaded_at)), theme.good()));
     }
     if let Some(totals) = &app.totals {
         parts.push((format!("balances {}", format::total(totals.credit.saturating_sub(totals.spent))), Style::new()));
@@ -122,7 +124,7 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     for (index, (text, style)) in parts.iter().enumerate() {
         let wide = u16::try_from(width(text)).unwrap_or(u16::MAX);
         if index > 2 && x + wide > area.width {
-            break;
+            continue;
         }
         x += pen.text(area, x, 0, text, *style) + 2;
     }

@@ -15,7 +15,7 @@ use crate::sanitize::{cut, mask, width};
 
 const NAME: u16 = 12;
 const OPERATIONS: &[Column] =
-    &[left("WHEN", 8, 1), left("ACT", 8, 0), left("KEY", 12, 2), left("WHAT", 0, 0), left("OUTCOME", 24, 0)];
+    &[left("WHEN", 11, 1), left("ACT", 8, 0), left("KEY", 12, 2), left("WHAT", 0, 0), left("OUTCOME", 24, 0)];
 
 /// Draws the page that is open.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
@@ -51,7 +51,7 @@ pub(super) fn fact(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, value: &st
 /// A form's fields; also used for the one field of other pages.
 pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> u16 {
     let theme = pen.theme;
-    let value_width = if area.width >= 76 { 30 } else { area.width.saturating_sub(NAME + 2).min(30) };
+    let value_width = if area.width >= 100 { 40 } else { area.width.saturating_sub(NAME + 2).min(24) };
     for (index, field) in form.fields.iter().enumerate() {
         let focused = index == form.focus;
         if focused {
@@ -134,7 +134,7 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
 fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) -> u16 {
     let text = if area.width >= 70 {
         format!(
-            "balance {:>14}   held {:>10}   available {:>14}",
+            "balance {:>12}   held {:>9}   available {:>12}",
             format::money(account.balance()),
             format::money(account.held),
             format::money(account.available())
@@ -174,6 +174,7 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
         y += fact(pen, inner, y, "", text, theme.faint());
     }
     let y = (y + roomy).min(inner.height.saturating_sub(1));
+    pen.blank(inner, y);
     if sending {
         pen.text(inner, NAME, y, "waiting for the ledger …", theme.warn());
         return;

@@ -152,7 +152,12 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let open = status.targets.iter().filter(|target| target.state == "open").count();
     let inner = pen.frame(
         area,
-        &format!("Routes · {} providers · {} targets · {open} open breakers", status.providers.len(), status.targets.len()),
+        &format!(
+            "Routes · {} · {} · {}",
+            format::many(status.providers.len(), "provider"),
+            format::many(status.targets.len(), "target"),
+            format::many(open, "open breaker")
+        ),
     );
     let lines = route_lines(app, status);
     if lines.is_empty() {

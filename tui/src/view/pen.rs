@@ -33,7 +33,8 @@ pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
 /// A cell's text and how it looks.
 pub(crate) type Cell = (String, Style);
 
-const LEAST_REST: u16 = 10;
+/// A column that takes the rest is worth others leaving up to this width.
+const LEAST_REST: u16 = 18;
 
 /// Writes into a buffer.
 pub(crate) struct Pen<'a> {
@@ -52,6 +53,11 @@ impl Pen<'_> {
         let text = cut(text, usize::from(area.width - x));
         self.buf.set_stringn(area.x + x, area.y + y, &text, usize::from(area.width - x), style);
         u16::try_from(width(&text)).unwrap_or(u16::MAX)
+    }
+
+    /// Empties a line of `area`.
+    pub(crate) fn blank(&mut self, area: Rect, y: u16) {
+        self.text(area, 0, y, &" ".repeat(usize::from(area.width)), Style::new());
     }
 
     /// Writes a text that ends at the right edge of `area`.

@@ -41,8 +41,10 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
     }
     y = (y + roomy).min(inner.height.saturating_sub(2));
     if let Some(form) = &page.file {
+        (y..inner.height).for_each(|line| pen.blank(inner, line));
         fields(pen, inner, y, form);
     } else if let Some(word) = &page.leaving {
+        pen.blank(inner, y);
         let text = format!("Leaving erases it. Type {SAVED} and enter: ");
         let used = pen.text(inner, 0, y, &text, theme.warn());
         pen.text(inner, used, y, word.text(), theme.strong());
@@ -71,7 +73,7 @@ fn reveal(pen: &mut Pen<'_>, area: Rect, y: u16, page: &SecretPage) -> u16 {
 
 /// The two base URLs and the first check.
 fn settings(app: &App, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
-    let base = app.options.public_url.trim_end_matches('/');
+    let base = app.public_url();
     let lines = [
         ("SDKs", format!("base URL {base}/v1, the secret as API key")),
         ("Native", format!("base URL {base}/native, the secret as auth token")),

@@ -1,0 +1,220 @@
+//! The gateway put together: one snapshot, one ledger, the upstreams, the spine and both listeners; started, followed, drained.
+//!
+//! Wiring only. What stops last is the ledger: every running request is given time to settle before its file is closed, and
+//! the admin listener shows it until then.
+
+mod notify;
+mod reload;
+mod settings;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
+use farebox_ledger::{Ledger, LedgerError, SharedLedger};
+use salvo::server::ServerHandle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use crate::clock;
+use crate::config::{self, ConfigHandle, Reloader};
+use crate::customer::Watch;
+use crate::proxy::record::FanOut;
+use crate::proxy::{Observer, Proxy};
+use crate::server::admin::{self, Admin, Guard};
+use crate::server::{self, Front, Listening, Tls};
+use crate::telemetry::Telemetry;
+use crate::upstream::Upstreams;
+pub use settings::{Files, Settings, StartError};
+
+/// How long a stopping gateway waits for running requests.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+/// A gateway that is ready to serve.
+#[derive(Debug)]
+pub struct App {
+    /// The front door; also the way to everything behind it.
+    pub front: Arc<Front>,
+    /// The ledger, as what it is.
+    pub ledger: Arc<SqliteLedger>,
+    /// What the operator sees.
+    pub admin: Arc<Admin>,
+    listening: Listening,
+    admin_listening: Option<Listening>,
+    tls: Option<Arc<Tls>>,
+    lock: ServeLock,
+}
+
+impl App {
+    /// Reads the files, takes the ledger, recovers it, remembers the published slugs and binds the addresses.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running, and a ledger is made only for files without errors.
+    pub async fn start(settings: &Settings, files: impl Into<Files>, log: Arc<dyn Observer>) -> Result<Self, StartError> {
+        let tls = settings.tls.clone().map(Tls::load).transpose()?;
+        let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
+        let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
+        let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
+
+        let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
+        let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
+        let recovered = ledger.recover(clock::now()).await?;
+        if recovered.settled + recovered.released > 0 {
+            tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds of an earlier run");
+        }
+        ledger.publish(reload::slugs(&config.current()), clock::now()).await?;
+
+        let listening = listen(settings.listen)?;
+        let admin_listening = settings.admin_listen.map(listen).transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
+        let (telemetry, watch) = (Arc::new(Telemetry::default()), Arc::new(Watch::default()));
+        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Watch>::clone(&watch), log];
+        let shared: SharedLedger = Arc::<SqliteLedger>::clone(&ledger);
+        let proxy = Arc::new(Proxy {
+            upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
+            config,
+            ledger: shared,
+            tasks: TaskTracker::new(),
+            observer: Arc::new(FanOut(observers)),
+        });
+        let front = Front::new(proxy, watch, public_url, listening.address, settings.trusted_proxies.clone());
+        let admin = Arc::new(Admin {
+            front: Arc::clone(&front),
+            ledger: Arc::clone(&ledger),
+            telemetry,
+            reloader,
+            guard,
+            started_at: clock::now(),
+            last_changes: ArcSwap::default(),
+            draining: AtomicBool::new(false),
+        });
+        Ok(Self { front, ledger, admin, listening, admin_listening, tls, lock })
+    }
+
+    /// Where customers reach it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address
+    }
+
+    /// Where the operator reaches it.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_listening.as_ref().map(|listening| listening.address)
+    }
+
+    /// Serves until `stop` ends or the ledger fails; then drains.
+    ///
+    /// # Errors
+    /// What stopped it, when it was not asked to.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
+        let Self { front, ledger, admin, listening, admin_listening, tls, lock } = self;
+        let aside = Aside::start(&admin, admin_listening, tls.clone());
+        let (started, starting) = oneshot::channel::<ServerHandle>();
+        let serving = server::serve(listening, tls, server::service(&front), |handle| {
+            let _ = started.send(handle);
+        });
+        let ending = async {
+            let handle = starting.await.ok();
+            notify::tell(config::notify_socket(), notify::READY);
+            let outcome = tokio::select! {
+                () = stop => Ok(()),
+                why = ledger.fatal() => Err(format!("the ledger has stopped: {why}")),
+            };
+            notify::tell(config::notify_socket(), notify::STOPPING);
+            admin.drain();
+            front.desk.close();
+            if let Some(handle) = handle {
+                handle.stop_graceful(Some(DRAIN));
+            }
+            outcome
+        };
+        let (served, outcome) = tokio::join!(serving, ending);
+        // Connections are closed; what customers left behind still has to settle.
+        front.proxy.tasks.close();
+        if tokio::time::timeout(DRAIN, front.proxy.tasks.wait()).await.is_err() {
+            tracing::warn!(
+                running = front.proxy.tasks.len(),
+                "stopping with requests that did not end; the next start recovers their holds"
+            );
+        }
+        ledger.close();
+        aside.stop();
+        drop(lock);
+        outcome.and(served.map_err(|error| error.to_string()))
+    }
+}
+
+/// The snapshot to begin with, and what follows the files.
+async fn snapshot(files: Files, ledger: &Path) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
+    match files {
+        Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
+        Files::Watched { catalog, routes, secrets } => {
+            let published = remembered(ledger).await?;
+            let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
+                .map_err(StartError::Configuration)?;
+            reload::say(&reloader.status().diagnostics);
+            Ok((reloader.handle(), Some(Arc::new(reloader))))
+        }
+    }
+}
+
+/// Every slug ever published, by a ledger that may not be there yet.
+async fn remembered(path: &Path) -> Result<Vec<String>, LedgerError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let ledger = SqliteLedger::open(path, OpenMode::ReadOnly, farebox_ledger::sqlite::Durability::Prompt)?;
+    Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
+}
+
+fn listen(address: SocketAddr) -> Result<Listening, StartError> {
+    server::listen(address).map_err(|error| StartError::Listen(address, error))
+}
+
+/// What runs beside the customers' listener for as long as the gateway does.
+struct Aside(Vec<tokio::task::JoinHandle<()>>);
+
+impl Aside {
+    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: Option<Arc<Tls>>) -> Self {
+        let (ask, asked) = mpsc::channel(1);
+        let mut tasks = vec![tokio::spawn(hangups(ask, tls))];
+        if let Some(listening) = listening {
+            let service = admin::service(admin);
+            tasks.push(tokio::spawn(async move {
+                if let Err(error) = server::serve(listening, None, service, drop).await {
+                    tracing::error!(%error, "the admin listener has stopped");
+                }
+            }));
+        }
+        if let Some(reloader) = &admin.reloader {
+            let following = Arc::new(reload::Following::new(Arc::clone(admin)));
+            tasks.push(tokio::spawn(config::watch(Arc::clone(reloader), asked, following)));
+        }
+        Self(tasks)
+    }
+
+    fn stop(self) {
+        self.0.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// At each SIGHUP: the certificate is read again, and the files are looked at.
+async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        match tls.as_ref().map(|tls| tls.reload()) {
+            Some(Ok(())) => tracing::info!("the certificate was read again"),
+            Some(Err(error)) => tracing::error!(%error, "the certificate cannot be used; the one in force stays"),
+            None => {}
+        }
+        // A request that is waiting already will do for this one too.
+        let _ = ask.try_send(());
+    }
+}

@@ -1,0 +1,114 @@
+//! What follows a reload: pools follow the snapshot, the ledger remembers the slugs, the operator is told.
+//!
+//! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::clock;
+use crate::config::{
+    Change, Config, Diagnostics, DiffRow, Outline, Paint, Reload, ReloadObserver, Severity, Subject, Trigger, diff,
+};
+use crate::server::admin::Admin;
+
+/// Listens to reloads.
+pub(super) struct Following {
+    admin: Arc<Admin>,
+    before: Mutex<Outline>,
+}
+
+impl Following {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        let before = Mutex::new(admin.front.proxy.config.current().outline());
+        Self { admin, before }
+    }
+
+    fn follow(&self, config: &Arc<Config>) -> Vec<DiffRow> {
+        let proxy = &self.admin.front.proxy;
+        proxy.upstreams.reconcile(config);
+        let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
+        proxy.tasks.spawn(async move {
+            if let Err(error) = ledger.publish(slugs, clock::now()).await {
+                tracing::error!(%error, "the published slugs could not be remembered; `farebox diff` may miss one that vanishes");
+            }
+        });
+        let now = config.outline();
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = diff(&before, &now);
+        *before = now;
+        self.admin.last_changes.store(Arc::new(rows.clone()));
+        rows
+    }
+}
+
+impl ReloadObserver for Following {
+    fn reloaded(&self, trigger: Trigger, reload: &Reload) {
+        match reload {
+            Reload::Swapped(config, findings) => {
+                let rows = self.follow(config);
+                tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
+                say(findings);
+            }
+            Reload::Kept(findings) => {
+                let generation = self.admin.front.proxy.config.current().generation;
+                tracing::error!(
+                    generation,
+                    "the files have {}: rejected, the running configuration stays in force",
+                    findings.summary()
+                );
+                say(findings);
+            }
+            Reload::Unchanged { mended: true } => {
+                tracing::info!("the files are again what is in force");
+            }
+            Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
+                tracing::info!("asked to reload: the files have not changed");
+            }
+            Reload::Unchanged { mended: false } => {}
+        }
+    }
+
+    fn unwatched(&self, directory: &Path, problem: &str) {
+        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at every second");
+    }
+}
+
+/// The slugs that customers may know from a snapshot.
+pub(super) fn slugs(config: &Config) -> Vec<String> {
+    config.catalog.models.iter().map(|model| model.slug.clone()).collect()
+}
+
+/// Each finding with its place and caret, as it would look on a terminal.
+pub(super) fn say(findings: &Diagnostics) {
+    for finding in &findings.0 {
+        let report = finding.render(Paint::Plain);
+        match finding.severity {
+            Severity::Error => tracing::error!("{report}"),
+            Severity::Warning => tracing::warn!("{report}"),
+            Severity::Note => tracing::info!("{report}"),
+        }
+    }
+}
+
+/// `+1 model, ~2 models`: what changed, in a few words. Things are counted, not their fields.
+fn summary(rows: &[DiffRow]) -> String {
+    let mut parts = Vec::new();
+    for subject in [Subject::Model, Subject::Retired, Subject::Provider] {
+        for change in [Change::Added, Change::Removed, Change::Changed] {
+            let mut names: Vec<&str> =
+                rows.iter().filter(|row| row.subject == subject && row.change == change).map(|row| row.name.as_str()).collect();
+            names.dedup();
+            let word = match subject {
+                Subject::Model => "model",
+                Subject::Retired => "retired slug",
+                Subject::Provider => "provider",
+            };
+            match names.as_slice() {
+                [] => {}
+                [one] => parts.push(format!("{}{word} {one}", change.mark())),
+                many => parts.push(format!("{}{} {word}s", change.mark(), many.len())),
+            }
+        }
+    }
+    if parts.is_empty() { "nothing that shows".to_owned() } else { parts.join(", ") }
+}

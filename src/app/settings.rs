@@ -1,0 +1,98 @@
+//! What a gateway is started with, and why one does not start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farebox_ledger::LedgerError;
+use farebox_ledger::sqlite::Durability;
+use ipnet::IpNet;
+
+use crate::config::{Config, Diagnostics, Secrets};
+use crate::server::TlsFiles;
+use crate::server::admin::TokenError;
+
+/// What a gateway is started with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The ledger's file.
+    pub ledger: PathBuf,
+    /// When changes count as safe.
+    pub durability: Durability,
+    /// The customers' address.
+    pub listen: SocketAddr,
+    /// The operator's address, if there is to be one.
+    pub admin_listen: Option<SocketAddr>,
+    /// What opens `/status` and `/live` there.
+    pub admin_token_file: Option<PathBuf>,
+    /// The only base of printed URLs; the scheme and the address when `None`.
+    pub public_url: Option<String>,
+    /// The customers' certificate, if they are to use HTTPS without a proxy.
+    pub tls: Option<TlsFiles>,
+    /// Only from these addresses do forwarded headers count.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long to wait for another gateway to give up the ledger.
+    pub wait_lock: Duration,
+}
+
+impl Settings {
+    /// A gateway for one ledger on one address, without an admin listener.
+    #[must_use]
+    pub fn new(ledger: PathBuf, listen: SocketAddr) -> Self {
+        Self {
+            ledger,
+            durability: Durability::Prompt,
+            listen,
+            admin_listen: None,
+            admin_token_file: None,
+            public_url: None,
+            tls: None,
+            trusted_proxies: Vec::new(),
+            wait_lock: Duration::ZERO,
+        }
+    }
+}
+
+/// Where the snapshot comes from.
+pub enum Files {
+    /// It never changes.
+    Fixed(Config),
+    /// It follows these files.
+    Watched {
+        /// What is sold.
+        catalog: PathBuf,
+        /// Where requests go.
+        routes: PathBuf,
+        /// Where the routes' secrets come from.
+        secrets: Box<dyn Secrets + Send + Sync>,
+    },
+}
+
+impl From<Config> for Files {
+    fn from(config: Config) -> Self {
+        Self::Fixed(config)
+    }
+}
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The files have mistakes.
+    #[error("{}", .0.summary())]
+    Configuration(Diagnostics),
+    /// The ledger is in use, unusable or unwritable.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The address cannot be bound.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] crate::server::TlsError),
+    /// The admin token cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// No HTTP client can be made.
+    #[error("{0}")]
+    Upstreams(String),
+}

@@ -1,0 +1,217 @@
+//! `farebox diff`: the files against what runs, row by row, with how many customers each change reaches.
+//!
+//! What runs is asked of the gateway's admin listener. Where no gateway answers, the files are compared with the slugs that the
+//! ledger remembers as published. Nothing is changed.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::{Ledger, SlugUse, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::args::{Args, Format};
+use super::output::{self, Failed, plain};
+use super::{check, http};
+use crate::config::{Change, DiffRow, Outline, Subject, diff};
+use crate::{clock, csv};
+
+/// The part of `/status` that matters here.
+#[derive(Deserialize)]
+struct Running {
+    generation: u64,
+    outline: Outline,
+}
+
+/// What the files are compared with.
+enum Against {
+    Gateway(Box<Running>),
+    /// No gateway answers; why, and the slugs that the ledger remembers.
+    Memory(String, Vec<String>),
+}
+
+pub(super) async fn run(args: &Args) -> Result<(), Failed> {
+    let files = check::load(args, true)?.outline();
+    let ledger = open(&args.ledger)?;
+    let against = against(args, ledger.as_ref()).await?;
+    let rows = match &against {
+        Against::Gateway(running) => diff(&running.outline, &files),
+        Against::Memory(_, slugs) => since_published(slugs, &files),
+    };
+    let week = match &ledger {
+        Some(ledger) => ledger.slug_use(a_week_ago()).await?,
+        None => Vec::new(),
+    };
+    let keys_of = |row: &DiffRow| match row.subject {
+        Subject::Model | Subject::Retired => week.iter().find(|used| used.slug == row.name),
+        Subject::Provider => None,
+    };
+    match args.format() {
+        Format::Json => output::print_json(&document(&against, &rows, keys_of)),
+        Format::Csv => output::print(&csv::document(&CSV_HEADINGS, &cells(&rows, |change| word(change).to_owned(), keys_of))),
+        Format::Table | Format::Markdown => {
+            output::note(&against.shown(args));
+            let table = if rows.is_empty() {
+                "no differences".to_owned()
+            } else {
+                output::table(&HEADINGS, &cells(&rows, |change| change.mark().to_string(), keys_of))
+            };
+            output::print(&table);
+        }
+    }
+    for slug in vanished(&rows, &files) {
+        output::note(&format!(
+            "warning: `{slug}` is published and would be gone without a word; add [[retired]] with slug = \"{slug}\""
+        ));
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<Option<SqliteLedger>, Failed> {
+    super::args::refuse_postgres(path)?;
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(SqliteLedger::open(path, OpenMode::ReadOnly, Durability::Prompt)?))
+}
+
+async fn against(args: &Args, ledger: Option<&SqliteLedger>) -> Result<Against, Failed> {
+    let why = match running(args).await {
+        Ok(running) => return Ok(Against::Gateway(Box::new(running))),
+        Err(why) => why,
+    };
+    let published = match ledger {
+        Some(ledger) => ledger.published().await?,
+        None => Vec::new(),
+    };
+    Ok(Against::Memory(why, published.into_iter().map(|published| published.slug).collect()))
+}
+
+/// What the gateway says it runs.
+async fn running(args: &Args) -> Result<Running, String> {
+    let token = match &args.admin_token_file {
+        Some(file) => Some(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?),
+        None => None,
+    };
+    let address = reachable(args.admin_listen);
+    let asked = http::ask(address, "GET /status", token.as_deref().map(str::trim), "").await;
+    let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
+    match answer.status {
+        200 => serde_json::from_str(&answer.body)
+            .map_err(|error| format!("{address} is another kind of server, or another version: {error}")),
+        401 | 403 => Err(format!("the gateway at {address} wants its token: set --admin-token-file")),
+        status => Err(format!("{address} answered {status}")),
+    }
+}
+
+/// An address that means "all" is reached on loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Without a running gateway, only names can be compared.
+fn since_published(slugs: &[String], files: &Outline) -> Vec<DiffRow> {
+    let row = |change, name: &str, old, new| DiffRow {
+        change,
+        subject: Subject::Model,
+        name: name.to_owned(),
+        field: "price",
+        old,
+        new,
+    };
+    let added = files.models.iter().filter(|model| !slugs.contains(&model.slug));
+    let added = added.map(|model| row(Change::Added, &model.slug, None, Some(model.price.clone())));
+    let known = |slug: &&String| {
+        files.models.iter().any(|model| model.slug == **slug) || files.retired.iter().any(|retired| retired.slug == **slug)
+    };
+    let removed = slugs.iter().filter(|slug| !known(slug)).map(|slug| row(Change::Removed, slug, None, None));
+    added.chain(removed).collect()
+}
+
+/// Published slugs that the files neither publish nor retire.
+fn vanished<'a>(rows: &'a [DiffRow], files: &'a Outline) -> impl Iterator<Item = &'a str> {
+    let gone = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
+    gone.map(|row| row.name.as_str()).filter(|slug| {
+        let retired = files.retired.iter().any(|retired| retired.slug == *slug);
+        let alias = files.models.iter().any(|model| model.aliases.iter().any(|alias| alias == slug));
+        !retired && !alias
+    })
+}
+
+const CSV_HEADINGS: [&str; 6] = ["change", "subject", "name", "field", "value", "keys_last_week"];
+const HEADINGS: [&str; 6] = ["", "what", "name", "field", "old → new", "keys, 7 days"];
+
+fn cells<'a>(
+    rows: &[DiffRow],
+    mark: fn(Change) -> String,
+    keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
+) -> Vec<Vec<String>> {
+    rows.iter()
+        .map(|row| {
+            let what = match row.subject {
+                Subject::Model => "model",
+                Subject::Retired => "retired",
+                Subject::Provider => "provider",
+            };
+            let values = match (&row.old, &row.new) {
+                (Some(old), Some(new)) => format!("{old} → {new}"),
+                (Some(only), None) | (None, Some(only)) => only.clone(),
+                (None, None) => String::new(),
+            };
+            let keys = keys_of(row).map_or_else(String::new, |used| used.keys.to_string());
+            vec![mark(row.change), what.to_owned(), plain(&row.name), row.field.to_owned(), plain(&values), keys]
+        })
+        .collect()
+}
+
+/// A spreadsheet would take the marks for formulas.
+const fn word(change: Change) -> &'static str {
+    match change {
+        Change::Added => "added",
+        Change::Removed => "removed",
+        Change::Changed => "changed",
+    }
+}
+
+fn document<'a>(against: &Against, rows: &[DiffRow], keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>) -> Value {
+    let changes: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let used = keys_of(row);
+            let mut shown = json!(row);
+            shown["keys_last_week"] = json!(used.map_or(0, |used| used.keys));
+            shown["requests_last_week"] = json!(used.map_or(0, |used| used.requests));
+            shown
+        })
+        .collect();
+    let against = match against {
+        Against::Gateway(running) => json!({ "gateway": true, "generation": running.generation }),
+        Against::Memory(why, _) => json!({ "gateway": false, "why": why }),
+    };
+    json!({ "against": against, "changes": changes })
+}
+
+impl Against {
+    fn shown(&self, args: &Args) -> String {
+        let files = format!("{} and {}", args.catalog.display(), args.routes.display());
+        match self {
+            Self::Gateway(running) => {
+                format!("{files} against the running gateway at {} (generation {})", args.admin_listen, running.generation)
+            }
+            Self::Memory(why, _) => {
+                format!("{why}\n{files} against the slugs that the ledger remembers as published; prices are not compared")
+            }
+        }
+    }
+}
+
+fn a_week_ago() -> Timestamp {
+    const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+    Timestamp::from_millis(clock::now().millis().saturating_sub(WEEK_MS))
+}

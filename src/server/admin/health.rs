@@ -1,0 +1,50 @@
+//! Whether the process lives, and whether it should be sent requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use salvo::http::StatusCode;
+use salvo::prelude::{Response, handler};
+
+use super::{Admin, text};
+
+/// 200 as long as the process answers at all.
+#[handler]
+pub(super) async fn healthz(res: &mut Response) {
+    text(res, StatusCode::OK, "ok\n");
+}
+
+/// 200 while requests are served: the ledger takes writes and nobody has asked the gateway to stop.
+pub(super) struct Ready {
+    admin: Arc<Admin>,
+}
+
+#[handler]
+impl Ready {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin }
+    }
+
+    async fn handle(&self, res: &mut Response) {
+        match self.admin.obstacle() {
+            None => text(res, StatusCode::OK, "ready\n"),
+            Some(obstacle) => text(res, StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {obstacle}\n")),
+        }
+    }
+}
+
+impl Admin {
+    /// Why requests should go elsewhere. A snapshot is always loaded: without one the gateway does not start.
+    pub(super) fn obstacle(&self) -> Option<&'static str> {
+        let stats = self.ledger.stats();
+        if self.draining.load(Ordering::Relaxed) {
+            Some("the gateway is stopping")
+        } else if stats.stopped {
+            Some("the ledger's writer has stopped")
+        } else if stats.disk_full {
+            Some("the ledger cannot be written: the disk is full")
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `/live`: the last requests and then each one as it ends, as server-sent events.
+//!
+//! A reader that falls behind is cut off with a comment that says so; it may come back. Never a body, never a secret.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use salvo::http::{HeaderValue, ResBody, StatusCode};
+use salvo::prelude::{Response, handler};
+
+use super::{Admin, text};
+use crate::proxy::{Record, record};
+use crate::telemetry::Follower;
+
+/// Most readers at once.
+const MOST_READERS: usize = 32;
+/// A comment is sent after so long without a request, so that both sides notice a lost connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The handler.
+pub(super) struct Live {
+    admin: Arc<Admin>,
+}
+
+#[handler]
+impl Live {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin }
+    }
+
+    async fn handle(&self, res: &mut Response) {
+        let live = &self.admin.telemetry.live;
+        if live.readers() >= MOST_READERS {
+            return text(res, StatusCode::SERVICE_UNAVAILABLE, "too many read along already\n");
+        }
+        let headers = res.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static("text/event-stream"));
+        headers.insert("cache-control", HeaderValue::from_static("no-store"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        res.body(ResBody::stream(events(live.follow())));
+    }
+}
+
+fn events(follower: Follower) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+    // A first comment, so that a reader of an idle gateway sees at once that it is connected.
+    let hello = stream::iter([Ok(Bytes::from_static(b": farebox\n\n"))]);
+    let requests = stream::unfold(Some(follower), async |follower| {
+        let mut follower = follower?;
+        let next = tokio::time::timeout(KEEP_ALIVE, follower.next()).await;
+        Some(match next {
+            Ok(Some(record)) => (Ok(event(&record)), Some(follower)),
+            Ok(None) => (Ok(Bytes::from_static(b": too slow, some requests were missed\n\n")), None),
+            Err(_) => (Ok(Bytes::from_static(b": keepalive\n\n")), Some(follower)),
+        })
+    });
+    futures_util::StreamExt::chain(hello, requests)
+}
+
+fn event(record: &Record) -> Bytes {
+    let data = serde_json::to_string(record).unwrap_or_default();
+    Bytes::from(format!("event: request\nid: {}\ndata: {data}\n\n", record::request_id(record.request_id)))
+}

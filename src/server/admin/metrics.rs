@@ -1,0 +1,123 @@
+//! `/metrics`: what was counted since the start, and how targets, ledger and files are right now. Prometheus text format.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use farebox_ledger::Ledger;
+use farebox_ledger::sqlite::WriterStats;
+use salvo::http::{HeaderValue, StatusCode};
+use salvo::prelude::{Response, handler};
+
+use super::{Admin, text};
+use crate::telemetry::{Exposition, Kind, seconds, usd};
+
+/// The handler.
+pub(super) struct Metrics {
+    admin: Arc<Admin>,
+}
+
+#[handler]
+impl Metrics {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin }
+    }
+
+    async fn handle(&self, res: &mut Response) {
+        let mut out = Exposition::default();
+        process(&mut out, &self.admin);
+        self.admin.telemetry.metrics.write(&mut out);
+        targets(&mut out, &self.admin);
+        writer(&mut out, &self.admin.ledger.stats());
+        money(&mut out, &self.admin).await;
+        files(&mut out, &self.admin);
+        text(res, StatusCode::OK, out.finish());
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        res.headers_mut().insert("content-type", kind);
+    }
+}
+
+fn process(out: &mut Exposition, admin: &Admin) {
+    let version = env!("CARGO_PKG_VERSION");
+    out.metric("farebox_build_info", Kind::Gauge, "The program's version.").sample(&[("version", version)], 1);
+    out.metric("farebox_start_time_seconds", Kind::Gauge, "When the gateway started, seconds since 1970.")
+        .sample(&[], admin.started_at.millis() / 1_000);
+    out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.").sample(&[], u8::from(admin.obstacle().is_none()));
+    out.metric("farebox_draining", Kind::Gauge, "1 while the gateway is stopping.")
+        .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
+    out.metric("farebox_requests_in_flight", Kind::Gauge, "Requests that money is held for.")
+        .sample(&[], admin.front.proxy.tasks.len());
+    out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
+}
+
+fn targets(out: &mut Exposition, admin: &Admin) {
+    let states = admin.front.proxy.upstreams.states();
+    out.metric("farebox_target_state", Kind::Gauge, "1 for the state that a target's breaker is in.");
+    for target in &states {
+        out.sample(&[("slug", &target.slug), ("target", &target.target), ("state", target.state.name())], 1);
+    }
+    let mut each = |name, kind, help, value: fn(u64, u64, u64) -> u64| {
+        out.metric(name, kind, help);
+        for target in &states {
+            let labels = [("slug", target.slug.as_str()), ("target", target.target.as_str())];
+            out.sample(&labels, value(target.requests, target.errors, target.in_flight));
+        }
+    };
+    each("farebox_target_requests_total", Kind::Counter, "Tries at a target.", |requests, _, _| requests);
+    each("farebox_target_errors_total", Kind::Counter, "Tries that failed through the target's fault.", |_, errors, _| errors);
+    each("farebox_target_in_flight", Kind::Gauge, "Tries and answers under way.", |_, _, in_flight| in_flight);
+}
+
+fn writer(out: &mut Exposition, stats: &WriterStats) {
+    let writable = u8::from(!stats.stopped && !stats.disk_full);
+    out.metric("farebox_ledger_writable", Kind::Gauge, "0 when the ledger cannot be written.").sample(&[], writable);
+    out.metric("farebox_ledger_queue", Kind::Gauge, "Operations that wait for a commit.").sample(&[], stats.queued);
+    out.metric("farebox_ledger_unresolved", Kind::Gauge, "Abandoned holds that wait for their settlement.")
+        .sample(&[], stats.unresolved);
+    out.metric("farebox_ledger_operations_total", Kind::Counter, "Committed operations.").sample(&[], stats.operations);
+    out.metric("farebox_ledger_last_commit_seconds", Kind::Gauge, "How long the last commit took.")
+        .sample(&[], seconds(stats.last_commit));
+    out.metric("farebox_ledger_commit_seconds", Kind::Histogram, "How long commits took.").histogram(
+        &[],
+        &WriterStats::BOUNDS,
+        &stats.histogram,
+        stats.total,
+    );
+}
+
+async fn money(out: &mut Exposition, admin: &Admin) {
+    // Without the sums, the rest is still worth having.
+    let Ok(totals) = admin.ledger.totals().await else { return };
+    out.metric("farebox_keys", Kind::Gauge, "Keys.").sample(&[], totals.keys);
+    out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.").sample(&[], totals.entries);
+    out.metric("farebox_holds", Kind::Gauge, "Open holds.").sample(&[], totals.holds);
+    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.").sample(&[], usd(totals.held));
+    out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.").sample(&[], usd(totals.credit - totals.spent));
+    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Ever paid in.").sample(&[], usd(totals.credit));
+    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Ever charged.").sample(&[], usd(totals.spent));
+    out.metric("farebox_ledger_loss_usd", Kind::Gauge, "Ever lost by the operator.").sample(&[], usd(totals.loss));
+}
+
+fn files(out: &mut Exposition, admin: &Admin) {
+    let generation = admin.front.proxy.config.current().generation;
+    out.metric("farebox_config_generation", Kind::Gauge, "Which snapshot of the files is in force.").sample(&[], generation);
+    let Some(status) = admin.reloader.as_ref().map(|reloader| reloader.status()) else { return };
+    out.metric("farebox_config_current", Kind::Gauge, "0 while the files have errors and an older snapshot is in force.")
+        .sample(&[], u8::from(status.current));
+    out.metric("farebox_config_loaded_time_seconds", Kind::Gauge, "When the snapshot in force was loaded, seconds since 1970.")
+        .sample(&[], seconds_since_1970(status.loaded_at_ms));
+    out.metric("farebox_config_last_reload_time_seconds", Kind::Gauge, "When the files were last found changed.")
+        .sample(&[], seconds_since_1970(status.attempted_at_ms));
+    out.metric("farebox_config_reloads_total", Kind::Counter, "Reloads by outcome.")
+        .sample(&[("outcome", "applied")], status.swapped)
+        .sample(&[("outcome", "rejected")], status.kept);
+    let counts = status.diagnostics.counts();
+    out.metric("farebox_config_findings", Kind::Gauge, "Findings of the last reload.")
+        .sample(&[("severity", "error")], counts.errors)
+        .sample(&[("severity", "warning")], counts.warnings)
+        .sample(&[("severity", "note")], counts.notes);
+}
+
+fn seconds_since_1970(millis: i64) -> String {
+    seconds(Duration::from_millis(u64::try_from(millis).unwrap_or_default()))
+}

@@ -1,0 +1,91 @@
+//! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
+//!
+//! It shows and never changes anything. `/healthz`, `/readyz` and `/metrics` carry no customer's data and are open to whoever
+//! reaches the listener; `/status` and `/live` are behind the [`Guard`].
+
+mod guard;
+mod health;
+mod live;
+mod metrics;
+mod status;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use farebox_ledger::Timestamp;
+use farebox_ledger::sqlite::SqliteLedger;
+use salvo::catcher::Catcher;
+use salvo::http::{HeaderValue, StatusCode};
+use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
+
+use super::Front;
+use crate::config::{DiffRow, Reloader};
+use crate::telemetry::Telemetry;
+pub use guard::{Guard, TokenError};
+
+/// What the admin listener shows.
+#[derive(Debug)]
+pub struct Admin {
+    /// The gateway.
+    pub front: Arc<Front>,
+    /// Its ledger, as what it is.
+    pub ledger: Arc<SqliteLedger>,
+    /// What was counted.
+    pub telemetry: Arc<Telemetry>,
+    /// What became of the files; `None` where they are not watched.
+    pub reloader: Option<Arc<Reloader>>,
+    /// Who may see more than health and counters.
+    pub guard: Guard,
+    /// When this process began to serve.
+    pub started_at: Timestamp,
+    /// What the last swap changed.
+    pub last_changes: ArcSwap<Vec<DiffRow>>,
+    /// The gateway is stopping.
+    pub draining: AtomicBool,
+}
+
+impl Admin {
+    /// From now on no new work is to be sent here.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Every path of the admin listener.
+#[must_use]
+pub fn service(admin: &Arc<Admin>) -> Service {
+    let guarded = || Router::new().hoop(guard::Check::new(Arc::clone(admin)));
+    let router = Router::new()
+        .push(Router::with_path("healthz").get(health::healthz))
+        .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
+        .push(Router::with_path("metrics").get(metrics::Metrics::new(Arc::clone(admin))))
+        .push(guarded().path("status").get(status::Status::new(Arc::clone(admin))))
+        .push(guarded().path("live").get(live::Live::new(Arc::clone(admin))));
+    Service::new(router).hoop(CatchPanic::new()).catcher(Catcher::default().hoop(NotFound))
+}
+
+/// Answers everything that no path matched.
+struct NotFound;
+
+#[handler]
+impl NotFound {
+    async fn handle(&self, res: &mut Response, ctrl: &mut FlowCtrl) {
+        ctrl.skip_rest();
+        let status = res.status_code.unwrap_or(StatusCode::NOT_FOUND);
+        let words = if status == StatusCode::METHOD_NOT_ALLOWED {
+            "only GET is served here\n"
+        } else {
+            "served here: /healthz /readyz /metrics /status /live\n"
+        };
+        text(res, status, words);
+    }
+}
+
+/// Answers with a text.
+fn text(res: &mut Response, status: StatusCode, words: impl Into<String>) {
+    res.status_code(status);
+    res.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
+    res.headers_mut().insert("cache-control", HeaderValue::from_static("no-store"));
+    res.body(words.into());
+}

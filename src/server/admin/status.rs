@@ -1,0 +1,186 @@
+//! `/status`: what runs, what became of the files, and how targets and ledger are, as one JSON document.
+//!
+//! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It has no secret in it: keys and
+//! header values are only counted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use farebox_ledger::Timestamp;
+use farebox_ledger::sqlite::WriterStats;
+use salvo::prelude::{Response, handler};
+use serde_json::{Value, json};
+
+use super::Admin;
+use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
+use crate::server::{failure, models};
+
+/// The handler.
+pub(super) struct Status {
+    admin: Arc<Admin>,
+}
+
+#[handler]
+impl Status {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin }
+    }
+
+    async fn handle(&self, res: &mut Response) {
+        failure::json(res, self.admin.status().to_string());
+    }
+}
+
+impl Admin {
+    fn status(&self) -> Value {
+        let config = self.front.proxy.config.current();
+        let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
+        let (targets, in_flight) = self.targets();
+        let mut status = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "started_at": self.started_at,
+            "public_url": self.front.public_url,
+            "ready": self.obstacle().is_none(),
+            "draining": self.draining.load(Ordering::Relaxed),
+            "generation": config.generation,
+        });
+        let parts = [
+            files(loaded.as_deref(), self.started_at),
+            json!({
+                "changes": [],
+                "last_changes": self.last_changes.load().iter().map(change).collect::<Vec<_>>(),
+                "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
+                "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
+                "targets": targets,
+                "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
+                "retired": of_retired(&config),
+                "ledger": ledger(&self.ledger.stats(), self.ledger.path()),
+                "outline": config.outline(),
+            }),
+        ];
+        for part in parts {
+            if let (Some(status), Value::Object(part)) = (status.as_object_mut(), part) {
+                status.extend(part);
+            }
+        }
+        status
+    }
+
+    /// Every target, and the requests under way at each provider.
+    fn targets(&self) -> (Vec<Value>, HashMap<String, u64>) {
+        let mut in_flight: HashMap<String, u64> = HashMap::new();
+        let mut targets = Vec::new();
+        for state in self.front.proxy.upstreams.states() {
+            let (provider, model) = state.target.split_once('/').unwrap_or((&state.target, ""));
+            *in_flight.entry(provider.to_owned()).or_default() += state.in_flight;
+            targets.push(json!({
+                "slug": state.slug,
+                "target": model,
+                "provider": provider,
+                "state": state.state.name().replace('-', "_"),
+                "open_for_ms": state.open_for.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)),
+                "failures": state.failures,
+                "requests": state.requests,
+                "errors": state.errors,
+                "in_flight": state.in_flight,
+                "reason": state.last_reason,
+            }));
+        }
+        (targets, in_flight)
+    }
+}
+
+/// What became of the files. Where they are not watched, they are what was loaded at the start.
+fn files(loaded: Option<&LoadStatus>, started_at: Timestamp) -> Value {
+    let Some(loaded) = loaded else {
+        return json!({
+            "loaded_at": started_at, "catalog_hash": "", "routes_hash": "",
+            "state": "ok", "rejected_at": null, "diagnostics": [],
+        });
+    };
+    json!({
+        "loaded_at": Timestamp::from_millis(loaded.loaded_at_ms),
+        "catalog_hash": loaded.catalog_hash,
+        "routes_hash": loaded.routes_hash,
+        "state": if loaded.current { "ok" } else { "rejected" },
+        "rejected_at": (!loaded.current).then(|| Timestamp::from_millis(loaded.attempted_at_ms)),
+        "diagnostics": loaded.diagnostics.0.iter().map(finding).collect::<Vec<_>>(),
+    })
+}
+
+fn finding(finding: &Diagnostic) -> Value {
+    let mut shown = json!(finding);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("rendered".to_owned(), finding.render(Paint::Plain).into());
+    }
+    shown
+}
+
+fn change(row: &DiffRow) -> Value {
+    json!({ "kind": row.change, "subject": row.subject, "slug": row.name, "what": row.field, "old": row.old, "new": row.new })
+}
+
+fn of_provider(provider: &Provider, in_flight: &HashMap<String, u64>) -> Value {
+    json!({
+        "name": provider.name,
+        "simulated": provider.endpoint == Endpoint::Simulated,
+        "speaks": provider.speaks.iter().map(|family| family.name()).collect::<Vec<_>>(),
+        "in_flight": in_flight.get(&provider.name).copied().unwrap_or_default(),
+        "max_concurrent": provider.max_concurrent,
+        "keys": provider.keys.len(),
+    })
+}
+
+fn of_route(model: &Model) -> Value {
+    let on_disconnect = match model.route.on_disconnect {
+        OnDisconnect::Cancel => "cancel",
+        OnDisconnect::Drain => "drain",
+    };
+    json!({ "slug": model.slug, "on_disconnect": on_disconnect })
+}
+
+fn of_model(model: &Model) -> Value {
+    json!({
+        "slug": model.slug,
+        "model": model.name,
+        "provider": model.provider,
+        "best_path": model.best_path.name(),
+        "best_environments": model.best_environments,
+        "price": models::price(&model.price.base),
+        "tiers": model.price.tiers.len(),
+        "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),
+        "context": model.limits.context,
+        "max_output": model.limits.max_output,
+        "aliases": model.aliases,
+    })
+}
+
+fn of_retired(config: &Config) -> Vec<Value> {
+    let retired = config.catalog.retired.iter();
+    retired.map(|retired| json!({ "slug": retired.slug, "since": retired.since, "use": retired.replacement })).collect()
+}
+
+fn ledger(stats: &WriterStats, path: &std::path::Path) -> Value {
+    json!({
+        "path": path.display().to_string(),
+        "writable": !stats.stopped && !stats.disk_full,
+        "queue": stats.queued,
+        "unresolved": stats.unresolved,
+        "commits": stats.commits,
+        "operations": stats.operations,
+        "commit_p99_us": commit_p99(stats),
+    })
+}
+
+/// The bound that 99 of 100 commits stayed below; the last commit's time where they took longer than all bounds.
+fn commit_p99(stats: &WriterStats) -> Option<u64> {
+    let enough = stats.commits.checked_sub(stats.commits / 100).filter(|enough| *enough > 0)?;
+    let mut below = 0;
+    let at = stats.histogram.iter().position(|count| {
+        below += count;
+        below >= enough
+    })?;
+    let bound = WriterStats::BOUNDS.get(at).copied().unwrap_or(stats.last_commit);
+    u64::try_from(bound.as_micros()).ok()
+}

@@ -1,0 +1,113 @@
+//! TLS on the customers' listener: one certificate, read from its files at the start and again when the operator asks.
+//!
+//! New files replace the old certificate only when they are whole and belong together; connections that are open keep theirs.
+
+use std::fmt;
+use std::future::{Ready, ready};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use futures_util::stream::{Once, once};
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use salvo::conn::IntoConfigStream;
+
+/// Where certificate and key are, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, followed by those in between.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why a certificate cannot be used. Never shows a key.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct TlsError {
+    path: String,
+    problem: String,
+}
+
+impl TlsError {
+    fn new(path: &Path, problem: &impl fmt::Display) -> Self {
+        Self { path: path.display().to_string(), problem: problem.to_string() }
+    }
+}
+
+/// The certificate in force.
+pub struct Tls {
+    files: TlsFiles,
+    current: ArcSwap<CertifiedKey>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads both files.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
+        let current = ArcSwap::from_pointee(read(&files)?);
+        Ok(Arc::new(Self { files, current }))
+    }
+
+    /// Reads both files again.
+    ///
+    /// # Errors
+    /// [`TlsError`]; the certificate stays what it was.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        self.current.store(Arc::new(read(&self.files)?));
+        Ok(())
+    }
+
+    /// What the listener is made with.
+    pub(super) fn server_config(self: &Arc<Self>) -> std::io::Result<ServerConfig> {
+        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(std::io::Error::other)?;
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Self>::clone(self);
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+impl ResolvesServerCert for Tls {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current.load_full())
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
+    let TlsFiles { certificate, key } = files;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| TlsError::new(certificate, &error))?;
+    if chain.is_empty() {
+        return Err(TlsError::new(certificate, &"there is no certificate in it"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::new(key, &error))?;
+    CertifiedKey::from_der(chain, private, &default_provider()).map_err(|error| TlsError::new(key, &error))
+}
+
+/// A configuration that never changes: new certificates come through the resolver.
+pub(super) struct Constant(pub(super) ServerConfig);
+
+impl IntoConfigStream<ServerConfig> for Constant {
+    type Stream = Once<Ready<ServerConfig>>;
+
+    fn into_stream(self) -> Self::Stream {
+        once(ready(self.0))
+    }
+}

@@ -1,0 +1,151 @@
+//! Writes the Prometheus text format. Pure: names, labels and values in, text out.
+//!
+//! Numbers are written from integers, so that money and durations stay exact.
+
+use std::fmt::{Display, Write};
+use std::time::Duration;
+
+/// What kind of metric a family is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// A text that grows metric by metric.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    text: String,
+    name: &'static str,
+}
+
+/// Label names and values of one sample.
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+impl Exposition {
+    /// Begins a metric; the samples that follow belong to it.
+    pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Self {
+        self.name = name;
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {}\n", kind.name());
+        self
+    }
+
+    /// Adds a sample.
+    pub fn sample(&mut self, labels: Labels<'_>, value: impl Display) -> &mut Self {
+        self.line("", labels, None, value);
+        self
+    }
+
+    /// Adds a histogram: a count for each bound and one for all above, each of its own range only.
+    pub fn histogram(&mut self, labels: Labels<'_>, bounds: &[Duration], counts: &[u64], sum: Duration) -> &mut Self {
+        let mut below = 0_u64;
+        for (at, count) in counts.iter().enumerate() {
+            below = below.saturating_add(*count);
+            let bound = bounds.get(at).map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
+            self.line("_bucket", labels, Some(&bound), below);
+        }
+        self.line("_sum", labels, None, seconds(sum));
+        self.line("_count", labels, None, below);
+        self
+    }
+
+    fn line(&mut self, suffix: &str, labels: Labels<'_>, bound: Option<&str>, value: impl Display) {
+        self.text.push_str(self.name);
+        self.text.push_str(suffix);
+        let mut open = '{';
+        for (name, value) in labels.iter().copied().chain(bound.map(|bound| ("le", bound))) {
+            self.text.push(open);
+            self.text.push_str(name);
+            self.text.push_str("=\"");
+            escape(&mut self.text, value);
+            self.text.push('"');
+            open = ',';
+        }
+        if open == ',' {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
+
+fn escape(out: &mut String, value: &str) {
+    for letter in value.chars() {
+        match letter {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+}
+
+/// A duration in seconds, exact to the microsecond, without trailing zeros.
+#[must_use]
+pub fn seconds(duration: Duration) -> String {
+    let text = format!("{}.{:06}", duration.as_secs(), duration.subsec_micros());
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Picodollars as exact US dollars.
+#[must_use]
+pub fn usd(picos: i128) -> String {
+    const DOLLAR: u128 = 1_000_000_000_000;
+    let (sign, picos) = (if picos < 0 { "-" } else { "" }, picos.unsigned_abs());
+    let text = format!("{sign}{}.{:012}", picos / DOLLAR, picos % DOLLAR);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_what_prometheus_reads() {
+        let mut text = Exposition::default();
+        text.metric("a_total", Kind::Counter, "Things.").sample(&[], 3).sample(&[("slug", "x\"y\\z\n"), ("family", "chat")], 4);
+        let bounds = [Duration::from_millis(5), Duration::from_secs(1)];
+        text.metric("b_seconds", Kind::Histogram, "Waits.").histogram(
+            &[("f", "g")],
+            &bounds,
+            &[1, 2, 3],
+            Duration::from_millis(2500),
+        );
+        assert_eq!(
+            text.finish(),
+            "# HELP a_total Things.\n# TYPE a_total counter\na_total 3\na_total{slug=\"x\\\"y\\\\z\\n\",family=\"chat\"} 4\n\
+             # HELP b_seconds Waits.\n# TYPE b_seconds histogram\n\
+             b_seconds_bucket{f=\"g\",le=\"0.005\"} 1\nb_seconds_bucket{f=\"g\",le=\"1\"} 3\nb_seconds_bucket{f=\"g\",le=\"+Inf\"} 6\n\
+             b_seconds_sum{f=\"g\"} 2.5\nb_seconds_count{f=\"g\"} 6\n"
+        );
+    }
+
+    #[test]
+    fn money_and_time_are_exact() {
+        assert_eq!(usd(1), "0.000000000001");
+        assert_eq!(usd(-2_500_000_000_000), "-2.5");
+        assert_eq!(usd(9_223_372_036_854_775_807_000), "9223372036.854775807");
+        assert_eq!(usd(0), "0");
+        assert_eq!(seconds(Duration::from_micros(100)), "0.0001");
+        assert_eq!(seconds(Duration::from_secs(120)), "120");
+    }
+}

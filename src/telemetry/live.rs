@@ -1,0 +1,110 @@
+//! The last requests and each new one, for whoever watches. Memory is bounded: a reader that falls behind is let go, and the
+//! requests never wait for a reader.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::broadcast::{self, Receiver, Sender};
+
+use crate::proxy::Record;
+
+/// How many ended requests a new reader is shown first.
+const REMEMBERED: usize = 200;
+/// How far a reader may fall behind.
+const SLACK: usize = 1_024;
+
+/// The stream of ended requests.
+#[derive(Debug)]
+pub struct Live {
+    past: Mutex<VecDeque<Arc<Record>>>,
+    coming: Sender<Arc<Record>>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self { past: Mutex::new(VecDeque::with_capacity(REMEMBERED)), coming: broadcast::channel(SLACK).0 }
+    }
+}
+
+impl Live {
+    /// Adds an ended request.
+    pub fn push(&self, record: Arc<Record>) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if past.len() >= REMEMBERED {
+            past.pop_front();
+        }
+        past.push_back(Arc::clone(&record));
+        // Sent under the lock, so that a reader who begins now sees every request exactly once. Nobody listening is fine.
+        let _ = self.coming.send(record);
+    }
+
+    /// Begins to read: the remembered requests, oldest first, then each one as it ends.
+    #[must_use]
+    pub fn follow(&self) -> Follower {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        Follower { past: past.clone(), coming: self.coming.subscribe() }
+    }
+
+    /// How many read along.
+    #[must_use]
+    pub fn readers(&self) -> usize {
+        self.coming.receiver_count()
+    }
+}
+
+/// One reader.
+#[derive(Debug)]
+pub struct Follower {
+    past: VecDeque<Arc<Record>>,
+    coming: Receiver<Arc<Record>>,
+}
+
+impl Follower {
+    /// The next request; `None` when this reader was too slow and has missed some.
+    pub async fn next(&mut self) -> Option<Arc<Record>> {
+        match self.past.pop_front() {
+            Some(record) => Some(record),
+            None => self.coming.recv().await.ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::OperationId;
+    use farebox_protocol::Family;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::proxy::Failure;
+
+    fn record(number: u16) -> Arc<Record> {
+        let id = OperationId::new(farebox_ledger::Timestamp::from_millis(0), u128::from(number));
+        let mut record =
+            Record::refused(&Failure::Ledger, Family::Chat, None, id, Instant::now(), crate::proxy::Sender::default());
+        record.status = number;
+        Arc::new(record)
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_the_past_and_then_each_new_one_once() {
+        let live = Live::default();
+        (0..250).for_each(|number| live.push(record(number)));
+        let mut reader = live.follow();
+        live.push(record(250));
+        for expected in 50..=250 {
+            assert_eq!(reader.next().await.unwrap().status, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_is_let_go() {
+        let live = Live::default();
+        let mut reader = live.follow();
+        (0..2_000).for_each(|number| live.push(record(number)));
+        assert!(reader.next().await.is_none());
+        assert_eq!(live.readers(), 1);
+        drop(reader);
+        assert_eq!(live.readers(), 0);
+    }
+}

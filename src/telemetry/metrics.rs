@@ -1,0 +1,228 @@
+//! Counters of ended requests, by slug and family, and how long things took.
+//!
+//! Labels are bounded: slugs come only from the catalog (a name that is not published is counted under the empty slug), and a
+//! catalog that changes for ever runs into [`MOST_SLUGS`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use farebox_ledger::Usage;
+
+use super::exposition::{Exposition, Kind, usd};
+use crate::proxy::Record;
+
+/// Slugs that are told apart; later ones are counted under the empty slug.
+const MOST_SLUGS: usize = 20_000;
+
+/// From arrival to the first byte, and to the end.
+const WAITS: [Duration; 14] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_millis(2_500),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+];
+
+/// What the gateway itself takes.
+const OWN: [Duration; 12] = [
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_micros(250),
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+];
+
+/// Counts of everything that ended since the start.
+#[derive(Debug, Default)]
+pub struct Metrics(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    by_slug: BTreeMap<String, OfSlug>,
+    ends: BTreeMap<String, u64>,
+    refusals: BTreeMap<String, u64>,
+    own: Histogram<{ OWN.len() + 1 }>,
+}
+
+#[derive(Debug, Default)]
+struct OfSlug {
+    families: BTreeMap<&'static str, OfFamily>,
+    usage: Usage,
+    charge: i128,
+    loss: i128,
+}
+
+#[derive(Debug, Default)]
+struct OfFamily {
+    statuses: BTreeMap<u16, u64>,
+    total: Histogram<{ WAITS.len() + 1 }>,
+    first_byte: Histogram<{ WAITS.len() + 1 }>,
+}
+
+/// One count for each bound and one for all above.
+#[derive(Debug)]
+struct Histogram<const N: usize> {
+    counts: [u64; N],
+    sum: Duration,
+}
+
+impl<const N: usize> Default for Histogram<N> {
+    fn default() -> Self {
+        Self { counts: [0; N], sum: Duration::ZERO }
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    fn note(&mut self, bounds: &[Duration], value: Duration) {
+        let place = bounds.partition_point(|bound| *bound < value);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count += 1;
+        }
+        self.sum = self.sum.saturating_add(value);
+    }
+}
+
+impl Metrics {
+    /// Counts one ended request.
+    pub fn note(&self, record: &Record) {
+        let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        update(&mut tables.ends, &record.end_reason, |count| *count += 1_u64);
+        // 499 is the customer's leaving, which nobody refused.
+        if record.status >= 400 && record.status != 499 {
+            update(&mut tables.refusals, &record.end_reason, |count| *count += 1_u64);
+        }
+        if let Some(own) = record.own_us {
+            tables.own.note(&OWN, Duration::from_micros(own.into()));
+        }
+        let full = tables.by_slug.len() >= MOST_SLUGS && !tables.by_slug.contains_key(&record.slug);
+        update(&mut tables.by_slug, if full { "" } else { &record.slug }, |of_slug: &mut OfSlug| of_slug.note(record));
+    }
+
+    /// Writes all counters.
+    pub fn write(&self, out: &mut Exposition) {
+        let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.write_requests(out);
+        tables.write_waits(out);
+        tables.write_money(out);
+    }
+}
+
+impl OfSlug {
+    fn note(&mut self, record: &Record) {
+        add(&mut self.usage, &record.usage);
+        self.charge = self.charge.saturating_add(record.charge.picos().into());
+        self.loss = self.loss.saturating_add(record.loss.picos().into());
+        let of_family = self.families.entry(record.family).or_default();
+        *of_family.statuses.entry(record.status).or_default() += 1;
+        of_family.total.note(&WAITS, Duration::from_millis(record.total_ms.into()));
+        if let Some(first_byte) = record.first_byte_ms {
+            of_family.first_byte.note(&WAITS, Duration::from_millis(first_byte.into()));
+        }
+    }
+}
+
+impl Tables {
+    fn write_requests(&self, out: &mut Exposition) {
+        out.metric("farebox_requests_total", Kind::Counter, "Ended requests; unknown names have the empty slug.");
+        for (slug, family, of_family) in self.families() {
+            for (status, count) in &of_family.statuses {
+                out.sample(&[("slug", slug), ("family", family), ("status", &status.to_string())], count);
+            }
+        }
+        out.metric("farebox_request_ends_total", Kind::Counter, "Ended requests by the reason in the journal.");
+        for (reason, count) in &self.ends {
+            out.sample(&[("reason", reason)], count);
+        }
+        out.metric("farebox_refusals_total", Kind::Counter, "Requests that were answered with an error, by reason.");
+        for (reason, count) in &self.refusals {
+            out.sample(&[("reason", reason)], count);
+        }
+    }
+
+    fn write_waits(&self, out: &mut Exposition) {
+        out.metric("farebox_request_seconds", Kind::Histogram, "From a request's arrival to its end.");
+        for (slug, family, of_family) in self.families() {
+            let Histogram { counts, sum } = &of_family.total;
+            out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
+        }
+        out.metric("farebox_first_byte_seconds", Kind::Histogram, "From a request's arrival to the first byte of its answer.");
+        for (slug, family, of_family) in self.families() {
+            let Histogram { counts, sum } = &of_family.first_byte;
+            out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
+        }
+        let help = "What the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
+        out.metric("farebox_own_seconds", Kind::Histogram, help).histogram(&[], &OWN, &self.own.counts, self.own.sum);
+    }
+
+    fn write_money(&self, out: &mut Exposition) {
+        out.metric("farebox_tokens_total", Kind::Counter, "Counted tokens; no token is in two kinds.");
+        for (slug, of_slug) in &self.by_slug {
+            let usage = &of_slug.usage;
+            for (kind, count) in [
+                ("input", usage.input),
+                ("cache_read", usage.cache_read),
+                ("cache_write", usage.cache_write),
+                ("cache_write_1h", usage.cache_write_1h),
+                ("output", usage.output),
+                ("reasoning", usage.reasoning),
+            ] {
+                if count > 0 {
+                    out.sample(&[("slug", slug), ("kind", kind)], count);
+                }
+            }
+        }
+        out.metric("farebox_charged_usd_total", Kind::Counter, "Taken from keys.");
+        for (slug, of_slug) in &self.by_slug {
+            out.sample(&[("slug", slug)], usd(of_slug.charge));
+        }
+        out.metric("farebox_loss_usd_total", Kind::Counter, "Used and not paid: the operator's loss.");
+        for (slug, of_slug) in &self.by_slug {
+            out.sample(&[("slug", slug)], usd(of_slug.loss));
+        }
+    }
+
+    fn families(&self) -> impl Iterator<Item = (&str, &'static str, &OfFamily)> {
+        self.by_slug
+            .iter()
+            .flat_map(|(slug, of_slug)| of_slug.families.iter().map(move |(family, of)| (slug.as_str(), *family, of)))
+    }
+}
+
+/// Changes the value under a name; a name is copied only when it is new.
+fn update<T: Default>(map: &mut BTreeMap<String, T>, name: &str, change: impl FnOnce(&mut T)) {
+    match map.get_mut(name) {
+        Some(value) => change(value),
+        None => change(map.entry(name.to_owned()).or_default()),
+    }
+}
+
+fn add(sum: &mut Usage, more: &Usage) {
+    for (sum, more) in [
+        (&mut sum.input, more.input),
+        (&mut sum.cache_read, more.cache_read),
+        (&mut sum.cache_write, more.cache_write),
+        (&mut sum.cache_write_1h, more.cache_write_1h),
+        (&mut sum.output, more.output),
+        (&mut sum.reasoning, more.reasoning),
+        (&mut sum.images, more.images),
+    ] {
+        *sum = sum.saturating_add(more);
+    }
+}

@@ -1,0 +1,33 @@
+//! What operators see of the traffic: a log line, counters and the last requests, all made from one [`Record`] for each request.
+//!
+//! It listens and never decides. Ids and counts only: no body, no secret, and no text of a customer ever becomes a label.
+
+mod exposition;
+mod live;
+mod log;
+mod metrics;
+
+use std::sync::Arc;
+
+pub use exposition::{Exposition, Kind, seconds, usd};
+pub use live::{Follower, Live};
+pub use log::{LogFormat, RequestLog, start_logging};
+pub use metrics::Metrics;
+
+use crate::proxy::{Observer, Record};
+
+/// What is kept of ended requests.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    /// Counters since the start.
+    pub metrics: Metrics,
+    /// The last requests, and each new one.
+    pub live: Live,
+}
+
+impl Observer for Telemetry {
+    fn ended(&self, record: Arc<Record>) {
+        self.metrics.note(&record);
+        self.live.push(record);
+    }
+}

@@ -1,0 +1,185 @@
+//! What the screens look like at four sizes, and without colours.
+
+use super::fixture::{Bench, acts, now};
+use crate::app::message::Message;
+use crate::app::modal::{Found, Listed};
+use crate::state_file::OpenOperation;
+use crate::view::Theme;
+use ratatui::style::Color;
+
+const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
+
+/// One snapshot of a page at all sizes.
+fn at_all_sizes(name: &str, reach: impl Fn(&mut Bench)) {
+    let screen = |(width, height): (u16, u16)| {
+        let mut bench = Bench::new(width, height).live();
+        reach(&mut bench);
+        format!("--- {width}x{height}\n{}", bench.screen().replace('"', ""))
+    };
+    let text: String = SIZES.into_iter().map(screen).collect();
+    assert!(!text.contains("sk-fb-"), "a secret never gets into a snapshot");
+    insta::assert_snapshot!(name, text);
+}
+
+#[test]
+fn keys() {
+    at_all_sizes("keys", |bench| {
+        bench.press("jjj");
+    });
+}
+
+#[test]
+fn key_detail() {
+    at_all_sizes("detail", |bench| {
+        bench.press("jjj<enter>j");
+    });
+    at_all_sizes("detail_money", |bench| {
+        bench.press("jjj<enter>]");
+    });
+    at_all_sizes("detail_models", |bench| {
+        bench.press("jjj<enter>]]");
+    });
+    at_all_sizes("detail_running", |bench| {
+        bench.press("jjj<enter>]]]");
+    });
+}
+
+#[test]
+fn other_screens() {
+    for (name, key) in [("live", "2"), ("models", "3"), ("routes", "4j"), ("holds", "5"), ("audit", "6"), ("config", "7v")] {
+        at_all_sizes(name, |bench| {
+            bench.press(key);
+        });
+    }
+}
+
+#[test]
+fn pages_over_a_screen() {
+    at_all_sizes("top_up_form", |bench| {
+        bench.press("jjjt1,000<tab>inv-9<enter>");
+    });
+    at_all_sizes("top_up_review", |bench| {
+        bench.press("jjjt50<enter>inv-8902<enter>");
+    });
+    at_all_sizes("top_up_receipt", |bench| {
+        bench.press("jjjt50<enter>inv-8902<enter>y");
+    });
+    at_all_sizes("new_key_form", |bench| {
+        bench.press("nnew customer<enter>25<enter>");
+    });
+    at_all_sizes("new_key_secret", |bench| {
+        bench.press("nnew customer<enter>25<enter>inv-1<enter><enter><enter><enter><enter>yh");
+    });
+    at_all_sizes("revoke_review", |bench| {
+        let last_four: String = bench.keys[0].id.chars().chars().skip(6).collect();
+        bench.press(&format!("x{last_four}<enter>"));
+    });
+    at_all_sizes("request", |bench| {
+        bench.press("jjj<enter><enter>");
+    });
+    at_all_sizes("act", |bench| {
+        bench.press("6<enter>");
+    });
+    at_all_sizes("help", |bench| {
+        bench.press("?");
+    });
+    at_all_sizes("palette", |bench| {
+        bench.press(":");
+    });
+}
+
+#[test]
+fn an_unknown_outcome_is_said_so() {
+    at_all_sizes("unknown", |bench| {
+        bench.answer = Some(|pending| Message::Applied {
+            operation: pending.operation,
+            result: Err(crate::app::modal::ApplyError::Unknown("disk I/O error".to_owned())),
+        });
+        bench.press("jjjt50<enter>inv-8902<enter>");
+        bench.answers = false;
+        bench.press("y");
+        let pending = bench.sent[0].clone();
+        let result = Err(crate::app::modal::ApplyError::Unknown("disk I/O error".to_owned()));
+        bench.tell(Message::Applied { operation: pending.operation, result });
+    });
+}
+
+#[test]
+fn open_operations() {
+    at_all_sizes("operations", |bench| {
+        let open = |act: &str, number: u64| OpenOperation {
+            operation: super::fixture::operation(number.into()).to_string(),
+            ledger: "/x/farebox.db".to_owned(),
+            pid: 1,
+            act: act.to_owned(),
+            key: bench.keys[0].id.to_string(),
+            label: "acme".to_owned(),
+            actor: "ada".to_owned(),
+            at: now().to_string(),
+            amount: Some(super::fixture::usd("50")),
+            reference: Some("inv-8902".to_owned()),
+            reason: None,
+            request: None,
+        };
+        let listed = vec![
+            Listed { open: open("Top up", 1), found: Found::NotApplied },
+            Listed { open: open("New key", 2), found: Found::Applied(None) },
+            Listed { open: open("Top up", 3), found: Found::Elsewhere(4711) },
+        ];
+        bench.tell(Message::Operations(listed));
+    });
+}
+
+#[test]
+fn empty_and_broken() {
+    let mut bench = Bench::with(80, 24, Vec::new(), super::fixture::counted);
+    insta::assert_snapshot!("no_keys", bench.screen());
+    bench.press("2");
+    insta::assert_snapshot!("no_gateway", bench.screen());
+    bench.tell(Message::Status(Err("Connection refused".to_owned())));
+    assert!(bench.screen().contains("no gateway at http://127.0.0.1:9090; start it or pass --admin"));
+    bench.press("1");
+    let generation = bench.app.keys.generation;
+    bench.tell(Message::KeysFailed { generation, error: "the ledger cannot be written: disk full".to_owned() });
+    assert!(bench.screen().contains("disk full"));
+    bench.press("/nobody");
+    assert!(Bench::new(80, 24).press("/nobody").screen().contains("no key matches this filter"));
+}
+
+#[test]
+fn too_small_asks_for_room() {
+    for (width, height) in [(39, 24), (80, 9), (1, 1), (12, 3)] {
+        let screen = Bench::new(width, height).screen();
+        assert!(width < 12 || screen.contains("farebox"), "{screen}");
+    }
+}
+
+#[test]
+fn without_colours_there_are_words() {
+    let mut bench = Bench::new(80, 24).live();
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "1<enter>", "t"] {
+        bench.press(keys);
+        let plain = bench.terminal(Theme { color: false });
+        let cells = &plain.backend().buffer().content;
+        assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset), "{keys}");
+        assert_eq!(plain.backend().to_string(), bench.screen(), "the words are the same in both");
+    }
+    insta::assert_snapshot!("no_color", Bench::new(80, 24).live().terminal(Theme { color: false }).backend());
+    assert_eq!(acts().len(), 5);
+}
+
+#[test]
+fn nothing_unsafe_reaches_a_cell() {
+    let mut bench = Bench::new(200, 50).live();
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "1jjjjj<enter>", "t"] {
+        bench.press(keys);
+        let terminal = bench.terminal(Theme { color: true });
+        for cell in &terminal.backend().buffer().content {
+            assert!(
+                !cell.symbol().chars().any(|letter| letter.is_control() || letter == '\u{202e}'),
+                "{keys}: {:?}",
+                cell.symbol()
+            );
+        }
+    }
+}
