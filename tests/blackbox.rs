@@ -13,5 +13,6 @@ mod messages;
 mod models;
 mod prices;
 mod responses;
+mod setup;
 mod streaming;
 mod support;
