@@ -6,6 +6,7 @@
 //! - [`config`]: what the operator said. Both TOML files, checked, as one snapshot.
 //! - [`server`]: the front door. Every path on one page; the only room that knows salvo.
 //! - [`customer`]: the customer's side: balance dialects, usage, receipts, the dashboard.
+//! - [`setup`]: ready settings for client programs, one table.
 //! - [`proxy`]: the spine. [`proxy::Proxy::run`] is the story of a request; money is held in `proxy/admit.rs` and settled in
 //!   `proxy/job.rs`, and nowhere else.
 //! - [`upstream`]: calling out. Targets in order, breakers, pools; the only room that knows reqwest.
@@ -26,5 +27,6 @@ pub mod customer;
 pub mod metering;
 pub mod proxy;
 pub mod server;
+pub mod setup;
 pub mod telemetry;
 pub mod upstream;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use farebox_ledger::{Amount, KeyId, sqlite};
 
@@ -119,6 +120,8 @@ pub enum Command {
     Init,
     /// Print the canonical model table
     Models,
+    /// Print settings for a client program, ready to paste
+    Setup(SetupOptions),
     /// Sell, fund and manage keys
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -151,6 +154,23 @@ pub struct CheckOptions {
     pub no_secrets: bool,
 }
 
+/// Options of `setup`.
+#[derive(Debug, ClapArgs)]
+pub struct SetupOptions {
+    /// Which program
+    #[arg(value_parser = PossibleValuesParser::new(crate::setup::clients().iter().map(|client| client.id.as_str())))]
+    pub client: String,
+    /// The gateway's address [default: the public URL]
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The key to fill in [default: a placeholder]
+    #[arg(long)]
+    pub key: Option<String>,
+    /// The slug to fill in [default: the catalog's first for this program]
+    #[arg(long, value_name = "SLUG")]
+    pub model: Option<String>,
+}
+
 /// Commands on keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
@@ -168,6 +188,8 @@ pub enum KeysCommand {
     Unblock(OneKey),
     /// Refuse requests for ever; balance and history stay
     Revoke(OneKey),
+    /// Make a sign-in link to the dashboard; it works once, for 24 hours
+    Link(OneKey),
 }
 
 /// One key.

@@ -2,14 +2,19 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, NewKey, Refusal, Secret};
+use farebox_ledger::{
+    Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, NewKey, Refusal, Secret, SecretHash, Timestamp,
+};
 use serde_json::{Value, json};
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
 use super::view;
+use crate::customer::new_token;
 use crate::{clock, csv};
 
+/// How long a sign-in link works.
+const LINK_MS: i64 = 24 * 3_600 * 1_000;
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
 
@@ -100,6 +105,25 @@ pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<
     let ledger = open(args, OpenMode::Write)?;
     let key = ledger.change_key(KeyChange { key: one.id, change, act: act(args) }).await?;
     print_key(args, &key);
+    Ok(())
+}
+
+pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let (token, act) = (new_token(), act(args));
+    let expires = Timestamp::from_millis(act.at.millis().saturating_add(LINK_MS));
+    ledger.create_link(one.id, SecretHash::of(&token), expires, act).await?;
+    let base = args.public_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
+    let link = format!("{}/dashboard/enter#{token}", base.trim_end_matches('/'));
+    match args.format() {
+        Format::Json => output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires })),
+        _ => {
+            output::print(&link);
+            output::note(
+                "It signs in once, within 24 hours. Whoever has it sees this key's account; give it to the customer only.",
+            );
+        }
+    }
     Ok(())
 }
 

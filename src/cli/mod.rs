@@ -11,6 +11,7 @@ mod ledger;
 mod models;
 mod output;
 mod serve;
+mod setup;
 mod view;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Diff => diff::run(args).await,
         Command::Init => init::run(args),
         Command::Models => models::run(args),
+        Command::Setup(options) => setup::run(args, options),
         Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
         Command::Keys(KeysCommand::Show(one)) => keys::show(args, one).await,
@@ -57,6 +59,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Keys(KeysCommand::Block(one)) => keys::change(args, one, farebox_ledger::key::Change::Block).await,
         Command::Keys(KeysCommand::Unblock(one)) => keys::change(args, one, farebox_ledger::key::Change::Unblock).await,
         Command::Keys(KeysCommand::Revoke(one)) => keys::change(args, one, farebox_ledger::key::Change::Revoke).await,
+        Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
     }

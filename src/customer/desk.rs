@@ -81,6 +81,11 @@ impl Desk {
         self.closing.cancel();
     }
 
+    /// Whether browsers reach it over HTTPS.
+    pub(super) fn is_secure(&self) -> bool {
+        self.public_url.starts_with("https://")
+    }
+
     /// Answers a program that has shown this key; `query` gives the values of the URL's query.
     ///
     /// # Errors

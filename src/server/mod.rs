@@ -27,7 +27,7 @@ use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
 
-use crate::customer::{DIALECTS, Desk, Read, Watch};
+use crate::customer::{Act, DIALECTS, Desk, Door, Export, Form, Read, Room, SCRIPT, STYLE, View, Watch};
 use crate::proxy::Proxy;
 use crate::proxy::gate::Gate;
 pub use listen::{Listening, listen, serve};
@@ -106,6 +106,25 @@ pub fn service(front: &Arc<Front>) -> Service {
             router = router.push(Router::with_path(*path).get(account(Read::Account(dialect))));
         }
     }
+    let door = |room| Door::new(Arc::clone(&front.desk), room);
+    let router = router
+        // the customer's page
+        .push(Router::with_path("dashboard").get(door(Room::View(View::Overview))))
+        .push(Router::with_path("dashboard/requests").get(door(Room::View(View::Requests))))
+        .push(Router::with_path("dashboard/payments").get(door(Room::View(View::Payments))))
+        .push(Router::with_path("dashboard/setup").get(door(Room::View(View::Setup))))
+        .push(Router::with_path("dashboard/models").get(door(Room::View(View::Models))))
+        .push(Router::with_path("dashboard/live").get(door(Room::Live)))
+        .push(Router::with_path("dashboard/usage.csv").get(door(Room::Export(Export::Usage(Form::Csv)))))
+        .push(Router::with_path("dashboard/usage.json").get(door(Room::Export(Export::Usage(Form::Json)))))
+        .push(Router::with_path("dashboard/requests.csv").get(door(Room::Export(Export::Requests(Form::Csv)))))
+        .push(Router::with_path("dashboard/requests.json").get(door(Room::Export(Export::Requests(Form::Json)))))
+        .push(Router::with_path("dashboard/enter").get(door(Room::Enter)).post(door(Room::Act(Act::Enter))))
+        .push(Router::with_path("dashboard/login").post(door(Room::Act(Act::Login))))
+        .push(Router::with_path("dashboard/logout").post(door(Room::Act(Act::Logout))))
+        .push(Router::with_path("dashboard/test").post(door(Room::Act(Act::Test))))
+        .push(Router::with_path("dashboard/page.css").get(door(Room::Asset(&STYLE))))
+        .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));
     Service::new(router)
         .hoop(stamp::Stamp::new(Arc::clone(front)))
         .hoop(CatchPanic::new())

@@ -2,6 +2,9 @@
 //!
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
+pub(crate) mod browser;
+pub(crate) mod history;
+pub(crate) mod process;
 pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};
@@ -118,6 +121,12 @@ impl Gateway {
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
     pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
         Self::start(CATALOG, &routes(&upstream.base_url())).await
+    }
+
+    /// The same, behind a proxy at this URL.
+    pub(crate) async fn published(upstream: &upstream::ScriptedUpstream, public_url: &str) -> Self {
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), |settings| settings.public_url = Some(public_url.to_owned()))
+            .await
     }
 
     /// A key with so much money on it.

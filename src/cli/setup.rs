@@ -1,0 +1,53 @@
+//! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`crate::setup`].
+
+use serde_json::json;
+
+use super::args::{Args, Format, SetupOptions};
+use super::check;
+use super::output::{self, Failed};
+use crate::setup::{self, Block, Client};
+
+pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
+    let client =
+        setup::client(&options.client).ok_or_else(|| Failed::usage(format!("there is no client {:?}", options.client)))?;
+    let public_url = options.base_url.clone().or_else(|| args.public_url.clone());
+    let public_url = public_url.unwrap_or_else(|| format!("http://{}", args.listen));
+    let model = match &options.model {
+        Some(model) => model.clone(),
+        None => usual_model(args, client)?,
+    };
+    for (name, value) in [("--base-url", Some(&public_url)), ("--key", options.key.as_ref()), ("--model", Some(&model))] {
+        if value.is_some_and(|value| !setup::is_plain(value)) {
+            return Err(Failed::usage(format!("{name} has characters that do not belong into settings")));
+        }
+    }
+    let (base_url, key) = (client.base_url(&public_url), options.key.as_deref().unwrap_or(setup::KEY));
+    let fill = |block: &Block| block.fill(&base_url, key, &model);
+    if args.format() == Format::Json {
+        let blocks: Vec<_> = client
+            .block
+            .iter()
+            .map(|block| json!({ "place": block.place, "language": block.language, "text": fill(block) }))
+            .collect();
+        let document = json!({ "client": client.id, "title": client.title, "base_url": base_url, "model": model, "note": client.note, "blocks": blocks });
+        output::print_json(&document);
+        return Ok(());
+    }
+    output::note(&client.note);
+    if options.key.is_none() {
+        output::note(&format!("Put your key in the place of {}, or give it with --key.", setup::KEY));
+    }
+    let headed = |block: &Block| match block.place.as_str() {
+        "shell" => fill(block),
+        place => format!("{} {place}\n{}", block.comment(), fill(block)),
+    };
+    output::print(&client.block.iter().map(headed).collect::<Vec<_>>().join("\n"));
+    Ok(())
+}
+
+/// The slug to begin with, from the catalog.
+fn usual_model(args: &Args, client: &Client) -> Result<String, Failed> {
+    let config = check::load(args, true)?;
+    let model = client.usual_model(config.catalog.models.iter().map(AsRef::as_ref)).map(str::to_owned);
+    model.ok_or_else(|| Failed::refused(format!("the catalog has no model for {}; name one with --model", client.title)))
+}

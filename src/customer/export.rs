@@ -1,0 +1,153 @@
+//! Files to download: usage by day, and every request of a range, written as it is read.
+//!
+//! A long history is walked in short reads, page by page, so that no read holds up the ledger's writer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::{Entry, EntryKind, EntryQuery, Key, LedgerError};
+use futures_util::stream::{self, Stream};
+use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use salvo::http::{HeaderValue, ResBody};
+use salvo::prelude::Response;
+
+use super::desk::Desk;
+use super::dialects::Statement;
+use super::receipt;
+use super::usage::{self, Days};
+use super::views::Query;
+use crate::clock;
+use crate::proxy::Failure;
+
+/// Entries of one read.
+const PAGE: usize = 500;
+
+/// What is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Export {
+    /// Usage by day and model.
+    Usage(Form),
+    /// Every request.
+    Requests(Form),
+}
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For spreadsheets.
+    Csv,
+    /// For programs.
+    Json,
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// 400 for a bad range, 503 when the ledger cannot be read.
+pub(super) async fn answer(
+    desk: &Arc<Desk>,
+    key: Key,
+    what: Export,
+    query: Query<'_>,
+    res: &mut Response,
+) -> Result<(), Failure> {
+    let now = clock::now();
+    let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;
+    let (name, form) = match what {
+        Export::Usage(form) => ("usage", form),
+        Export::Requests(form) => ("requests", form),
+    };
+    let (ending, content_type) = match form {
+        Form::Csv => ("csv", "text/csv; charset=utf-8"),
+        Form::Json => ("json", "application/json"),
+    };
+    let disposition = format!("attachment; filename=\"farebox-{name}-{}.{ending}\"", days.shown());
+    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        res.headers_mut().insert(CONTENT_DISPOSITION, value);
+    }
+    match what {
+        Export::Usage(form) => {
+            let rows = days.read(desk.ledger.as_ref(), &key).await?;
+            res.body(match form {
+                Form::Csv => usage::spreadsheet(&rows),
+                Form::Json => usage::document(&Statement::of(&key, now), &rows),
+            });
+        }
+        Export::Requests(form) => {
+            res.body(ResBody::stream(requests(Walk {
+                desk: Arc::clone(desk),
+                key,
+                days,
+                form,
+                before: None,
+                stage: Stage::Begin,
+                first: true,
+            })));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begin,
+    Pages,
+    End,
+    Done,
+}
+
+/// A walk from the newest request of a range to its oldest.
+struct Walk {
+    desk: Arc<Desk>,
+    key: Key,
+    days: Days,
+    form: Form,
+    before: Option<i64>,
+    stage: Stage,
+    /// Nothing was written yet.
+    first: bool,
+}
+
+fn requests(walk: Walk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::unfold(walk, async |mut walk| {
+        let text = match walk.stage {
+            Stage::Begin => {
+                walk.stage = Stage::Pages;
+                Ok(match walk.form {
+                    Form::Csv => receipt::spreadsheet_header(),
+                    Form::Json => "{\"requests\":[".to_owned(),
+                })
+            }
+            Stage::Pages => walk.page().await.map_err(std::io::Error::other),
+            Stage::End => {
+                walk.stage = Stage::Done;
+                Ok(if walk.form == Form::Json { "]}\n".to_owned() } else { String::new() })
+            }
+            Stage::Done => return None,
+        };
+        Some((text.map(Bytes::from), walk))
+    })
+}
+
+impl Walk {
+    async fn page(&mut self) -> Result<String, LedgerError> {
+        let query = EntryQuery { key: Some(self.key.id), before: self.before, limit: Some(PAGE), ..EntryQuery::default() };
+        let entries = self.desk.ledger.entries(query).await?;
+        let (start, end) = (self.days.start(), self.days.end());
+        self.before = entries.first().map(|entry| entry.position);
+        if entries.len() < PAGE || entries.first().is_none_or(|oldest| oldest.at < start) {
+            self.stage = Stage::End;
+        }
+        let wanted = entries.iter().rev().filter(|entry| entry.kind == EntryKind::Charge && entry.at >= start && entry.at < end);
+        Ok(wanted.map(|entry| self.row(entry)).collect())
+    }
+
+    fn row(&mut self, entry: &Entry) -> String {
+        let between = if std::mem::take(&mut self.first) { "" } else { ",\n" };
+        match self.form {
+            Form::Csv => receipt::spreadsheet_row(entry),
+            Form::Json => format!("{between}{}", receipt::document(entry).document()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The open page's newer parts, as server-sent events: sent when the account or its history has changed, and not otherwise.
+//!
+//! A stream ends with its session, with the gateway, and after a quarter of an hour; browsers then come back by themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_ledger::{Account, Key, Status, Timestamp};
+use futures_util::stream::{self, Stream};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::desk::Desk;
+use super::page::{chart::Range, requests};
+use super::session::{self, Visitor};
+use super::views::{self, Query};
+use crate::clock;
+use crate::proxy::Failure;
+
+/// How often the account is looked at without a reason: top-ups come from other processes.
+const LOOK: Duration = Duration::from_secs(1);
+/// Shortest time between two updates.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A comment goes out after so much silence.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Longest life of one stream.
+const LIFE: Duration = Duration::from_secs(15 * 60);
+
+/// Which parts a page wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Overview(Range),
+    Requests,
+}
+
+impl Wanted {
+    pub(super) fn asked(query: Query<'_>) -> Self {
+        match query("view").as_deref() {
+            Some("requests") => Self::Requests,
+            _ => Self::Overview(Range::asked(query("range").as_deref())),
+        }
+    }
+}
+
+/// What shows that something has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Trace {
+    account: Account,
+    status: Status,
+    last_entry: Option<Timestamp>,
+    last_refusal: Option<Timestamp>,
+}
+
+struct Live {
+    desk: Arc<Desk>,
+    visitor: Visitor,
+    wanted: Wanted,
+    bell: Arc<Notify>,
+    seen: Option<Trace>,
+    began: Instant,
+    spoke: Instant,
+    over: bool,
+}
+
+/// The events of one open page.
+pub(super) fn events(desk: Arc<Desk>, visitor: Visitor, wanted: Wanted) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+    let bell = desk.watch.bell(visitor.key.id);
+    let now = Instant::now();
+    let live = Live { desk, visitor, wanted, bell, seen: None, began: now, spoke: now, over: false };
+    stream::unfold(live, async |mut live| {
+        let bytes = live.next().await?;
+        live.spoke = Instant::now();
+        Some((Ok(bytes), live))
+    })
+}
+
+impl Live {
+    /// The next event; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.over || self.began.elapsed() > LIFE || self.desk.closing.is_cancelled() {
+                return None;
+            }
+            let rung = Arc::clone(&self.bell).notified_owned();
+            match session::live(self.desk.ledger.as_ref(), self.visitor.token).await {
+                Ok(Some(key)) => {
+                    let trace = self.trace(&key);
+                    // The page was made a moment ago: only what differs from the first look is news, and a change between
+                    // the page and the first look shows in the first event.
+                    if self.seen != Some(trace) {
+                        self.seen = Some(trace);
+                        return self.parts(key).await.ok();
+                    }
+                }
+                Ok(None) => {
+                    self.over = true;
+                    return Some(Bytes::from_static(b"event: over\ndata: {}\n\n"));
+                }
+                // The ledger is busy: the next look may succeed.
+                Err(_) => {}
+            }
+            if self.spoke.elapsed() > SILENCE {
+                return Some(Bytes::from_static(b": still here\n\n"));
+            }
+            let closing = self.desk.closing.clone();
+            tokio::select! {
+                () = closing.cancelled() => return None,
+                () = rung => tokio::time::sleep(PAUSE).await,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    fn trace(&self, key: &Key) -> Trace {
+        Trace {
+            account: key.account,
+            status: key.status(clock::now()),
+            last_entry: key.last_entry_at,
+            last_refusal: self.desk.watch.refusals(key.id).first().map(|refused| refused.at),
+        }
+    }
+
+    async fn parts(&self, key: Key) -> Result<Bytes, Failure> {
+        let ledger = self.desk.ledger.as_ref();
+        let title = format!("{} USD · Farebox", key.account.available());
+        let parts: Map<String, Value> = match self.wanted {
+            Wanted::Overview(range) => {
+                let overview = views::overview(ledger, key, range).await?;
+                overview.parts().into_iter().map(|(id, part)| (id.to_owned(), Value::String(part.into_string()))).collect()
+            }
+            Wanted::Requests => {
+                let rows = views::newest_part(ledger, &key).await?;
+                let refusals = requests::refusals(&self.desk.watch.refusals(key.id));
+                [("newest", rows), ("refusals", refusals)]
+                    .map(|(id, part)| (id.to_owned(), Value::String(part.into_string())))
+                    .into_iter()
+                    .collect()
+            }
+        };
+        Ok(Bytes::from(format!("event: parts\ndata: {}\n\n", json!({ "title": title, "parts": parts }))))
+    }
+}

@@ -1,0 +1,154 @@
+//! The dashboard as HTML: one layout, one file for each view. Everything is escaped by the templates, and nothing is inline
+//! that the content security policy would have to allow.
+
+pub(super) mod chart;
+pub(super) mod models;
+pub(super) mod overview;
+pub(super) mod payments;
+pub(super) mod requests;
+pub(super) mod setup;
+pub(super) mod shown;
+
+use farebox_ledger::{Key, Status};
+use maud::{DOCTYPE, Markup, html};
+
+use super::assets;
+use super::dialects::Statement;
+use crate::clock;
+
+/// The views of somebody who is signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Balance, spending, newest requests.
+    Overview,
+    /// Every request, and the refused ones.
+    Requests,
+    /// Top-ups, refunds, corrections.
+    Payments,
+    /// Settings for client programs.
+    Setup,
+    /// What is sold, and for how much.
+    Models,
+}
+
+impl View {
+    const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Overview, "/dashboard", "Overview"),
+        (Self::Requests, "/dashboard/requests", "Requests"),
+        (Self::Payments, "/dashboard/payments", "Payments"),
+        (Self::Setup, "/dashboard/setup", "Set up"),
+        (Self::Models, "/dashboard/models", "Models"),
+    ];
+}
+
+/// A page of somebody who is signed in. `live` is where newer parts of it come from.
+pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
+    let statement = Statement::of(key, clock::now());
+    let title = View::ALL.iter().find(|(other, _, _)| *other == view).map_or("", |(_, _, title)| title);
+    let body = html! {
+        header.top {
+            div.wide {
+                a.brand href="/dashboard" { "Farebox" }
+                p.who { span.label { (statement.label) } " " code { (key.id) } " " (status(&statement)) }
+                form method="post" action="/dashboard/logout" { button.quiet { "Sign out" } }
+            }
+            nav.wide aria-label="Views" {
+                ul { @for (other, path, name) in View::ALL {
+                    li { a href=(path) aria-current=[(other == view).then_some("page")] { (name) } }
+                } }
+            }
+        }
+        main.wide #content data-live=[live] { (content) }
+    };
+    document(&format!("{title} · {} USD", statement.account.available()), &body)
+}
+
+fn status(statement: &Statement) -> Markup {
+    let class = if statement.status == Status::Active { "pill good" } else { "pill bad" };
+    html! { span class=(class) { (statement.status) } }
+}
+
+/// The sign-in page, with what went wrong before.
+pub(super) fn sign_in(problem: Option<&str>) -> Markup {
+    document(
+        "Sign in",
+        &html! {
+            main.narrow #content {
+                h1 { "Farebox" }
+                p.lead { "See your balance, every request and its cost, and settings that work at first paste." }
+                @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
+                form.card method="post" action="/dashboard/login" {
+                    label for="key" { "Your key" }
+                    input #key type="password" name="key" required autocomplete="current-password" spellcheck="false"
+                        placeholder="sk-fb-…" aria-describedby="key-hint" aria-invalid=[problem.map(|_| "true")];
+                    p.hint #key-hint { "The same key that your programs send. It is checked, never stored and never shown." }
+                    button.primary { "Sign in" }
+                }
+                p.hint { "Got a sign-in link? Open it; it works once." }
+            }
+        },
+    )
+}
+
+/// Where a one-time link lands. The token is in the fragment, which is not sent: the script copies it into the form.
+pub(super) fn enter(problem: Option<&str>) -> Markup {
+    document(
+        "One-time sign-in",
+        &html! {
+            main.narrow #content {
+                h1 { "Farebox" }
+                @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
+                form.card #enter method="post" action="/dashboard/enter" {
+                    p { "This link signs you in once. It is used up when you press the button." }
+                    div #token-row {
+                        label for="token" { "Sign-in code" }
+                        input #token type="password" name="token" required autocomplete="off" spellcheck="false"
+                            aria-describedby="token-hint";
+                        p.hint #token-hint { "The part of the link behind the # sign." }
+                    }
+                    button.primary { "Sign in" }
+                }
+                p.hint { a href="/dashboard" { "Sign in with a key instead" } }
+            }
+        },
+    )
+}
+
+/// A page that only says something.
+pub(super) fn notice(title: &str, text: &str) -> Markup {
+    document(
+        title,
+        &html! {
+            main.narrow #content {
+                h1 { (title) }
+                p.problem role="alert" { (text) }
+                p { a href="/dashboard" { "To the dashboard" } }
+            }
+        },
+    )
+}
+
+fn document(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="robots" content="noindex";
+                title { (title) " · Farebox" }
+                link rel="icon" href=(assets::ICON);
+                link rel="stylesheet" href=(assets::STYLE.url());
+                script src=(assets::SCRIPT.url()) defer {}
+            }
+            body {
+                a.skip href="#content" { "Skip to content" }
+                (body)
+                footer.wide {
+                    p { "No prompt and no answer is ever stored: only counts, times and prices. Times are UTC, money is US dollars." }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Money that came in: top-ups, refunds and corrections.
+
+use farebox_ledger::{Entry, EntryKind};
+use maud::{Markup, html};
+
+use super::shown;
+
+/// The view; entries newest first.
+pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
+    html! {
+        h1 { "Payments" }
+        section.card aria-label="Payments" {
+            @if entries.is_empty() { p.empty { "No money was paid onto this key yet." } } @else {
+                table.stacked role="table" {
+                    caption.hidden { "Payments, newest first" }
+                    thead role="rowgroup" { tr role="row" {
+                        th scope="col" role="columnheader" { "Time (UTC)" }
+                        th scope="col" role="columnheader" { "What" }
+                        th scope="col" role="columnheader" { "Reference" }
+                        th.number scope="col" role="columnheader" { "USD" }
+                        th.number scope="col" role="columnheader" { "Balance after" }
+                    } }
+                    tbody role="rowgroup" { @for entry in entries { (row(entry)) } }
+                }
+            }
+            p.hint { "The newest 100. Every payment goes onto this same key; nothing else tops it up." }
+        }
+    }
+}
+
+fn row(entry: &Entry) -> Markup {
+    let what = match entry.kind {
+        EntryKind::TopUp => "Top-up",
+        EntryKind::Refund => "Refund",
+        EntryKind::Adjust => "Correction",
+        EntryKind::Charge => "Charge",
+    };
+    html! {
+        tr role="row" {
+            td.time role="cell" data-label="Time" { time datetime=(entry.at) { (shown::format(entry.at, "%b %d, %Y %H:%M:%S")) } }
+            td.name role="cell" data-label="What" { (what) @if let Some(reason) = &entry.reason { span.hint { ": " (reason) } } }
+            td.id role="cell" data-label="Reference" { (entry.reference.as_deref().unwrap_or("–")) }
+            td.number.cost role="cell" data-label="USD" { (shown::money(entry.amount)) }
+            td.number role="cell" data-label="Balance after" { (shown::money(entry.balance_after)) }
+        }
+    }
+}

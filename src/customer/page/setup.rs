@@ -1,0 +1,86 @@
+//! Settings for client programs, ready to paste, and a check of the key. From the one table in [`crate::setup`].
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+
+use crate::config::Model;
+use crate::setup::{self, Block, Client};
+
+/// The three mistakes that cost most time, each with its remedy; `{v1}` and `{native}` are the two base URLs.
+const TRAPS: [&str; 3] = [
+    "A chat or responses client never gets the native base URL: it wants {v1}.",
+    "A native client never gets /v1: it wants {native}.",
+    "/v1 is never there twice: a client that asks for a base URL gets {v1} exactly.",
+];
+
+/// What the check of a key found.
+#[derive(Debug)]
+pub(in crate::customer) struct Checked {
+    pub(in crate::customer) good: bool,
+    pub(in crate::customer) text: String,
+}
+
+/// The view. The key itself is never on it: the placeholder is filled in by the browser, if at all.
+pub(in crate::customer) fn page(public_url: &str, models: &[Arc<Model>], checked: Option<&Checked>) -> Markup {
+    let base = public_url.trim_end_matches('/');
+    let (v1, native) = (format!("{base}/v1"), format!("{base}/native"));
+    html! {
+        h1 { "Set up" }
+        section.card aria-labelledby="bases" {
+            h2 #bases { "Base URLs" }
+            dl.prices {
+                dt { "Chat and responses clients" } dd { code { (v1) } }
+                dt { "Native clients" } dd { code { (native) } }
+                dt { "Key" } dd { "Sent as " code { "Authorization: Bearer " (setup::KEY) } }
+            }
+            ul.traps { @for trap in TRAPS { li { (trap.replace("{v1}", &v1).replace("{native}", &native)) } } }
+        }
+        (check(checked))
+        @for client in setup::clients() { (settings(client, public_url, models)) }
+    }
+}
+
+fn check(checked: Option<&Checked>) -> Markup {
+    html! {
+        section.card aria-labelledby="test" {
+            h2 #test { "Test this key" }
+            form #key-test method="post" action="/dashboard/test" {
+                label for="key" { "Your key" }
+                input #key type="password" name="key" autocomplete="off" spellcheck="false" placeholder="sk-fb-…" aria-describedby="key-hint";
+                p.hint #key-hint {
+                    "Pasted here, it is also filled into the settings below. It stays in this browser and is not stored. "
+                    "Left empty, the key of this page is tested."
+                }
+                button.primary { "Test this key" }
+            }
+            p #key-result role="status" class=[checked.map(|checked| if checked.good { "success" } else { "problem" })] {
+                @if let Some(checked) = checked { (checked.text) }
+            }
+        }
+    }
+}
+
+fn settings(client: &Client, public_url: &str, models: &[Arc<Model>]) -> Markup {
+    let model = client.usual_model(models.iter().map(AsRef::as_ref)).unwrap_or(setup::MODEL);
+    html! {
+        section.card aria-labelledby=(client.id) {
+            h2 id=(client.id) { (client.title) }
+            p { (client.note) }
+            @for block in &client.block {
+                figure {
+                    figcaption { (block.place) }
+                    pre tabindex="0" role="region" aria-label=(format!("{}: {}", client.title, block.place)) { code { (filled(block, &client.base_url(public_url), model)) } }
+                }
+            }
+        }
+    }
+}
+
+/// The text with the key's places marked, so that the browser can fill them in.
+fn filled(block: &Block, base_url: &str, model: &str) -> Markup {
+    let text = block.fill(base_url, setup::KEY, model);
+    let mut pieces = text.split(setup::KEY);
+    let first = pieces.next().unwrap_or_default();
+    html! { (first) @for piece in pieces { span.key { (setup::KEY) } (piece) } }
+}

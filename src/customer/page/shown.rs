@@ -1,0 +1,90 @@
+//! How money, times, counts and reasons are shown.
+
+use farebox_ledger::{Amount, Timestamp};
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+
+/// Money: cents first, further digits smaller, nothing rounded.
+pub(super) fn money(amount: Amount) -> Markup {
+    let text = amount.to_string();
+    let cut = text.find('.').map_or(text.len(), |point| point + 3);
+    let (cents, rest) = text.split_at_checked(cut).unwrap_or((&text, ""));
+    html! { span.money { (cents) @if !rest.is_empty() { span.fine { (rest) } } } }
+}
+
+/// An instant, to the second.
+pub(super) fn time(at: Timestamp) -> Markup {
+    html! { time datetime=(at) { (format(at, "%b %d %H:%M:%S")) } }
+}
+
+/// An instant in a format of `strftime`, in UTC.
+pub(super) fn format(at: Timestamp, pattern: &str) -> String {
+    let instant = jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
+    instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC).strftime(pattern).to_string()
+}
+
+/// A count with its thousands apart.
+pub(super) fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Milliseconds as people read them.
+pub(super) fn duration(ms: u32) -> String {
+    if ms < 10_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
+}
+
+/// What a reason means and what helps.
+pub(super) fn explain(reason: &str) -> &'static str {
+    match reason {
+        "stop" => "It ended by itself.",
+        "length" => "It reached its output limit.",
+        "balance" => "The balance was used up: the answer was ended as at a length limit. Top up the same key.",
+        "client_gone" => "Your program left before the end.",
+        "upstream_broken" => "The provider broke off. Only what was delivered is charged; try again.",
+        "max_duration" => "It took longer than a request may.",
+        "interrupted" => "The gateway was restarted while it ran.",
+        "key_state" | "key_blocked" | "key_expired" | "key_revoked" => "The key may not be used. Ask whoever sold it to you.",
+        "out_of_balance" => "The key cannot pay for this request. Top up the same key, then retry.",
+        "balance_in_use" => "Running requests hold the money. Retry when one of them has ended.",
+        "rate_limit_exceeded" => "Too many requests of this key at once. Wait a moment.",
+        "model_not_found" | "model_retired" => "Use a slug from the list of models, copied exactly.",
+        "model_not_allowed" => "This key may not use this model. The Models view lists the ones it may use.",
+        "bad_request" => "Something in the request is not right; the answer that your program got says what.",
+        "request_too_large" => "The request is too large. Send less.",
+        "upstream_refused" => {
+            "The provider found a mistake in the request; the answer that your program got says what. It was free."
+        }
+        "upstream_unavailable" => {
+            "No provider could be reached for this model. It was free. Use another model, or try again later."
+        }
+        "ledger_unavailable" | "overloaded" | "internal" => "A fault on our side. It was free. Try again later.",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_exact_and_readable() {
+        let amount = Amount::from_usd_str("4.999652").unwrap();
+        assert_eq!(money(amount).into_string(), r#"<span class="money">4.99<span class="fine">9652</span></span>"#);
+        assert_eq!(money(Amount::ZERO).into_string(), r#"<span class="money">0.00</span>"#);
+        assert_eq!(
+            (count(0), count(999), count(1_000), count(12_345_678)),
+            ("0".into(), "999".into(), "1,000".into(), "12,345,678".into())
+        );
+        assert_eq!((duration(950), duration(61_250)), ("950 ms".to_owned(), "61.2 s".to_owned()));
+        assert_eq!(format(Timestamp::from_millis(0), "%b %d %H:%M:%S"), "Jan 01 00:00:00");
+    }
+}

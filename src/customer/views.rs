@@ -1,0 +1,140 @@
+//! What each view reads from the ledger. Every read is bounded: the newest rows and the hourly sums, whatever the history.
+
+use std::sync::Arc;
+
+use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Timestamp};
+use maud::Markup;
+
+use super::desk::Desk;
+use super::page::chart::Range;
+use super::page::overview::Overview;
+use super::page::setup::Checked;
+use super::page::{self, View};
+use super::receipt;
+use crate::clock;
+use crate::config::Model;
+use crate::proxy::{Failure, record};
+
+/// Requests on the overview, and on a page of all.
+const NEWEST: usize = 10;
+const PAGE: usize = 50;
+/// Administrative acts that are looked through for payments, and payments shown.
+const ACTS: usize = 400;
+const PAYMENTS: usize = 100;
+
+/// The values of a URL's query.
+pub(super) type Query<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+
+/// One view of a key.
+///
+/// # Errors
+/// When the ledger cannot be read, or the query makes no sense.
+pub(super) async fn view(desk: &Desk, key: &Key, view: View, query: Query<'_>) -> Result<Markup, Failure> {
+    let ledger = desk.ledger.as_ref();
+    match view {
+        View::Overview => {
+            let range = Range::asked(query("range").as_deref());
+            let overview = overview(ledger, key.clone(), range).await?;
+            let live = format!("/dashboard/live?range={}", range.name());
+            Ok(page::signed_in(view, key, Some(&live), &overview.page()))
+        }
+        View::Requests => requests(desk, key, query("before").as_deref()).await,
+        View::Payments => Ok(page::signed_in(view, key, None, &page::payments::page(&payments(ledger, key).await?))),
+        View::Setup => Ok(setup(desk, key, None)),
+        View::Models => Ok(page::signed_in(view, key, None, &page::models::page(&models(desk, key)))),
+    }
+}
+
+/// What the first view shows.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(super) async fn overview(ledger: &dyn Ledger, key: Key, range: Range) -> Result<Overview, LedgerError> {
+    let now = clock::now();
+    let since = Timestamp::from_millis(Range::Month.first_hour(now).saturating_mul(3_600_000));
+    let rows = ledger.usage(key.id, since, Timestamp::from_millis(now.millis().saturating_add(3_600_000))).await?;
+    let newest = newest(ledger, &key, None, NEWEST).await?.0;
+    Ok(Overview { key, range, rows, newest, now })
+}
+
+async fn requests(desk: &Desk, key: &Key, before: Option<&str>) -> Result<Markup, Failure> {
+    let position = match before {
+        None | Some("") => None,
+        // Only an entry of this key is a place to start from: a walk from anywhere else would look at all of them.
+        Some(before) => Some(place(desk.ledger.as_ref(), key, before).await?),
+    };
+    let (entries, older) = newest(desk.ledger.as_ref(), key, position, PAGE).await?;
+    let refusals = desk.watch.refusals(key.id);
+    let content = page::requests::page(&entries, older.as_deref(), position.is_none(), &refusals);
+    Ok(page::signed_in(View::Requests, key, position.is_none().then_some("/dashboard/live?view=requests"), &content))
+}
+
+async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure> {
+    let missing = || Failure::NoRequest(id.to_owned());
+    let entry = ledger.entry(receipt::request_id(id).ok_or_else(missing)?).await?;
+    entry.filter(|entry| entry.key == key.id).map(|entry| entry.position).ok_or_else(missing)
+}
+
+/// A page of charges, newest first, and where the page after it begins.
+async fn newest(
+    ledger: &dyn Ledger,
+    key: &Key,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
+    let query = EntryQuery { key: Some(key.id), before, limit: Some(limit + 1), ..EntryQuery::default() };
+    let mut entries = ledger.entries(query).await?;
+    entries.reverse();
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let older = entries.last().filter(|_| more).map(|entry| record::request_id(entry.operation));
+    entries.retain(|entry| entry.kind == EntryKind::Charge);
+    Ok((entries, older))
+}
+
+/// The rows that the view of requests begins with.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup, LedgerError> {
+    Ok(page::requests::rows(&newest(ledger, key, None, PAGE).await?.0))
+}
+
+/// Credits, newest first. They are found by the acts that made them: among a million charges there are few.
+async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerError> {
+    let mut found = Vec::new();
+    for act in ledger.audit(Some(key.id), None, ACTS).await? {
+        if found.len() >= PAYMENTS {
+            break;
+        }
+        if matches!(act.act.as_str(), "create" | "top_up" | "adjust" | "refund") {
+            found.extend(ledger.entry(act.operation).await?.filter(|entry| entry.kind != EntryKind::Charge));
+        }
+    }
+    Ok(found)
+}
+
+/// The published models that this key may use.
+fn models(desk: &Desk, key: &Key) -> Vec<Arc<Model>> {
+    let may_use = |model: &&Arc<Model>| key.settings.models.as_ref().is_none_or(|slugs| slugs.contains(&model.slug));
+    desk.config.current().catalog.models.iter().filter(may_use).cloned().collect()
+}
+
+/// The set-up view, with what a check of the key found.
+pub(super) fn setup(desk: &Desk, key: &Key, checked: Option<&Checked>) -> Markup {
+    page::signed_in(View::Setup, key, None, &page::setup::page(&desk.public_url, &models(desk, key), checked))
+}
+
+/// What a check of a good secret's key says.
+pub(super) fn checked(desk: &Desk, key: &Key) -> Checked {
+    let available = key.account.available();
+    let models = models(desk, key).len();
+    let text = match key.status(clock::now()) {
+        farebox_ledger::Status::Active if available > Amount::ZERO => {
+            format!("This key is right and active: {available} USD available, models it may use: {models}.")
+        }
+        farebox_ledger::Status::Active => "This key is right, but out of balance: top it up, then retry.".to_owned(),
+        other => format!("This key is right, but {other}."),
+    };
+    Checked { good: text.contains("active:"), text }
+}

@@ -1,0 +1,154 @@
+//! Ready settings for client programs, from one table that the command, the dashboard and the documentation read.
+//!
+//! Templates name `<BASE_URL>`, `<API_KEY>` and `<MODEL>`; what is filled in has no character that a shell or a string of any
+//! of these languages could misread.
+
+use std::sync::LazyLock;
+
+use farebox_protocol::Family;
+use serde::Deserialize;
+
+use crate::config::Model;
+
+/// What stands for the key where none is given.
+pub const KEY: &str = "<API_KEY>";
+/// What stands for the base URL in a template.
+pub const BASE_URL: &str = "<BASE_URL>";
+/// What stands for the slug in a template.
+pub const MODEL: &str = "<MODEL>";
+
+/// One client program.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What is typed after `farebox setup`.
+    pub id: String,
+    /// Its name.
+    pub title: String,
+    /// What its base URL ends with: `v1` or `native`.
+    pub base: String,
+    /// The family it speaks, by name.
+    pub family: String,
+    /// What to know before pasting.
+    pub note: String,
+    /// What to paste, in order.
+    pub block: Vec<Block>,
+}
+
+/// One thing to paste.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// A file's name, or `shell`.
+    pub place: String,
+    /// For highlighting: `sh`, `toml`, `python`, `javascript`.
+    pub language: String,
+    /// The template.
+    pub text: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    client: Vec<Client>,
+}
+
+/// The table as it is built in.
+pub const SOURCE: &str = include_str!("clients.toml");
+
+static CLIENTS: LazyLock<Vec<Client>> =
+    LazyLock::new(|| toml::from_str::<Table>(SOURCE).map(|table| table.client).unwrap_or_default());
+
+/// Every client of the table.
+#[must_use]
+pub fn clients() -> &'static [Client] {
+    &CLIENTS
+}
+
+/// The client with this id.
+#[must_use]
+pub fn client(id: &str) -> Option<&'static Client> {
+    clients().iter().find(|client| client.id == id)
+}
+
+impl Client {
+    /// The base URL that this client wants, below the gateway's.
+    #[must_use]
+    pub fn base_url(&self, public_url: &str) -> String {
+        format!("{}/{}", root(public_url), self.base)
+    }
+
+    /// The family it speaks.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
+    }
+
+    /// The slug to begin with: the first model that is best on this client's path, else the first that is served there.
+    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
+        let family = self.family();
+        let served = |model: &&Model| model.route.targets.iter().any(|target| target.provider.speaks.contains(&family));
+        let best = models.clone().find(|model| model.best_path == family);
+        best.or_else(|| models.clone().find(served)).map(|model| model.slug.as_str())
+    }
+}
+
+impl Block {
+    /// The text to paste.
+    #[must_use]
+    pub fn fill(&self, base_url: &str, key: &str, model: &str) -> String {
+        self.text.replace(BASE_URL, base_url).replace(MODEL, model).replace(KEY, key)
+    }
+
+    /// How a line that is no instruction begins.
+    #[must_use]
+    pub fn comment(&self) -> &'static str {
+        if self.language == "javascript" { "//" } else { "#" }
+    }
+}
+
+/// A gateway's address without what clients append to it.
+fn root(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    ["/native/v1", "/v1", "/native"].iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
+}
+
+/// Whether a value can stand between quotes in every template.
+#[must_use]
+pub fn is_plain(value: &str) -> bool {
+    !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/[]@%+=".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole() {
+        let ids: Vec<&str> = clients().iter().map(|client| client.id.as_str()).collect();
+        assert_eq!(ids, ["claude-code", "codex", "openai-python", "openai-node", "curl"]);
+        for client in clients() {
+            assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);
+            assert_eq!(client.family().name(), client.family, "{}", client.id);
+            let all: String = client.block.iter().map(|block| block.text.as_str()).collect();
+            assert!([BASE_URL, KEY, MODEL].iter().all(|place| all.contains(place)), "{}", client.id);
+            assert!(client.block.iter().all(|block| block.text.ends_with('\n')));
+        }
+    }
+
+    #[test]
+    fn a_base_url_never_gets_v1_twice() {
+        let curl = client("curl").unwrap();
+        for url in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/v1/"] {
+            assert_eq!(curl.base_url(url), "https://a.example/v1");
+        }
+        assert_eq!(client("claude-code").unwrap().base_url("https://a.example/v1"), "https://a.example/native");
+    }
+
+    #[test]
+    fn nothing_that_a_shell_reads_is_filled_in() {
+        assert!(is_plain("https://[::1]:8080/x") && is_plain("claude-sonnet-4.5"));
+        for bad in ["", "a b", "a\"b", "a'b", "$(id)", "`id`", "a\\b", "a\nb", "a;b", "a|b", "<KEY>", "é"] {
+            assert!(!is_plain(bad), "{bad}");
+        }
+    }
+}
