@@ -22,5 +22,6 @@ mod replay;
 mod responses;
 mod routes;
 mod serving;
+mod setup;
 mod streaming;
 mod support;
