@@ -10,6 +10,7 @@ mod customer;
 mod dashboard;
 mod dialects;
 mod failover;
+mod files;
 mod messages;
 mod models;
 mod prices;
