@@ -3,7 +3,10 @@
 
 mod admin;
 mod auth;
+mod bad_input;
 mod balance;
+mod blame;
+mod bought;
 mod chat;
 mod cli;
 mod customer;
@@ -14,8 +17,12 @@ mod files;
 mod messages;
 mod models;
 mod prices;
+mod refusals;
 mod reload;
+mod replay;
 mod responses;
+mod routes;
 mod serving;
+mod setup;
 mod streaming;
 mod support;

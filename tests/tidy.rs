@@ -125,7 +125,11 @@ const WALLS: &[(&str, &[&str])] = &[
     ("src/upstream", &["farebox_ledger", "crate::metering", "crate::server", "crate::proxy", "salvo"]),
     ("src/proxy", &["salvo", "reqwest", "rusqlite", "crate::server", "crate::app", "crate::cli", "SELECT "]),
     ("src/server", &["crate::upstream", "crate::metering", "reqwest", "rusqlite", "crate::app", "crate::cli"]),
-    ("src/customer", &["crate::upstream", "crate::metering", "reqwest", "rusqlite", "crate::app", "crate::cli"]),
+    ("src/customer", &["crate::server", "crate::upstream", "crate::metering", "reqwest", "rusqlite", "crate::app", "crate::cli"]),
+    (
+        "src/setup",
+        &["crate::proxy", "crate::server", "crate::customer", "crate::upstream", "crate::metering", "salvo", "reqwest"],
+    ),
     ("src/telemetry", &["crate::server", "crate::upstream", "crate::metering", "crate::config", "salvo", "reqwest"]),
 ];
 

@@ -124,6 +124,8 @@ Try it (the key lives as long as this demo):
   export ANTHROPIC_BASE_URL={base}/native
   export ANTHROPIC_AUTH_TOKEN={secret}
 
+  {base}/dashboard shows the balance, and it moves; sign in with the key.
+
 Ctrl-c ends the demo and removes its ledger."
     )
 }

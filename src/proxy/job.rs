@@ -164,8 +164,10 @@ impl Job {
             ChatLimit::MaxCompletionTokens => "max_completion_tokens",
             ChatLimit::MaxTokens => "max_tokens",
         };
-        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (chat_field, limit)) };
-        let body = self.request.family.protocol().patch(&self.request.body, &self.seen, &edits);
+        let protocol = self.request.family.protocol();
+        let field = protocol.limit_field().unwrap_or(chat_field);
+        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (field, limit)) };
+        let body = protocol.patch(&self.request.body, &self.seen, &edits);
         Prepared { body: Bytes::from(body), headers: self.request.headers.clone() }
     }
 
