@@ -243,7 +243,7 @@ async fn only_a_trusted_proxy_says_where_a_request_came_from() {
         let request = request.header("x-forwarded-for", "203.0.113.1, 198.51.100.7").header("x-forwarded-proto", "https");
         assert_eq!(request.json(&chat("test-model", false)).send().await.unwrap().status().as_u16(), 200);
         gateway.settled().await;
-        let sender = gateway.records.all()[0].sender;
-        assert_eq!((sender.client.unwrap().to_string().as_str(), sender.secure), expected);
+        let origin = gateway.records.all()[0].origin;
+        assert_eq!((origin.client.unwrap().to_string().as_str(), origin.secure), expected);
     }
 }

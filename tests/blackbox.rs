@@ -3,16 +3,25 @@
 
 mod admin;
 mod auth;
+mod bad_input;
 mod balance;
+mod blame;
+mod bought;
 mod chat;
 mod cli;
 mod customer;
 mod dashboard;
 mod dialects;
+mod failover;
 mod messages;
 mod models;
 mod prices;
+mod refusals;
+mod reload;
+mod replay;
 mod responses;
+mod routes;
+mod serving;
 mod setup;
 mod streaming;
 mod support;

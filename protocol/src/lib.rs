@@ -113,6 +113,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The path a customer calls below the public base URL, for texts: `/v1/chat/completions`.
     fn public_path(&self) -> &'static str;
 
+    /// The field of an output limit; `None` where providers disagree and each says which one it knows.
+    fn limit_field(&self) -> Option<&'static str>;
+
     /// How providers of this family take their key unless told otherwise.
     fn default_auth(&self) -> AuthStyle;
 

@@ -1,7 +1,7 @@
 //! `farebox demo`: the whole product on this machine, without a network: the shipped catalog on simulated models, a temporary
 //! ledger, a funded key, and one small paid request on each path family.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
@@ -24,7 +24,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let settings = Settings {
         durability: args.durability.into(),
         public_url: args.public_url.clone(),
-        ..Settings::new(folder.path().join("farebox.db"), args.listen)
+        ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
     let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
@@ -46,6 +46,15 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     }
     output::print(&ready_to_paste(&base, secret.reveal()));
     serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
+}
+
+/// The address asked for, or any free port beside it: a demonstration does not fail because something else runs.
+fn free_address(wanted: SocketAddr) -> SocketAddr {
+    if TcpListener::bind(wanted).is_ok() {
+        return wanted;
+    }
+    output::note(&format!("{wanted} is in use; taking a free port instead."));
+    SocketAddr::new(wanted.ip(), 0)
 }
 
 /// The catalog and routes of this repository, as they were built in.

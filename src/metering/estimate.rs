@@ -25,6 +25,8 @@ pub struct Estimate {
     pub input: u64,
     /// Never exceeded; at most the model's context.
     pub ceiling: u64,
+    /// Hardly ever undercut.
+    pub least: u64,
 }
 
 /// Measures what the model will read. `context` bounds both numbers: more than that is never billed, it is refused.
@@ -41,6 +43,7 @@ pub fn input(content: &Content, context: u64) -> Estimate {
     Estimate {
         input: fixed.saturating_add(upper(content.text)).min(context),
         ceiling: framing.saturating_add(documents).saturating_add(pictures_at_most).saturating_add(bytes).min(context),
+        least: lower(content.text).min(context),
     }
 }
 
@@ -101,7 +104,7 @@ mod tests {
     #[test]
     fn a_document_that_cannot_be_counted_is_the_whole_context() {
         let content = Content { documents: vec![Document { bytes: 10, pages: None }], ..text(10) };
-        assert_eq!(input(&content, 200_000), Estimate { input: 200_000, ceiling: 200_000 });
+        assert_eq!(input(&content, 200_000), Estimate { input: 200_000, ceiling: 200_000, least: 2 });
     }
 
     #[test]

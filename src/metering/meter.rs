@@ -1,8 +1,8 @@
 //! The running count of one answer, and the one place that says what is charged at its end.
 //!
-//! Two counts stand side by side: what the provider said, and what was shown. While a stream runs the larger of the two decides
-//! whether the hold still covers it; at the end the provider's count is charged when it is there and believable, else ours,
-//! which then leans to the customer's side.
+//! Two counts stand side by side: what the provider said, and what was shown since. While a stream runs, both together and at
+//! the dearest rates decide whether the hold still covers it; at the end the provider's count is charged when it is there and
+//! believable, else ours, which then leans to the customer's side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +27,17 @@ pub struct Meter {
     output_limit: u64,
     /// The provider's reasoning count is not inside its output count.
     reasoning_outside: bool,
+    /// The request asked for cache writes of the dearer kind.
+    one_hour_cache: bool,
     shown: TextSize,
-    /// Output that the stream does not show, metered by time, in tokens.
-    hidden: u64,
+    /// Of which the provider's count knows.
+    shown_counted: TextSize,
+    /// Time in which output was made that the stream does not show, since the provider counted last.
+    hidden: Duration,
     /// The last believable count of the provider's.
     reported: Option<Usage>,
+    /// It came with the end of the answer, so it is all of it.
+    complete: bool,
     /// The provider's last count was not believable.
     absurd: bool,
 }
@@ -71,6 +77,8 @@ pub struct Start {
     pub images: u64,
     /// Most output the upstream was allowed, all choices together.
     pub output_limit: u64,
+    /// The request asked for cache writes of one hour.
+    pub one_hour_cache: bool,
 }
 
 impl Meter {
@@ -85,9 +93,12 @@ impl Meter {
             images: if priced_images { start.images } else { 0 },
             output_limit: start.output_limit,
             reasoning_outside: false,
+            one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
-            hidden: 0,
+            shown_counted: TextSize::default(),
+            hidden: Duration::ZERO,
             reported: None,
+            complete: false,
             absurd: false,
             model,
         }
@@ -102,35 +113,35 @@ impl Meter {
     pub fn observe(&mut self, facts: &FrameFacts, usage: &WireUsage) {
         self.show(facts.shown);
         if facts.usage {
-            self.report(usage);
+            self.report(usage, facts.last);
         }
     }
 
     /// Takes in output that was shown.
     pub fn show(&mut self, shown: TextSize) {
-        self.shown.ascii = self.shown.ascii.saturating_add(shown.ascii);
-        self.shown.other = self.shown.other.saturating_add(shown.other);
+        self.shown.add(shown);
     }
 
     /// Takes in time during which output was made that the stream does not show.
     pub fn hide(&mut self, elapsed: Duration) {
-        let tokens = u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
-        self.hidden = self.hidden.saturating_add(u64::try_from(tokens).unwrap_or(u64::MAX));
+        self.hidden = self.hidden.saturating_add(elapsed);
     }
 
-    /// Takes in what the provider says. An absurd count never replaces a believable one.
-    pub fn report(&mut self, wire: &WireUsage) {
-        match wire.reading(self.reasoning_outside) {
-            Reading::Missing => {}
-            Reading::Absurd => self.absurd = true,
-            Reading::Counted(counted) => {
-                let usage = self.with_images(counted);
-                self.absurd = !self.believable(&usage);
-                if !self.absurd {
-                    self.reported = Some(usage);
-                }
-            }
+    /// Takes in what the provider says; `last`: at the end of its answer. An absurd count never replaces a believable one.
+    pub fn report(&mut self, wire: &WireUsage, last: bool) {
+        let counted = match wire.reading(self.reasoning_outside) {
+            Reading::Missing => return,
+            Reading::Absurd => None,
+            Reading::Counted(counted) => Some(self.with_images(counted)).filter(|usage| self.believable(usage)),
+        };
+        self.absurd = counted.is_none();
+        let Some(usage) = counted else { return };
+        if self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
+            self.shown_counted = self.shown;
+            self.hidden = Duration::ZERO;
         }
+        self.reported = Some(usage);
+        self.complete |= last;
     }
 
     /// Whether anything was shown.
@@ -139,17 +150,39 @@ impl Meter {
         self.shown != TextSize::default()
     }
 
-    /// What the answer has cost up to now, rather too much: the hold must cover it.
+    /// What the answer has cost up to now, rather too much: the hold must cover it. What the provider has not counted yet may
+    /// turn out to be of the dearest class.
     #[must_use]
     pub fn running_cost(&self) -> Amount {
-        let counted = estimate::upper(self.shown).saturating_add(self.hidden);
-        price::cost(&self.model.price, &self.running(self.estimated_input, counted)).unwrap_or(Amount::from_picos(i64::MAX))
+        let rates = self.rates();
+        let counted = match &self.reported {
+            Some(usage) => price::picos(&self.model.price, usage),
+            None => {
+                let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
+                let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
+                input + images + i128::from(rates.per_request.picos())
+            }
+        };
+        let output = price::dearest_output(rates) * i128::from(self.uncounted_output());
+        price::to_amount(counted.saturating_add(output))
     }
 
-    /// Output tokens up to now, for a rate.
+    /// Output tokens up to now, rather too many.
     #[must_use]
     pub fn running_output(&self) -> u64 {
-        estimate::upper(self.shown).saturating_add(self.hidden)
+        self.reported.as_ref().map_or(0, output_total).saturating_add(self.uncounted_output())
+    }
+
+    /// Output that the provider's count does not know yet, rather too much.
+    fn uncounted_output(&self) -> u64 {
+        let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
+        let other = self.shown.other.saturating_sub(self.shown_counted.other);
+        estimate::upper(TextSize { ascii, other }).saturating_add(self.hidden_tokens())
+    }
+
+    fn hidden_tokens(&self) -> u64 {
+        let tokens = u128::from(self.model.limits.speed).saturating_mul(self.hidden.as_millis()) / 1_000;
+        u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
     /// The rates in force for what is known of the input.
@@ -159,11 +192,11 @@ impl Meter {
         self.model.price.for_input(input)
     }
 
-    /// What would be charged if the answer were cut here.
+    /// What would be charged if the answer were cut here: the larger of the provider's count so far and ours, and what was
+    /// hidden since.
     #[must_use]
     pub fn so_far(&self) -> Counted {
-        let counted = estimate::lower(self.shown).saturating_add(self.hidden);
-        self.counted(self.running(self.input_at_least, counted), Evidence::Local)
+        self.counted(self.running(self.hidden_tokens()), Evidence::Local)
     }
 
     /// What is charged for this answer. `held` bounds a count that the provider's own contradicts.
@@ -172,35 +205,26 @@ impl Meter {
         match ending {
             Ending::Nothing => free(),
             Ending::Broken if !self.shown_anything() => free(),
-            Ending::Complete if self.absurd => self.disputed(held),
+            Ending::Complete if self.absurd => {
+                // Nobody can be sure, so it is what we have seen, and no more than was agreed on beforehand.
+                let usage = price::at_most(&self.model.price, &self.running(0), held);
+                self.counted(usage, Evidence::Disputed)
+            }
             Ending::Complete => match self.reported {
-                Some(usage) => self.counted(usage, Evidence::Provider),
-                None if self.shown_anything() => self.so_far(),
-                None => free(),
+                Some(usage) if self.complete => self.counted(usage, Evidence::Provider),
+                _ if self.shown_anything() => self.so_far(),
+                _ => free(),
             },
             Ending::Cut | Ending::Broken => self.so_far(),
         }
     }
 
-    /// Our own count, at most the hold: the provider's was absurd, so nobody can be sure.
-    fn disputed(&self, held: Amount) -> Counted {
-        let mut usage = self.running(self.input_at_least, estimate::lower(self.shown));
-        let output = usage.output.saturating_add(usage.reasoning);
-        usage = Usage { output: 0, reasoning: 0, ..usage };
-        let input_cost = price::cost(&self.model.price, &usage).unwrap_or(held);
-        let left = held.picos().saturating_sub(input_cost.picos()).max(0);
-        let affordable =
-            left.checked_div(self.rates().output.picos()).map_or(output, |tokens| u64::try_from(tokens).unwrap_or(0));
-        usage.output = output.min(affordable);
-        self.counted(usage, Evidence::Disputed)
-    }
-
-    /// The larger of the provider's count so far and ours; the provider's input wins.
-    fn running(&self, input: u64, output: u64) -> Usage {
-        let local = Usage { input, images: self.images, ..Usage::default() };
+    /// The provider's input, else ours; the larger of both outputs; and `hidden` tokens on top.
+    fn running(&self, hidden: u64) -> Usage {
+        let local = Usage { input: self.input_at_least, images: self.images, ..Usage::default() };
         let mut usage = self.reported.unwrap_or(local);
-        let counted = usage.output.saturating_add(usage.reasoning);
-        usage.output = usage.output.saturating_add(output.saturating_sub(counted));
+        let missing = estimate::lower(self.shown).saturating_sub(output_total(&usage));
+        usage.output = usage.output.saturating_add(missing).saturating_add(hidden);
         usage
     }
 
@@ -222,11 +246,18 @@ impl Meter {
 
     fn believable(&self, usage: &Usage) -> bool {
         price::input_total(usage) <= self.model.limits.context
-            && usage.output.saturating_add(usage.reasoning) <= self.output_limit.saturating_mul(2)
+            && output_total(usage) <= self.output_limit.saturating_mul(2)
             && price::cost(&self.model.price, usage).is_some()
     }
+}
+
+fn output_total(usage: &Usage) -> u64 {
+    usage.output.saturating_add(usage.reasoning)
 }
 
 fn free() -> Counted {
     Counted { usage: Usage::default(), lines: Vec::new(), evidence: Evidence::Local }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use farebox_ledger::{Amount, Line, Usage};
 
-use crate::config::Price;
+use crate::config::{Price, Rates};
 
 /// All input tokens, whatever their class: what tiers are measured by.
 #[must_use]
@@ -22,9 +22,67 @@ pub fn lines(price: &Price, usage: &Usage) -> Vec<Line> {
 /// What a usage costs; `None` when the sum does not fit, which no real usage comes near.
 #[must_use]
 pub fn cost(price: &Price, usage: &Usage) -> Option<Amount> {
-    let picos =
-        classes(price, usage).into_iter().map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos())).sum::<i128>();
-    i64::try_from(picos).ok().map(Amount::from_picos)
+    i64::try_from(picos(price, usage)).ok().map(Amount::from_picos)
+}
+
+/// What a usage costs, in picodollars; saturating.
+#[must_use]
+pub fn picos(price: &Price, usage: &Usage) -> i128 {
+    let parts = classes(price, usage).map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
+    parts.into_iter().fold(0, i128::saturating_add)
+}
+
+/// A class of tokens.
+type Class = fn(&mut Usage) -> &mut u64;
+
+/// The usage with its counts lowered, output first, until it costs at most so much.
+#[must_use]
+pub fn at_most(price: &Price, usage: &Usage, most: Amount) -> Usage {
+    let classes: [Class; 7] = [
+        |usage| &mut usage.output,
+        |usage| &mut usage.reasoning,
+        |usage| &mut usage.images,
+        |usage| &mut usage.input,
+        |usage| &mut usage.cache_write_1h,
+        |usage| &mut usage.cache_write,
+        |usage| &mut usage.cache_read,
+    ];
+    let (mut lowered, most) = (*usage, i128::from(most.picos()));
+    for class in classes {
+        let all = picos(price, &lowered);
+        if all <= most {
+            break;
+        }
+        let count = std::mem::take(class(&mut lowered));
+        let without = picos(price, &lowered);
+        let affordable = ((most - without).max(0) * i128::from(count)).checked_div(all - without).unwrap_or(0);
+        *class(&mut lowered) = u64::try_from(affordable).unwrap_or(0).min(count);
+        // Fewer tokens can only be in a lower tier, and a lower tier may be the dearer one.
+        if picos(price, &lowered) > most {
+            *class(&mut lowered) = 0;
+        }
+    }
+    lowered
+}
+
+/// Input may turn out to be any of its classes; the dearest one's rate.
+#[must_use]
+pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
+    let default = rates.input.max(rates.cache_read).max(rates.cache_write);
+    let dearest = if one_hour { default.max(rates.cache_write_1h.unwrap_or(default)) } else { default };
+    i128::from(dearest.picos())
+}
+
+/// Output may turn out to be reasoning; the dearer rate.
+#[must_use]
+pub fn dearest_output(rates: &Rates) -> i128 {
+    i128::from(rates.output.max(rates.reasoning).picos())
+}
+
+/// Amounts beyond `i64` are beyond any balance; the largest amount stands for them.
+#[must_use]
+pub fn to_amount(picos: i128) -> Amount {
+    Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
 }
 
 fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 8] {

@@ -6,6 +6,7 @@
 use farebox_ledger::Amount;
 
 use super::estimate::Estimate;
+use super::price::{dearest_input, dearest_output, to_amount};
 use crate::config::{Limits, Price, Rates};
 
 /// Output tokens that must be affordable for an answer to be worth beginning.
@@ -62,7 +63,9 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
     let rates = price.for_input(ask.estimate.input);
     let budget = Budget::new(ask, rates, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
+    // Input and output share the context. What is required assumes the estimate, what is held the least input there can be.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
+    let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     let (limit, sent, held) = if ask.stream {
         let sent = budget.lowered(most, ask.thinking_budget)?;
         (changed(sent, ask.declared, limits.max_output), sent, sent.min(SLICE))
@@ -70,11 +73,12 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
         budget.require(most.min(room))?;
         (changed(most, ask.declared, limits.max_output), most, most)
     } else {
-        let wanted = u64::from(limits.default_output.min(limits.max_output));
+        let thinking = ask.thinking_budget.map_or(0, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
+        let wanted = u64::from(limits.default_output).max(thinking).min(u64::from(limits.max_output));
         let sent = budget.lowered(wanted, ask.thinking_budget)?;
         (u32::try_from(sent).ok(), sent, sent)
     };
-    Ok(Terms { hold: budget.hold(held.min(room)), limit, output_limit: sent.saturating_mul(u64::from(ask.choices)) })
+    Ok(Terms { hold: budget.hold(held.min(most_room)), limit, output_limit: sent.saturating_mul(u64::from(ask.choices)) })
 }
 
 /// What one more slice of output costs, for extending a hold.
@@ -151,22 +155,6 @@ impl Budget {
     }
 }
 
-/// Input may turn out to be any of its classes; it is held at the dearest.
-fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
-    let default = rates.input.max(rates.cache_read).max(rates.cache_write);
-    let dearest = if one_hour { default.max(rates.cache_write_1h.unwrap_or(default)) } else { default };
-    i128::from(dearest.picos())
-}
-
-fn dearest_output(rates: &Rates) -> i128 {
-    i128::from(rates.output.max(rates.reasoning).picos())
-}
-
-/// Amounts beyond `i64` are beyond any balance; the largest amount stands for them.
-fn to_amount(picos: i128) -> Amount {
-    Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +181,7 @@ mod tests {
     }
 
     fn ask(stream: bool, declared: Option<u32>) -> Ask {
-        let estimate = Estimate { input: 9_000, ceiling: 31_500 };
+        let estimate = Estimate { input: 9_000, ceiling: 31_500, least: 6_300 };
         Ask { stream, declared, choices: 1, thinking_budget: None, images: 0, one_hour_cache: false, estimate }
     }
 

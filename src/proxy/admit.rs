@@ -10,8 +10,9 @@ use farebox_ledger::{Hold, LedgerError, NewHold, Refusal, SharedLedger};
 use farebox_protocol::Inspection;
 
 use super::{Failure, Request};
+use crate::clock;
 use crate::config::Model;
-use crate::metering::{Terms, estimate, terms};
+use crate::metering::{Shortfall, Terms, estimate, terms};
 
 /// Tries before a key whose balance keeps changing under us is told to come back.
 const TRIES: usize = 4;
@@ -41,20 +42,24 @@ pub(super) async fn admit(
         let Some(key) = ledger.find_key(request.key.id).await? else {
             return Err(Failure::Unauthenticated("this key is not known"));
         };
-        let terms = terms::decide(&ask, &model.price, &model.limits, key.account.available())
-            .map_err(|short| Failure::balance(&model.slug, short.needed, short.affordable_output, &key.account))?;
+        let available = key.account.available();
+        let terms = terms::decide(&ask, &model.price, &model.limits, available)
+            .map_err(|short| Failure::balance(&model.slug, &short, available, key.account.held))?;
         let new = NewHold {
             request: request.id,
             key: key.id,
             amount: terms.hold,
             slug: model.slug.clone(),
             family: request.family.name().to_owned(),
-            at: request.at,
+            // Not the arrival: the body may have come slowly, and the key may have expired meanwhile.
+            at: clock::now(),
         };
         match Hold::open(Arc::clone(ledger), new).await {
             Ok(hold) => return Ok((hold, terms)),
-            Err(LedgerError::Refused(Refusal::Insufficient { .. })) => {
-                refusal = Failure::balance(&model.slug, terms.hold, 0, &key.account);
+            Err(LedgerError::Refused(Refusal::Insufficient { available, held, .. })) => {
+                let short = terms::decide(&ask, &model.price, &model.limits, available).err();
+                let short = short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0 });
+                refusal = Failure::balance(&model.slug, &short, available, held);
             }
             Err(error) => return Err(error.into()),
         }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Hold, LedgerError, Refusal};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::job::Job;
 use crate::clock;
@@ -19,6 +19,13 @@ const LOW_PART: i64 = 5;
 const LOW_TIME: Duration = Duration::from_secs(2);
 /// Pause between attempts while the balance has nothing to give.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How long a covered stream waits for the ledger before it goes on and asks again …
+const PATIENCE: Duration = Duration::from_millis(500);
+/// … and one that is not covered, before it ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a stream ends that the ledger could not be asked about: our fault, not the customer's.
+pub(super) const NO_LEDGER: &str = "ledger_unavailable";
 
 /// Keeps one stream inside its money.
 #[derive(Debug)]
@@ -26,7 +33,7 @@ pub(super) struct Credit {
     choices: u32,
     /// Most output tokens the upstream may produce.
     output_limit: u64,
-    began: Instant,
+    pace: Pace,
     next_try: Instant,
 }
 
@@ -41,63 +48,148 @@ pub(super) enum Verdict {
 
 impl Credit {
     pub(super) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
-        Self { choices, output_limit, began: now, next_try: now }
+        Self { choices, output_limit, pace: Pace::new(now), next_try: now }
     }
 
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
     pub(super) async fn check(&mut self, job: &mut Job) -> Verdict {
-        let (now, meter) = (Instant::now(), &job.meter);
-        let cost = meter.running_cost().picos();
-        let left = job.hold.amount().picos().saturating_sub(cost);
-        let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
-        let low = (slice / LOW_PART).max(self.cost_of_time(meter, LOW_TIME, now));
-        if left > low || self.covers_everything(meter, job.hold.amount()) || (left > 0 && now < self.next_try) {
-            return Verdict::Covered;
-        }
-        let wanted = Amount::from_picos(cost.saturating_add(slice.max(low.saturating_mul(2))));
+        let now = Instant::now();
+        let held = job.hold.amount();
+        let Some(wanted) = self.plan(&job.meter, held, now) else { return Verdict::Covered };
         let checkpoint = job.checkpoint();
-        match extend(&mut job.hold, wanted, checkpoint).await {
-            Ok(()) => Verdict::Covered,
-            Err(_) if job.hold.amount().picos() > cost => {
-                self.next_try = now + PAUSE;
+        let covered = job.meter.running_cost() < held;
+        let patience = if covered { PATIENCE } else { LAST_PATIENCE };
+        // An extension that is given up may still happen: the ledger then holds more than we know of, never less.
+        let outcome =
+            timeout(patience, extend(&mut job.hold, wanted, checkpoint)).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
+        match outcome {
+            Ok(granted) => {
+                if granted < wanted {
+                    self.next_try = Instant::now() + PAUSE;
+                }
                 Verdict::Covered
             }
-            Err(reason) => Verdict::Spent(reason),
+            Err(Refused::Later(_)) if covered => {
+                self.next_try = Instant::now() + PAUSE;
+                Verdict::Covered
+            }
+            Err(Refused::Later(reason) | Refused::Now(reason)) => Verdict::Spent(reason),
         }
     }
 
-    /// Cost of what is produced in `time` at the rate observed so far.
-    fn cost_of_time(&self, meter: &Meter, time: Duration, now: Instant) -> i64 {
-        let elapsed = now.duration_since(self.began).as_millis().max(500);
-        let tokens = u128::from(meter.running_output()).saturating_mul(time.as_millis()) / elapsed;
-        slice_cost(meter.rates(), 1, u64::try_from(tokens).unwrap_or(u64::MAX)).picos()
+    /// What the hold should be raised to now, if it should.
+    fn plan(&mut self, meter: &Meter, held: Amount, now: Instant) -> Option<Amount> {
+        let cost = meter.running_cost().picos();
+        let left = held.picos().saturating_sub(cost);
+        let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
+        let coming = self.pace.tokens_in(LOW_TIME, meter.running_output(), now);
+        let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
+        if left > low || self.covers_everything(meter, held) || (left > 0 && now < self.next_try) {
+            return None;
+        }
+        let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
+        // Our count runs high: near its end a stream seems to have had everything, and goes on in the smallest steps.
+        let more = slice.max(low.saturating_mul(2)).min(to_come.max(slice / LOW_PART));
+        Some(Amount::from_picos(cost.saturating_add(more)))
+    }
+
+    /// Output tokens that the upstream may still produce.
+    fn to_come(&self, meter: &Meter) -> u64 {
+        self.output_limit.saturating_sub(meter.running_output())
     }
 
     /// The upstream cannot produce more than its limit: a hold that covers all of it is never extended.
     fn covers_everything(&self, meter: &Meter, held: Amount) -> bool {
-        let to_come = self.output_limit.saturating_sub(meter.running_output());
-        let to_come = slice_cost(meter.rates(), 1, to_come).picos();
+        let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
         meter.running_cost().picos().saturating_add(to_come) <= held.picos()
     }
 }
 
-/// Extends to `wanted`, or by whatever is available.
-async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<(), &'static str> {
-    match hold.extend(wanted, checkpoint.clone(), clock::now()).await {
-        Ok(()) => Ok(()),
-        Err(LedgerError::Refused(Refusal::Insufficient { available, .. })) if available > Amount::ZERO => {
-            let rest = Amount::from_picos(hold.amount().picos().saturating_add(available.picos()));
-            hold.extend(rest, checkpoint, clock::now()).await.map_err(reason)
+/// How fast a stream is: over its whole life or lately, whichever is faster.
+#[derive(Debug)]
+struct Pace {
+    began: Instant,
+    /// Output at the beginning of the window before this one, and of this one.
+    marks: [(Instant, u64); 2],
+}
+
+impl Pace {
+    const WINDOW: Duration = Duration::from_secs(2);
+    /// Bursts shorter than this say nothing about a rate.
+    const SHORTEST: Duration = Duration::from_millis(500);
+
+    fn new(now: Instant) -> Self {
+        Self { began: now, marks: [(now, 0); 2] }
+    }
+
+    /// Tokens to expect in `time`, now that there are `output` of them.
+    fn tokens_in(&mut self, time: Duration, output: u64, now: Instant) -> u64 {
+        let [_, (latest, _)] = self.marks;
+        if now.duration_since(latest) >= Self::WINDOW {
+            self.marks = [self.marks[1], (now, output)];
         }
-        Err(error) => Err(reason(error)),
+        let [(since, before), _] = self.marks;
+        let rate = |tokens: u64, elapsed: Duration| {
+            let tokens = u128::from(tokens).saturating_mul(time.as_millis()) / elapsed.max(Self::SHORTEST).as_millis();
+            u64::try_from(tokens).unwrap_or(u64::MAX)
+        };
+        let lately = rate(output.saturating_sub(before), now.duration_since(since));
+        lately.max(rate(output, now.duration_since(self.began)))
     }
 }
 
-fn reason(error: LedgerError) -> &'static str {
+/// Why a hold was not extended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// Perhaps later: the stream goes on as long as it is covered.
+    Later(&'static str),
+    /// Never again: the stream ends.
+    Now(&'static str),
+}
+
+/// Extends to `wanted`, or by whatever is available. Returns the new size.
+async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<Amount, Refused> {
+    match hold.extend(wanted, checkpoint.clone(), clock::now()).await {
+        Ok(()) => Ok(wanted),
+        Err(LedgerError::Refused(Refusal::Insufficient { available, .. })) if available > Amount::ZERO => {
+            let rest = Amount::from_picos(hold.amount().picos().saturating_add(available.picos()));
+            hold.extend(rest, checkpoint, clock::now()).await.map(|()| rest).map_err(refused)
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn refused(error: LedgerError) -> Refused {
     match error {
-        LedgerError::Refused(Refusal::Insufficient { .. }) => "balance",
-        LedgerError::Refused(Refusal::NotActive(_)) => "key_state",
-        LedgerError::Refused(_) => "refused",
-        LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => "ledger_unavailable",
+        LedgerError::Refused(Refusal::Insufficient { .. }) => Refused::Later("balance"),
+        LedgerError::Refused(Refusal::NotActive(_)) => Refused::Now("key_state"),
+        LedgerError::Refused(_) => Refused::Now("refused"),
+        LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => Refused::Later(NO_LEDGER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_after_a_slow_beginning_is_seen_at_once() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut pace = Pace::new(begin);
+        assert_eq!(pace.tokens_in(LOW_TIME, 100, begin + second), 200);
+        for quiet in 2..60 {
+            pace.tokens_in(LOW_TIME, 100, begin + second * quiet);
+        }
+        assert_eq!(pace.tokens_in(LOW_TIME, 100, begin + second * 60), 3, "over its life");
+        pace.tokens_in(LOW_TIME, 100, begin + second * 61);
+        assert!(pace.tokens_in(LOW_TIME, 4_100, begin + second * 62) >= 2_000, "lately");
+    }
+
+    #[test]
+    fn only_money_and_a_silent_ledger_are_worth_another_try() {
+        let insufficient = Refusal::Insufficient { needed: Amount::ZERO, available: Amount::ZERO, held: Amount::ZERO };
+        assert_eq!(refused(insufficient.into()), Refused::Later("balance"));
+        assert_eq!(refused(LedgerError::Unknown(String::new())), Refused::Later(NO_LEDGER));
+        assert_eq!(refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()), Refused::Now("key_state"));
     }
 }

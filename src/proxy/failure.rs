@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Account, Amount, LedgerError, Status};
+use farebox_ledger::{Amount, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, UpstreamError};
 use serde_json::json;
 
 use crate::config::Lookup;
+use crate::metering::Shortfall;
 
 /// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
 const LONGEST_RETRY_AFTER: u128 = 30;
@@ -73,10 +74,10 @@ pub struct Balance {
 impl Failure {
     /// The refusal for lack of money: depletion is told apart from money that running requests hold.
     #[must_use]
-    pub fn balance(slug: &str, needed: Amount, affordable_output: u64, account: &Account) -> Self {
-        let balance =
-            Balance { slug: slug.to_owned(), needed, available: account.available(), held: account.held, affordable_output };
-        let free_again = account.held > Amount::ZERO && account.balance() >= needed;
+    pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount) -> Self {
+        let Shortfall { needed, affordable_output } = *short;
+        let balance = Balance { slug: slug.to_owned(), needed, available, held, affordable_output };
+        let free_again = held > Amount::ZERO && available.checked_add(held).is_some_and(|balance| balance >= needed);
         if free_again { Self::BalanceInUse(balance) } else { Self::OutOfBalance(balance) }
     }
 
@@ -233,10 +234,7 @@ impl Failure {
             Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
             Self::OutOfBalance(balance) => out_of_balance(balance),
-            Self::BalanceInUse(balance) => format!(
-                "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; retry when one of them has ended",
-                balance.needed, balance.available, balance.held
-            ),
+            Self::BalanceInUse(balance) => balance_in_use(balance),
             Self::Upstream(_, error) => error.message.clone(),
             Self::NoTarget(_) => "this model cannot be reached at the moment; use another model, or try again later".to_owned(),
             Self::Ledger => "requests cannot be accounted for at the moment, so none is served; try again later".to_owned(),
@@ -287,6 +285,13 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 fn out_of_balance(balance: &Balance) -> String {
     format!(
         "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. Top up the same key, then retry",
+        balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
+    )
+}
+
+fn balance_in_use(balance: &Balance) -> String {
+    format!(
+        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; what is available pays for {} output tokens of {}. Retry when a running request has ended",
         balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
     )
 }

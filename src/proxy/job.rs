@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{Amount, Bill, Finished, Hold};
+use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger};
 use farebox_protocol::{Edits, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::record::Record;
+use super::record::{self, Record};
 use super::{Failure, Proxy, Reply, Request, stream, whole};
 use crate::clock;
 use crate::config::{ChatLimit, Model, OnDisconnect, Target};
@@ -22,6 +22,10 @@ use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepa
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks whether the resolver has settled.
+const SETTLE_LOOK: Duration = Duration::from_millis(50);
+/// No request runs longer.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// Where the answer goes; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
@@ -80,6 +84,7 @@ impl Job {
             text: seen.content.text,
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
+            one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
         Self {
@@ -106,15 +111,19 @@ impl Job {
         let prepare = |target: &Target| self.prepare(target);
         let dispatched = tokio::select! {
             biased;
-            dispatched = proxy.upstreams.dispatch(call, &prepare) => Some(dispatched),
-            () = reply.closed(), if given_up => None,
+            dispatched = proxy.upstreams.dispatch(call, &prepare) => dispatched,
+            () = reply.closed(), if given_up => {
+                self.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
+                return;
+            }
+            () = tokio::time::sleep_until(self.deadline()) => Err(DispatchError::NoTarget {
+                attempts: Vec::new(),
+                retry_after: None,
+            }),
         };
         match dispatched {
-            Some(Ok(answer)) => self.relay(answer, reply).await,
-            Some(Err(error)) => self.fail(error, reply).await,
-            None => {
-                self.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
-            }
+            Ok(answer) => self.relay(answer, reply).await,
+            Err(error) => self.fail(error, reply).await,
         }
     }
 
@@ -155,9 +164,16 @@ impl Job {
             ChatLimit::MaxCompletionTokens => "max_completion_tokens",
             ChatLimit::MaxTokens => "max_tokens",
         };
-        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (chat_field, limit)) };
-        let body = self.request.family.protocol().patch(&self.request.body, &self.seen, &edits);
+        let protocol = self.request.family.protocol();
+        let field = protocol.limit_field().unwrap_or(chat_field);
+        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (field, limit)) };
+        let body = protocol.patch(&self.request.body, &self.seen, &edits);
         Prepared { body: Bytes::from(body), headers: self.request.headers.clone() }
+    }
+
+    /// When the request ends at the latest.
+    pub(super) fn deadline(&self) -> Instant {
+        self.request.arrived + LONGEST
     }
 
     /// Notes that the first byte of the answer is about to go out.
@@ -179,19 +195,13 @@ impl Job {
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
+        let ledger = Arc::clone(&self.proxy.ledger);
         // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver.
-        let settled = tokio::time::timeout(SETTLE_PATIENCE, self.hold.settle(bill, clock::now())).await;
-        let finished = match settled {
-            Ok(Ok(finished)) => Some(finished),
-            Ok(Err(error)) => {
-                tracing::error!(request = %record.request_id, %error, "a settlement is left to the resolver");
-                None
-            }
-            Err(_) => {
-                tracing::error!(request = %record.request_id, "the ledger did not answer in time; the settlement is left to the resolver");
-                None
-            }
-        };
+        let settled = tokio::time::timeout(SETTLE_PATIENCE, acknowledged(ledger, self.hold, bill)).await;
+        let finished = settled.ok().flatten();
+        if finished.is_none() {
+            tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement; the resolver has it");
+        }
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
@@ -222,7 +232,7 @@ impl Job {
             request_id: self.request.id,
             at: clock::now(),
             key: Some(self.request.key.id),
-            sender: self.request.sender,
+            origin: self.request.origin,
             slug: bill.slug.clone(),
             family: self.request.family.name(),
             target: bill.target.clone(),
@@ -238,6 +248,21 @@ impl Job {
             own_us: None,
             attempts: self.outcome.attempts.clone(),
         }
+    }
+}
+
+/// Settles. A settlement that the ledger could not take at once is with its resolver, and is waited for.
+async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Finished> {
+    let request = hold.request();
+    match hold.settle(bill, clock::now()).await {
+        Ok(finished) => return Some(finished),
+        Err(error) => tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the resolver"),
+    }
+    loop {
+        tokio::time::sleep(SETTLE_LOOK).await;
+        let Ok(Some(entry)) = ledger.entry(request).await else { continue };
+        let available = ledger.find_key(entry.key).await.ok().flatten()?.account.available();
+        return Some(Finished { charge: entry.amount.checked_neg()?, loss: entry.bill?.loss, available });
     }
 }
 

@@ -31,7 +31,7 @@ use crate::upstream::Upstreams;
 pub use failure::Failure;
 use gate::Pass;
 use job::Job;
-pub use record::{Observer, Record, Sender};
+pub use record::{Observer, Origin, Record};
 
 /// What the spine works with.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub struct Request {
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
     /// Where it came from, for the log.
-    pub sender: Sender,
+    pub origin: Origin,
     /// When it arrived, for durations.
     pub arrived: Instant,
     /// When it arrived, for the journal.
@@ -126,3 +126,6 @@ fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc
     }
     Ok(Arc::clone(model))
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ pub struct Record {
     pub key: Option<KeyId>,
     /// Where it came from.
     #[serde(flatten)]
-    pub sender: Sender,
+    pub origin: Origin,
     /// The public slug; empty when none was found.
     pub slug: String,
     /// The path's family.
@@ -66,13 +66,13 @@ impl Record {
         key: Option<KeyId>,
         request_id: OperationId,
         arrived: Instant,
-        sender: Sender,
+        origin: Origin,
     ) -> Self {
         Self {
             request_id,
             at: clock::now(),
             key,
-            sender,
+            origin,
             slug: failure.slug().to_owned(),
             family: family.name(),
             target: String::new(),
@@ -93,7 +93,7 @@ impl Record {
 
 /// Where a request came from. For the log only: neither money nor keys depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Sender {
+pub struct Origin {
     /// Its address.
     pub client: Option<IpAddr>,
     /// It came over TLS.

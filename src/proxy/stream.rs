@@ -9,11 +9,12 @@ use bytes::Bytes;
 use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, StreamReader, UsageWish};
 use tokio::time::Instant;
 
-use super::credit::{Credit, Verdict};
+use super::credit::{Credit, NO_LEDGER, Verdict};
 use super::job::{End, Job, ReplyTo, never};
 use super::pipe::{self, Sender};
 use super::splice::{self, Marks};
 use super::{Reply, ReplyBody, record, whole};
+use crate::clock;
 use crate::config::OnDisconnect;
 use crate::metering::Ending;
 use crate::upstream::FrameStream;
@@ -26,8 +27,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 /// How often output that is not shown is metered.
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
-/// No request runs longer.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// How often the charge so far is noted on the hold, for a task that ends without settling.
+const NOTE: Duration = Duration::from_millis(250);
+/// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
+const PIECE: usize = 16 * 1024;
 
 /// Relays a stream to its end and settles it.
 pub(super) async fn relay(job: Job, first: Frame, frames: FrameStream, reply: ReplyTo) {
@@ -55,6 +58,7 @@ struct Relay {
     hidden_since: Option<Instant>,
     last_sent: Instant,
     kept_since: Option<Instant>,
+    noted: Instant,
 }
 
 enum Next {
@@ -79,6 +83,7 @@ impl Relay {
             end_seen: false,
             last_sent: now,
             kept_since: None,
+            noted: now,
             job,
             frames,
             customer,
@@ -130,7 +135,18 @@ impl Relay {
         if self.customer.is_none() && self.ends_without_customer() {
             return Some(CLIENT_GONE);
         }
+        self.note();
         if self.kept_since.is_some() { None } else { self.control().await }
+    }
+
+    /// Notes what is to be charged if this task ends without settling.
+    fn note(&mut self) {
+        let now = Instant::now();
+        if now >= self.noted + NOTE {
+            self.noted = now;
+            let checkpoint = self.job.checkpoint();
+            self.job.hold.note(checkpoint, clock::now());
+        }
     }
 
     /// Waits for the next frame, and meanwhile for everything else that can happen.
@@ -171,18 +187,16 @@ impl Relay {
         let hidden = self.hidden_since.map_or_else(never, |since| since + HIDDEN_TICK);
         let kept = self.kept_since.map_or_else(never, |since| since + LAST_FRAMES);
         let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { never() };
-        hidden.min(kept).min(keep_alive).min(self.job.request.arrived + LONGEST)
+        hidden.min(kept).min(keep_alive).min(self.job.deadline())
     }
 
     async fn woken(&mut self) -> Option<End> {
         let now = Instant::now();
-        if now >= self.job.request.arrived + LONGEST {
-            return Some(TOO_LONG);
+        if let Some(since) = self.kept_since {
+            // What is kept will be paid by what is left; there is nothing more to extend for.
+            return (now >= since + LAST_FRAMES || now >= self.job.deadline()).then_some(COMPLETE);
         }
-        if self.kept_since.is_some_and(|since| now >= since + LAST_FRAMES) {
-            return Some(COMPLETE);
-        }
-        if self.kept_since.is_none() && now >= self.last_sent + KEEP_ALIVE {
+        if now >= self.last_sent + KEEP_ALIVE {
             self.send(Bytes::from_static(b": keepalive\n\n")).await;
         }
         self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() });
@@ -200,11 +214,18 @@ impl Relay {
         self.hidden_since = goes_on.then_some(now);
     }
 
-    /// Whether the money still covers the stream.
+    /// Whether time and money still cover the stream.
     async fn control(&mut self) -> Option<End> {
         let Self { credit, job, .. } = self;
+        if Instant::now() >= job.deadline() {
+            return Some(TOO_LONG);
+        }
         match credit.check(job).await {
             Verdict::Covered => None,
+            // Nothing was delivered, and that is our fault: free.
+            Verdict::Spent(NO_LEDGER) if !job.meter.shown_anything() => {
+                Some(End { ending: Ending::Nothing, reason: NO_LEDGER, status: 200 })
+            }
             Verdict::Spent(reason) => Some(End { ending: Ending::Cut, reason, status: 200 }),
         }
     }
@@ -213,7 +234,7 @@ impl Relay {
     async fn send(&mut self, bytes: Bytes) {
         let Some(customer) = &self.customer else { return };
         self.job.first_byte();
-        if matches!(tokio::time::timeout(STALL, customer.send(bytes)).await, Ok(Ok(()))) {
+        if deliver(customer, bytes).await {
             self.last_sent = Instant::now();
         } else {
             self.customer = None;
@@ -254,11 +275,22 @@ impl Relay {
             Ending::Broken | Ending::Nothing => last.push(Bytes::from(reader.error_event(&slug, &broken(family, request_id)))),
         }
         for bytes in last {
-            if !matches!(tokio::time::timeout(STALL, customer.send(bytes)).await, Ok(Ok(()))) {
+            if !deliver(&customer, bytes).await {
                 return;
             }
         }
     }
+}
+
+/// Sends all of it, piece by piece; false when the customer left or accepted nothing for too long.
+async fn deliver(customer: &Sender, mut bytes: Bytes) -> bool {
+    while !bytes.is_empty() {
+        let piece = bytes.split_to(bytes.len().min(PIECE));
+        if !matches!(tokio::time::timeout(STALL, customer.send(piece)).await, Ok(Ok(()))) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Ends when the customer has left; never when there is none.

@@ -14,7 +14,7 @@ pub(super) async fn relay(mut job: Job, body: Bytes, reply: ReplyTo) {
     let facts = job.request.family.protocol().read_answer(&body).unwrap_or_default();
     job.outcome.answer_id.clone_from(&facts.id);
     job.meter.show(facts.shown);
-    job.meter.report(&facts.usage);
+    job.meter.report(&facts.usage, true);
     let marks = Marks::from(&facts);
     let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
     let removed = job.seen.removed_tools.clone();

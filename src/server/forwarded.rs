@@ -8,20 +8,20 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use salvo::http::HeaderMap;
 
-use crate::proxy::Sender;
+use crate::proxy::Origin;
 
 /// Who sent a request that arrived from `peer`.
-pub(super) fn sender(peer: Option<IpAddr>, secure: bool, headers: &HeaderMap, trusted: &[IpNet]) -> Sender {
+pub(super) fn origin(peer: Option<IpAddr>, secure: bool, headers: &HeaderMap, trusted: &[IpNet]) -> Origin {
     let peer = peer.map(|address| address.to_canonical());
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     if !peer.as_ref().is_some_and(is_trusted) {
-        return Sender { client: peer, secure };
+        return Origin { client: peer, secure };
     }
-    // The nearest proxy wrote the last entry; the first one from the end that is no proxy of ours is the sender.
+    // The nearest proxy wrote the last entry; the first one from the end that is no proxy of ours is the origin.
     let hops: Vec<IpAddr> = values(headers, "x-forwarded-for").map_while(address).collect();
     let client = hops.iter().find(|hop| !is_trusted(hop)).or(hops.last()).copied();
     let scheme = values(headers, "x-forwarded-proto").next();
-    Sender { client: client.or(peer), secure: scheme.map_or(secure, |scheme| scheme.eq_ignore_ascii_case("https")) }
+    Origin { client: client.or(peer), secure: scheme.map_or(secure, |scheme| scheme.eq_ignore_ascii_case("https")) }
 }
 
 /// The entries of a list header, the last one first.
@@ -50,8 +50,8 @@ mod tests {
             headers.insert("x-forwarded-proto", proto.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
-        let sender = sender(peer.parse().ok(), false, &headers, &trusted);
-        (sender.client.unwrap().to_string(), sender.secure)
+        let origin = origin(peer.parse().ok(), false, &headers, &trusted);
+        (origin.client.unwrap().to_string(), origin.secure)
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Generate {
             family: self.family,
             body: body.bytes,
             headers: forwarded(req.headers(), self.family),
-            sender: arrival.sender,
+            origin: arrival.origin,
             arrived: arrival.instant,
             at: arrival.at,
         };
@@ -63,7 +63,7 @@ impl Generate {
 
     /// Reports a request that never came to a hold.
     fn refused(&self, failure: Failure, arrival: Arrival, key: Option<farebox_ledger::KeyId>) -> Failure {
-        let record = Record::refused(&failure, self.family, key, arrival.id, arrival.instant, arrival.sender);
+        let record = Record::refused(&failure, self.family, key, arrival.id, arrival.instant, arrival.origin);
         self.front.proxy.observer.ended(Arc::new(record));
         failure
     }

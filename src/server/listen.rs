@@ -67,7 +67,7 @@ pub async fn serve(
     }
 }
 
-async fn run(acceptor: impl Acceptor + Send, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
+async fn run(acceptor: impl Acceptor, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
     let fuse = FuseConfig::default()
         .with_http1_header_timeout(KEEP_ALIVE)
         .with_write_stall_timeout(WRITE_STALL)

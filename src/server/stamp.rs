@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Front;
 use super::forwarded;
 use crate::clock;
-use crate::proxy::{Sender, record};
+use crate::proxy::{Origin, record};
 
 /// When a request arrived and how it is called.
 #[derive(Debug, Clone, Copy)]
@@ -18,17 +18,17 @@ pub(super) struct Arrival {
     pub(super) id: OperationId,
     pub(super) at: Timestamp,
     pub(super) instant: Instant,
-    pub(super) sender: Sender,
+    pub(super) origin: Origin,
 }
 
 impl Arrival {
-    fn now(sender: Sender) -> Self {
-        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), sender }
+    fn now(origin: Origin) -> Self {
+        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), origin }
     }
 
     /// The arrival that the stamp noted.
     pub(super) fn of(depot: &Depot) -> Self {
-        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Sender::default()))
+        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Origin::default()))
     }
 
     /// The id as customers see it.
@@ -50,8 +50,8 @@ impl Stamp {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
         let secure = req.scheme() == &salvo::http::uri::Scheme::HTTPS;
-        let sender = forwarded::sender(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
-        let arrival = Arrival::now(sender);
+        let origin = forwarded::origin(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
+        let arrival = Arrival::now(origin);
         depot.insert_typed(arrival);
         if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
             res.headers_mut().insert("x-request-id", id.clone());

@@ -81,7 +81,7 @@ mod tests {
     fn record(number: u16) -> Arc<Record> {
         let id = OperationId::new(farebox_ledger::Timestamp::from_millis(0), u128::from(number));
         let mut record =
-            Record::refused(&Failure::Ledger, Family::Chat, None, id, Instant::now(), crate::proxy::Sender::default());
+            Record::refused(&Failure::Ledger, Family::Chat, None, id, Instant::now(), crate::proxy::Origin::default());
         record.status = number;
         Arc::new(record)
     }

@@ -45,13 +45,13 @@ pub struct RequestLog;
 impl Observer for RequestLog {
     fn ended(&self, record: Arc<Record>) {
         let key = record.key.map(|key| key.to_string()).unwrap_or_default();
-        let client = record.sender.client.map(|client| client.to_string()).unwrap_or_default();
+        let client = record.origin.client.map(|client| client.to_string()).unwrap_or_default();
         let usage = record.usage;
         tracing::info!(
             request = %record::request_id(record.request_id),
             key = %key,
             client = %client,
-            tls = record.sender.secure,
+            tls = record.origin.secure,
             slug = %record.slug,
             family = record.family,
             target = %record.target,

@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use crate::config::BreakerPolicy;
 
 /// What a breaker does with the next request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BreakerState {
     /// Lets it through.
     Closed,
-    /// Refuses it until a time.
-    Open,
     /// Refuses it because the one trial is under way, or lets it through as the trial.
     HalfOpen,
+    /// Refuses it until a time.
+    Open,
 }
 
 impl BreakerState {

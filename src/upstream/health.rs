@@ -1,11 +1,14 @@
-//! What is known about one target: its breaker, its counts, and the tries under way.
+//! What is known about one target: its breakers, its counts, and the tries under way.
 //!
+//! Each family has a breaker of its own: a provider whose one path fails is still asked on the others.
 //! A [`Try`] is leave to send one request. Whatever becomes of it, dropping it gives the leave back, so a customer who goes away
 //! during a trial does not lock the target out.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use farebox_protocol::Family;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -16,9 +19,9 @@ use crate::config::BreakerPolicy;
 #[derive(Debug)]
 pub(super) struct Health(Mutex<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
-    breaker: Breaker,
+    breakers: HashMap<Family, Breaker>,
     requests: u64,
     errors: u64,
     in_flight: u64,
@@ -32,7 +35,7 @@ pub struct TargetState {
     pub slug: String,
     /// `provider/model`.
     pub target: String,
-    /// What its breaker does now.
+    /// What its breaker does now; of the family that fares worst.
     pub state: BreakerState,
     /// How long an open breaker still rests.
     pub open_for: Option<Duration>,
@@ -53,29 +56,36 @@ const LONGEST_REST: Duration = Duration::from_secs(600);
 
 impl Health {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Inner { breaker: Breaker::new(), requests: 0, errors: 0, in_flight: 0, last_reason: None }))
+        Self(Mutex::new(Inner::default()))
     }
 
     /// Leave to send one request, or how long to wait.
-    pub(super) fn begin(self: &Arc<Self>, policy: BreakerPolicy, place: Option<OwnedSemaphorePermit>) -> Result<Try, Duration> {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        family: Family,
+        policy: BreakerPolicy,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Try, Duration> {
         let mut inner = self.lock();
-        let pass = inner.breaker.admit(Instant::now())?;
+        let pass = inner.breaker(family).admit(Instant::now())?;
         inner.requests += 1;
         inner.in_flight += 1;
         drop(inner);
-        Ok(Try { health: Arc::clone(self), pass, policy, begun: false, done: false, _place: place })
+        Ok(Try { health: Arc::clone(self), family, pass, policy, begun: false, done: false, _place: place })
     }
 
     /// As an observer sees it.
     pub(super) fn state(&self, slug: &str, target: &str) -> TargetState {
         let inner = self.lock();
-        let (state, open_for) = inner.breaker.state(Instant::now());
+        let now = Instant::now();
+        let worst = inner.breakers.values().map(|breaker| breaker.state(now)).max_by_key(|(state, rest)| (*state, *rest));
+        let (state, open_for) = worst.unwrap_or((BreakerState::Closed, None));
         TargetState {
             slug: slug.to_owned(),
             target: target.to_owned(),
             state,
             open_for,
-            failures: inner.breaker.failures(),
+            failures: inner.breakers.values().map(Breaker::failures).max().unwrap_or_default(),
             requests: inner.requests,
             errors: inner.errors,
             in_flight: inner.in_flight,
@@ -88,10 +98,17 @@ impl Health {
     }
 }
 
+impl Inner {
+    fn breaker(&mut self, family: Family) -> &mut Breaker {
+        self.breakers.entry(family).or_insert_with(Breaker::new)
+    }
+}
+
 /// Leave to send one request to a target, held until its answer has ended.
 #[derive(Debug)]
 pub(super) struct Try {
     health: Arc<Health>,
+    family: Family,
     pass: Pass,
     policy: BreakerPolicy,
     begun: bool,
@@ -103,7 +120,7 @@ impl Try {
     /// The first frame of a good answer is here.
     pub(super) fn began(&mut self) {
         self.begun = true;
-        self.health.lock().breaker.began(self.pass);
+        self.health.lock().breaker(self.family).began(self.pass);
         // A trial is over with its first frame; what follows is an ordinary answer.
         self.pass = Pass::Ordinary;
     }
@@ -119,7 +136,7 @@ impl Try {
             return;
         }
         let mut inner = self.health.lock();
-        inner.breaker.failed(self.pass, Instant::now(), self.policy, rest.map(|rest| rest.min(LONGEST_REST)));
+        inner.breaker(self.family).failed(self.pass, Instant::now(), self.policy, rest.map(|rest| rest.min(LONGEST_REST)));
         inner.errors += 1;
         inner.last_reason = Some(reason.to_owned());
     }
@@ -133,9 +150,9 @@ impl Drop for Try {
             return;
         }
         if self.begun {
-            inner.breaker.succeeded(self.pass);
+            inner.breaker(self.family).succeeded(self.pass);
         } else {
-            inner.breaker.abandoned(self.pass, Instant::now());
+            inner.breaker(self.family).abandoned(self.pass, Instant::now());
         }
     }
 }
@@ -149,22 +166,31 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(POLICY, None).unwrap().failed("broken: x", None);
-        assert_eq!(health.begin(POLICY, None).unwrap_err(), Duration::from_secs(30));
+        health.begin(Family::Chat, POLICY, None).unwrap().failed("broken: x", None);
+        assert_eq!(health.begin(Family::Chat, POLICY, None).unwrap_err(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
-        let trial = health.begin(POLICY, None).unwrap();
-        assert!(health.begin(POLICY, None).is_err());
+        let trial = health.begin(Family::Chat, POLICY, None).unwrap();
+        assert!(health.begin(Family::Chat, POLICY, None).is_err());
         drop(trial);
-        let mut trial = health.begin(POLICY, None).unwrap();
+        let mut trial = health.begin(Family::Chat, POLICY, None).unwrap();
         trial.began();
-        assert!(health.begin(POLICY, None).is_ok());
+        assert!(health.begin(Family::Chat, POLICY, None).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failing_family_leaves_the_others_alone() {
+        let health = Arc::new(Health::new());
+        health.begin(Family::Chat, POLICY, None).unwrap().failed("broken: x", None);
+        assert!(health.begin(Family::Chat, POLICY, None).is_err());
+        assert!(health.begin(Family::Messages, POLICY, None).is_ok());
+        assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
     }
 
     #[tokio::test(start_paused = true)]
     async fn counts_and_reasons_are_shown() {
         let health = Arc::new(Health::new());
-        let running = health.begin(POLICY, None).unwrap();
-        let mut broken = health.begin(POLICY, None).unwrap();
+        let running = health.begin(Family::Chat, POLICY, None).unwrap();
+        let mut broken = health.begin(Family::Chat, POLICY, None).unwrap();
         broken.began();
         broken.failed("broken: cut", Some(Duration::from_secs(9_000)));
         broken.failed("broken: again", None);

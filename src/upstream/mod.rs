@@ -223,7 +223,7 @@ impl Upstreams {
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
         loop {
-            let mut running = match route::enter(&pool, &health, call.route) {
+            let mut running = match route::enter(&pool, &health, call.route, call.family) {
                 Ok(running) => running,
                 Err(skip) => {
                     failures.add(target, &skip.why(), Some(skip.retry_after()));

@@ -44,7 +44,7 @@ pub(super) fn candidates(route: &Route, family: Family) -> impl Iterator<Item = 
 }
 
 /// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
-pub(super) fn enter(pool: &Pool, health: &Arc<Health>, route: &Route) -> Result<Try, Skip> {
+pub(super) fn enter(pool: &Pool, health: &Arc<Health>, route: &Route, family: Family) -> Result<Try, Skip> {
     let place = pool.place().map_err(|()| Skip::Full)?;
-    health.begin(route.breaker, place).map_err(Skip::Resting)
+    health.begin(family, route.breaker, place).map_err(Skip::Resting)
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod history;
+pub(crate) mod process;
 pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -34,6 +35,8 @@ pub(crate) struct Status {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// The files against what runs.
     pub(crate) changes: Vec<Change>,
+    /// What the last reload changed.
+    pub(crate) last_changes: Vec<Change>,
     pub(crate) providers: Vec<Provider>,
     pub(crate) routes: Vec<Route>,
     pub(crate) targets: Vec<Target>,
@@ -271,7 +274,7 @@ impl Live {
 fn take_events(pending: &mut Vec<u8>) -> Vec<LiveEvent> {
     let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
     let whole: Vec<u8> = pending.drain(..=end).collect();
-    let data = |line: &[u8]| line.strip_prefix(b"data:").and_then(|data| serde_json::from_slice(data).ok());
+    let data = |line: &[u8]| line.strip_prefix(b"data:").and_then(|data| decode(data).ok());
     whole.split(|byte| *byte == b'\n').filter_map(data).collect()
 }
 
@@ -367,6 +370,81 @@ async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
+/// Reads JSON. A null is as good as nothing there: fields of another version never make the whole unreadable.
 fn decode<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(text).map_err(|error| io::Error::other(format!("the status is not what this console reads: {error}")))
+    let read = serde_json::from_slice(text).map(without_nulls).and_then(serde_json::from_value);
+    read.map_err(|error| io::Error::other(format!("the gateway's answer is not what this console reads: {error}")))
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Array(list) => list.into_iter().map(without_nulls).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Answers one request with these bytes, a few at a time.
+    async fn answering(answer: &'static str) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).await.unwrap();
+            for part in answer.as_bytes().chunks(7) {
+                stream.write_all(part).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        client
+    }
+
+    #[tokio::test]
+    async fn a_status_is_read_in_every_framing() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 34\r\n\r\n{\"generation\":4,\"loaded_at\":null  }",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"generation\":4,\r\n4;x\r\n\"a\":\r\n3\r\n[]}\r\n0\r\n\r\n",
+            "HTTP/1.0 200 OK\r\n\r\n{\"generation\":4}",
+        ] {
+            assert_eq!(answering(answer).await.status().await.unwrap().generation, 4, "{answer}");
+        }
+        for answer in ["HTTP/1.1 503 No\r\n\r\n", "not http\n", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", ""] {
+            assert!(answering(answer).await.status().await.is_err(), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn live_events_are_read_across_chunks() {
+        let answer = "HTTP/1.1 200 OK\r\n\r\n: hello\n\nevent: request\ndata: {\"slug\":\"a\",\"key\":null}\n\ndata: broken\n\ndata: {\"slug\":\"b\"}\n\n";
+        let mut live = answering(answer).await.live().await.unwrap();
+        let mut slugs = Vec::new();
+        while let Some(events) = live.next().await.unwrap() {
+            slugs.extend(events.into_iter().map(|event| event.slug));
+        }
+        assert_eq!(slugs, ["a", "b"]);
+    }
+
+    #[test]
+    fn only_plain_addresses_are_taken() {
+        assert!(Client::new("http://127.0.0.1:9090/", None).is_some());
+        for wrong in [
+            "https://127.0.0.1:9090",
+            "127.0.0.1:9090",
+            "http://127.0.0.1",
+            "http://a b:1",
+            "http://x:y@h:1\r\n:2",
+            "http://h:1/x:2",
+        ] {
+            assert!(Client::new(wrong, None).is_none(), "{wrong}");
+        }
+    }
 }

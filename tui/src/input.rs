@@ -9,6 +9,18 @@ use crate::app::modal::Modal;
 use crate::app::{Action, App};
 use crate::field::Edit;
 
+/// A key pressed within milliseconds after escape arrives as one key with alt: it is read as the two that it was.
+pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
+    match event {
+        Event::Key(key) if key.modifiers.contains(KeyModifiers::ALT) => {
+            let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+            let second = KeyEvent { modifiers: key.modifiers.difference(KeyModifiers::ALT), ..key };
+            (Event::Key(escape), Some(Event::Key(second)))
+        }
+        other => (other, None),
+    }
+}
+
 /// What one event of the terminal means.
 pub(crate) fn action(app: &App, event: &Event) -> Option<Action> {
     match event {

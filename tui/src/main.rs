@@ -130,8 +130,11 @@ async fn console(options: Options, mut store: Store, mut messages: UnboundedRece
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { break };
-                if let Some(action) = input::action(&app, &event?) {
-                    update(&mut app, action, &mut store, &mut term)?;
+                let (first, second) = input::apart(event?);
+                for event in [Some(first), second].into_iter().flatten() {
+                    if let Some(action) = input::action(&app, &event) {
+                        update(&mut app, action, &mut store, &mut term)?;
+                    }
                 }
             }
             message = messages.recv() => {

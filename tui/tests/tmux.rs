@@ -3,6 +3,8 @@
 //! Skipped with a message where tmux is not installed, except on CI. Every test has its own ledger, state directory and tmux
 //! server, and ends only what it started.
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test says what is wrong by failing, and that it was skipped")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;

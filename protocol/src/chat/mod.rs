@@ -27,6 +27,10 @@ impl Protocol for Chat {
         "/v1/chat/completions"
     }
 
+    fn limit_field(&self) -> Option<&'static str> {
+        None
+    }
+
     fn default_auth(&self) -> AuthStyle {
         AuthStyle::Bearer
     }

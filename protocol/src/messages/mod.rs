@@ -35,6 +35,10 @@ impl Protocol for Messages {
         "/native/v1/messages"
     }
 
+    fn limit_field(&self) -> Option<&'static str> {
+        Some("max_tokens")
+    }
+
     fn default_auth(&self) -> AuthStyle {
         AuthStyle::ApiKey
     }

@@ -29,6 +29,10 @@ impl Protocol for Responses {
         "/v1/responses"
     }
 
+    fn limit_field(&self) -> Option<&'static str> {
+        Some("max_output_tokens")
+    }
+
     fn default_auth(&self) -> AuthStyle {
         AuthStyle::Bearer
     }

@@ -20,7 +20,6 @@ pub(crate) enum Effect {
     CountKeys {
         generation: u64,
         filter: KeyFilter,
-        debounce: bool,
     },
     /// Read these again, with what they spent in 24 hours.
     Visible(Vec<KeyId>),

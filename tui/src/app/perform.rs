@@ -372,15 +372,9 @@ impl App {
                 if filter == self.keys.filter && self.keys.loaded {
                     return Vec::new();
                 }
-                self.keys.filter = filter.clone();
+                self.keys.filter = filter;
                 self.keys.selected = 0;
-                let request = self.keys.request(From::Start, false, debounce);
-                let generation = request.generation;
-                let mut effects = vec![Effect::LoadKeys(request)];
-                if !filter.is_empty() {
-                    effects.push(Effect::CountKeys { generation, filter, debounce });
-                }
-                effects
+                vec![Effect::LoadKeys(self.keys.request(From::Start, false, debounce))]
             }
             Err(error) => {
                 self.keys.filter_text = if text.contains("sk-") { String::new() } else { text };

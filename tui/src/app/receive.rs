@@ -14,9 +14,15 @@ impl App {
         match message {
             Message::Pulse { now, totals } => return self.pulse(now, totals),
             Message::Keys(page) => {
+                let (generation, first) = (page.generation, page.from == super::keys::From::Start);
                 self.keys.take(page);
                 self.dirty = true;
-                return self.after_move();
+                let mut effects = self.after_move();
+                // A filtered list that fits its window is counted by its length.
+                if first && generation == self.keys.generation && !self.keys.filter.is_empty() && !self.keys.is_whole() {
+                    effects.push(Effect::CountKeys { generation, filter: self.keys.filter.clone() });
+                }
+                return effects;
             }
             Message::Visible(rows) => {
                 for (key, _) in &rows {

@@ -29,6 +29,8 @@ const PULSE: Duration = Duration::from_millis(500);
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 /// At most so often are live requests handed on.
 const LIVE_EVERY: Duration = Duration::from_millis(150);
+/// More than any gateway ends in that time; the oldest go first.
+const LIVE_AT_ONCE: usize = 5000;
 /// A person is still typing.
 const TYPING: Duration = Duration::from_millis(150);
 /// A person is still moving through a list.
@@ -91,8 +93,8 @@ impl Store {
         let shared = self.shared.clone();
         match effect {
             Effect::LoadKeys(request) => self.newest(Slot::Keys, async move { shared.keys(request).await }),
-            Effect::CountKeys { generation, filter, debounce } => {
-                self.newest(Slot::Count, async move { shared.count(generation, filter, debounce).await });
+            Effect::CountKeys { generation, filter } => {
+                self.newest(Slot::Count, async move { shared.count(generation, filter).await });
             }
             Effect::Visible(ids) => self.newest(Slot::Visible, async move { shared.visible(ids).await }),
             Effect::LoadDetail { id, debounce } => self.newest(Slot::Detail, async move {
@@ -174,13 +176,39 @@ async fn status(shared: Shared) {
 async fn live(shared: Shared) {
     let Some(client) = shared.client.clone() else { return };
     loop {
-        if let Ok(mut live) = client.live().await {
-            while let Ok(Some(events)) = live.next().await {
-                shared.tell(Message::Live(events));
-                tokio::time::sleep(LIVE_EVERY).await;
-            }
+        if let Ok(live) = client.live().await {
+            follow(&shared, live).await;
             shared.read_status().await;
         }
         tokio::time::sleep(STATUS_EVERY).await;
+    }
+}
+
+/// Hands requests on until the stream ends. It is read without a pause, so that the gateway never waits for a screen.
+async fn follow(shared: &Shared, mut live: crate::admin::Live) {
+    let waiting = Mutex::new(Vec::new());
+    let reading = async {
+        while let Ok(Some(events)) = live.next().await {
+            let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            waiting.extend(events);
+            let surplus = waiting.len().saturating_sub(LIVE_AT_ONCE);
+            waiting.drain(..surplus);
+        }
+    };
+    let mut reading = std::pin::pin!(reading);
+    let mut ticks = tokio::time::interval(LIVE_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let ended = tokio::select! {
+            () = &mut reading => true,
+            _ = ticks.tick() => false,
+        };
+        let events = std::mem::take(&mut *waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        if !events.is_empty() {
+            shared.tell(Message::Live(events));
+        }
+        if ended {
+            return;
+        }
     }
 }

@@ -60,12 +60,9 @@ impl Shared {
         Ok(page(rows, None, ended, None))
     }
 
-    pub(super) async fn count(&self, generation: u64, filter: KeyFilter, debounce: bool) {
+    pub(super) async fn count(&self, generation: u64, filter: KeyFilter) {
         if filter.id.is_some() {
             return;
-        }
-        if debounce {
-            tokio::time::sleep(TYPING * 2).await;
         }
         let (mut keys, mut after) = (0, None);
         while keys < COUNT_TO {

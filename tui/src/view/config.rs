@@ -96,12 +96,14 @@ fn configuration(status: &Status, plain: Style, theme: Theme, lines: &mut Vec<(S
         ),
         plain,
     ));
-    if status.changes.is_empty() {
-        return;
+    for (title, changes) in [("Files against what runs", &status.changes), ("What the last reload changed", &status.last_changes)]
+    {
+        if !changes.is_empty() {
+            lines.push((String::new(), plain));
+            lines.push((title.to_owned(), theme.head()));
+            lines.extend(changes.iter().map(|change| difference(change, theme)));
+        }
     }
-    lines.push((String::new(), plain));
-    lines.push(("Files against what runs".to_owned(), theme.head()));
-    lines.extend(status.changes.iter().map(|change| difference(change, theme)));
 }
 
 fn difference(change: &Change, theme: Theme) -> (String, Style) {

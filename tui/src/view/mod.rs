@@ -106,8 +106,9 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
         let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
         parts.push((format!("cfg REJECTED {at}"), theme.bad()));
     }
+    let (flow, refused) = traffic(app, theme);
     if app.gateway.link == Link::Live {
-        parts.extend(traffic(app, theme));
+        parts.extend(flow);
     }
     if let Some(totals) = &app.totals {
         parts.push((format!("held {}", format::total(totals.held)), Style::new()));
@@ -115,6 +116,7 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     if let Some(status) = status.filter(|_| rejected.is_none()) {
         parts.push((format!("cfg ok {}", format::clock_of(&status.loaded_at)), theme.good()));
     }
+    parts.extend(refused.filter(|_| app.gateway.link == Link::Live));
     if let Some(totals) = &app.totals {
         parts.push((format!("balances {}", format::total(totals.credit.saturating_sub(totals.spent))), Style::new()));
         parts.push((format!("{} keys", format::count(totals.keys)), Style::new()));
@@ -130,8 +132,11 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-/// Requests a second and their errors, over the last ten seconds.
-fn traffic(app: &App, theme: Theme) -> Vec<(String, Style)> {
+/// A piece of the header.
+type Part = (String, Style);
+
+/// Requests a second and their errors, and those that were not paid, over the last ten seconds.
+fn traffic(app: &App, theme: Theme) -> (Vec<Part>, Option<Part>) {
     let seconds = app.live.seconds(app.now);
     let last = || seconds.iter().rev().skip(1).take(10);
     let requests: u64 = last().map(|second| second.requests).sum();
@@ -143,11 +148,9 @@ fn traffic(app: &App, theme: Theme) -> Vec<(String, Style)> {
         format!("{}.{} req/s", requests / 10, requests % 10)
     };
     let error_style = if errors > 0 { theme.bad() } else { Style::new() };
-    let mut parts = vec![(rate, Style::new()), (format!("err {}", format::percent(errors, requests)), error_style)];
-    if unpaid > 0 {
-        parts.push((format!("429 {}", format::percent(unpaid, requests)), theme.warn()));
-    }
-    parts
+    let parts = vec![(rate, Style::new()), (format!("err {}", format::percent(errors, requests)), error_style)];
+    let refused = (unpaid > 0).then(|| (format!("429 {}", format::percent(unpaid, requests)), theme.warn()));
+    (parts, refused)
 }
 
 fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {

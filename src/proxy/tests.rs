@@ -1,0 +1,278 @@
+//! The spine in paused time: the built-in provider on one side, the reference ledger on the other, no sockets.
+//!
+//! What takes half a minute or an hour of a customer's time takes milliseconds here, and every run is the same.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use farebox_ledger::memory::MemoryLedger;
+use farebox_ledger::{Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, NewKey, SecretHash};
+use tokio::time::{sleep, timeout};
+
+use super::gate::Gate;
+use super::*;
+use crate::clock;
+use crate::config::{self, ProcessSecrets, Source};
+
+/// $3 in, $15 out.
+const CATALOG: &str = include_str!("tests/catalog.toml");
+const ROUTES: &str = include_str!("tests/routes.toml");
+
+#[derive(Debug, Default)]
+struct Ended(Mutex<Vec<Arc<Record>>>);
+
+impl Observer for Ended {
+    fn ended(&self, record: Arc<Record>) {
+        self.0.lock().unwrap().push(record);
+    }
+}
+
+struct House {
+    proxy: Arc<Proxy>,
+    gate: Arc<Gate>,
+    ended: Arc<Ended>,
+}
+
+impl House {
+    fn new() -> Self {
+        let (catalog, routes) = (Source::new("catalog.toml", CATALOG), Source::new("routes.toml", ROUTES));
+        let (config, faults) = config::load(&catalog, &routes, &ProcessSecrets { lenient: true });
+        let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
+        let ended = Arc::new(Ended::default());
+        let proxy = Proxy {
+            upstreams: Upstreams::new(&config).unwrap(),
+            config: Arc::new(ConfigHandle::new(config)),
+            ledger: Arc::new(MemoryLedger::new()),
+            tasks: TaskTracker::new(),
+            observer: Arc::<Ended>::clone(&ended),
+        };
+        Self { proxy: Arc::new(proxy), gate: Arc::new(Gate::default()), ended }
+    }
+
+    async fn key(&self, usd: &str) -> Key {
+        let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
+        let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
+        let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
+        self.proxy.ledger.create_key(new).await.unwrap()
+    }
+
+    async fn ask(&self, key: &Key, family: Family, slug: &str, words: u32, limit: Option<u32>) -> Result<Reply, Failure> {
+        let request = Request {
+            id: clock::operation_id(),
+            key: key.clone(),
+            pass: self.gate.enter(key, Instant::now()).unwrap(),
+            room: None,
+            family,
+            body: Bytes::from(body(family, slug, words, limit)),
+            headers: Vec::new(),
+            origin: Origin::default(),
+            arrived: Instant::now(),
+            at: clock::now(),
+        };
+        self.proxy.run(request).await
+    }
+
+    async fn account(&self, key: &Key) -> farebox_ledger::Account {
+        self.proxy.ledger.find_key(key.id).await.unwrap().unwrap().account
+    }
+
+    /// All charges, when every request has ended; the books are sound.
+    async fn charges(&self) -> Vec<Entry> {
+        while !self.proxy.tasks.is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(self.proxy.ledger.open_holds(None, 10).await.unwrap(), Vec::new());
+        assert_eq!(self.proxy.ledger.verify().await.unwrap().faults, Vec::<String>::new());
+        let entries = self.proxy.ledger.entries(EntryQuery::default()).await.unwrap();
+        entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
+    }
+}
+
+fn act() -> Act {
+    Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
+}
+
+fn body(family: Family, slug: &str, words: u32, limit: Option<u32>) -> String {
+    let asked = format!("{words} words");
+    let mut body = match family {
+        Family::Chat => serde_json::json!({"messages": [{"role": "user", "content": asked}]}),
+        Family::Responses => serde_json::json!({"input": asked}),
+        Family::Messages => serde_json::json!({"max_tokens": 60_000, "messages": [{"role": "user", "content": asked}]}),
+    };
+    body["model"] = slug.into();
+    body["stream"] = true.into();
+    if let Some(limit) = limit {
+        let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
+        body[field] = limit.into();
+    }
+    body.to_string()
+}
+
+fn stream(reply: Result<Reply, Failure>) -> pipe::Receiver {
+    match reply.unwrap().body {
+        ReplyBody::Stream(receiver) => receiver,
+        ReplyBody::Whole(body) => panic!("{body:?}"),
+    }
+}
+
+async fn read(mut receiver: pipe::Receiver) -> String {
+    let mut all = Vec::new();
+    while let Some(bytes) = receiver.next().await {
+        all.extend_from_slice(&bytes);
+    }
+    String::from_utf8(all).unwrap()
+}
+
+fn reason(charge: &Entry) -> &str {
+    &charge.bill.as_ref().unwrap().end_reason
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_at_the_balance_as_its_family_ends_at_a_limit() {
+    for (family, proper) in [
+        (Family::Chat, "\"finish_reason\":\"length\""),
+        (Family::Responses, "event: response.incomplete"),
+        (Family::Messages, "\"stop_reason\":\"max_tokens\""),
+    ] {
+        let house = House::new();
+        let key = house.key("0.10").await;
+        // Two at once: each was allowed what the key had, together they cannot have it.
+        let first = stream(house.ask(&key, family, "quick", 20_000, None).await);
+        let second = stream(house.ask(&key, family, "quick", 20_000, None).await);
+        let (first, second) = tokio::join!(read(first), read(second));
+        assert!(first.contains(proper) && second.contains(proper), "{family}: …{}", &first[first.len() - 600..]);
+        let charges = house.charges().await;
+        assert_eq!(charges.iter().map(reason).collect::<Vec<_>>(), ["balance"; 2], "{family}");
+        let account = house.account(&key).await;
+        assert!(account.spent <= account.credit && account.held == Amount::ZERO, "{family}: {account:?}");
+        assert!(account.spent.picos() > 60_000_000_000, "{family}: most of it was used: {account:?}");
+        for charge in charges {
+            let bill = charge.bill.unwrap();
+            assert_eq!((bill.evidence, bill.loss), (Evidence::Local, Amount::ZERO), "{family}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_agents_run_side_by_side_on_five_dollars() {
+    let house = House::new();
+    let key = house.key("5").await;
+    let mut running = Vec::new();
+    for _ in 0..10 {
+        running.push(tokio::spawn(read(stream(house.ask(&key, Family::Messages, "quick", 8_000, Some(32_000)).await))));
+    }
+    assert!(house.account(&key).await.available().picos() > 4_000_000_000_000, "side by side they hold little");
+    for answer in running {
+        assert!(answer.await.unwrap().contains("\"stop_reason\":\"end_turn\""));
+    }
+    let charges = house.charges().await;
+    assert!(charges.iter().all(|charge| charge.bill.as_ref().unwrap().evidence == Evidence::Provider));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_key_ends_its_streams_at_the_next_extension() {
+    let house = House::new();
+    let key = house.key("5").await;
+    let mut answer = stream(house.ask(&key, Family::Chat, "quick", 20_000, None).await);
+    answer.next().await.unwrap();
+    house.proxy.ledger.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
+    assert!(read(answer).await.ends_with("data: [DONE]\n\n"));
+    let charges = house.charges().await;
+    assert_eq!(reason(&charges[0]), "key_state");
+    let bill = charges[0].bill.as_ref().unwrap();
+    assert!(bill.usage.output < 2_048, "not beyond its first slice: {:?}", bill.usage);
+    assert!(matches!(house.ask(&key, Family::Chat, "quick", 1, None).await, Err(Failure::KeyState(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_customer_who_accepts_nothing_for_half_a_minute_is_gone() {
+    let house = House::new();
+    let key = house.key("5").await;
+    let mut answer = stream(house.ask(&key, Family::Chat, "quick", 20_000, None).await);
+    answer.next().await.unwrap();
+    let began = Instant::now();
+    let charges = house.charges().await;
+    assert_eq!(reason(&charges[0]), "client_gone");
+    assert!((30..40).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(charges[0].amount.is_negative());
+    drop(answer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_customer_is_served_for_an_hour_and_no_longer() {
+    let house = House::new();
+    let key = house.key("50").await;
+    let mut answer = stream(house.ask(&key, Family::Chat, "quick", 50_000, None).await);
+    let (began, mut last) = (Instant::now(), Bytes::new());
+    while let Some(bytes) = answer.next().await {
+        last = bytes;
+        // Slower than the upstream, never quiet for long; at the end of the hour the rest is taken at once.
+        if began.elapsed() < Duration::from_secs(60 * 60) {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+    assert!(last.ends_with(b"data: [DONE]\n\n"));
+    let charges = house.charges().await;
+    assert_eq!(reason(&charges[0]), "max_duration");
+    assert_eq!(charges[0].bill.as_ref().unwrap().total_ms / 60_000, 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_customer_who_leaves_at_any_frame_is_settled_once_by_the_routes_policy() {
+    for family in Family::ALL {
+        for slug in ["quick", "drained"] {
+            // Frames of a whole answer of this kind.
+            let house = House::new();
+            let key = house.key("5").await;
+            let mut answer = stream(house.ask(&key, family, slug, 30, None).await);
+            let mut frames = 0;
+            while answer.next().await.is_some() {
+                frames += 1;
+            }
+            let full = house.charges().await[0].amount;
+            for position in 0..frames {
+                let house = House::new();
+                let key = house.key("5").await;
+                let mut answer = stream(house.ask(&key, family, slug, 30, None).await);
+                for _ in 0..position {
+                    answer.next().await.unwrap();
+                }
+                drop(answer);
+                let charges = house.charges().await;
+                let place = format!("{family} {slug} after {position} of {frames}");
+                assert_eq!(charges.len(), 1, "{place}");
+                assert!(charges[0].amount.is_negative() && charges[0].amount >= full, "{place}: {charges:?}, whole {full}");
+                if slug == "drained" {
+                    assert_eq!(charges[0].amount, full, "{place}: the real usage");
+                }
+                assert_eq!(house.ended.0.lock().unwrap().len(), 1, "{place}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_customer_who_leaves_before_anything_came_pays_nothing_unless_the_route_drains() {
+    for (slug, free) in [("slow", true), ("slow-drained", false)] {
+        let house = House::new();
+        let key = house.key("5").await;
+        let asked = house.ask(&key, Family::Chat, slug, 8, None);
+        assert!(timeout(Duration::from_secs(1), asked).await.is_err(), "the model takes two seconds");
+        let charges = house.charges().await;
+        assert_eq!((charges.len(), charges[0].amount == Amount::ZERO), (1, free), "{slug}: {charges:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_small_requests_cost_exactly_their_sum_and_leave_nothing_held() {
+    let house = House::new();
+    let key = house.key("5").await;
+    for _ in 0..1_000 {
+        read(stream(house.ask(&key, Family::Chat, "quick", 1, None).await)).await;
+    }
+    let charges = house.charges().await;
+    let sum: i64 = charges.iter().map(|charge| -charge.amount.picos()).sum();
+    let account = house.account(&key).await;
+    assert_eq!((account.spent.picos(), account.held), (sum, Amount::ZERO));
+    assert!(charges.windows(2).all(|pair| pair[0].amount == pair[1].amount), "the same request costs the same");
+}

@@ -1,0 +1,13 @@
+# aider: chat streams without stream_options, on the simulated and the real provider.
+
+pip_install
+
+aider() { # aider SLUG MESSAGE
+  (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb OPENAI_API_BASE="$base/v1" OPENAI_API_KEY="$secret" LITELLM_LOCAL_MODEL_COST_MAP=True \
+    timeout "${LIMIT-120}" "$place/bin/aider" --model "openai/$1" --message "$2" --yes-always --no-check-update --no-show-model-warnings \
+    --no-auto-commits --no-analytics --no-show-release-notes --map-tokens 0 --edit-format ask --no-detect-urls --no-gitignore < /dev/null)
+}
+
+scenario chat-simulated 5 aider gpt-sim "Say PONG"
+expect chat-simulated PONG
+LIMIT=900 scenario chat-"$upstream" 5 aider gpt-real "Say PONG"

@@ -1,0 +1,40 @@
+# Claude Code: print, a tool round trip, a cut stream, and an empty key that says so at once and works again after a top-up.
+
+npm_install
+claude_bin=$place/node_modules/@anthropic-ai/claude-code-linux-x64/claude
+
+claude_code() { # claude_code SLUG ARGUMENT…
+  local slug=$1; shift
+  (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb ANTHROPIC_BASE_URL="$base/native" ANTHROPIC_AUTH_TOKEN="$secret" \
+    ANTHROPIC_MODEL="$slug" ANTHROPIC_DEFAULT_HAIKU_MODEL="$slug" CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
+    DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1 API_TIMEOUT_MS=1500000 timeout "${LIMIT-60}" "$claude_bin" "$@" < /dev/null)
+}
+
+scenario print-simulated 5 claude_code claude-sim -p "Say PONG"
+expect print-simulated PONG
+
+AT_LEAST=2 scenario tool-round-trip 5 claude_code claude-sim -p "Read {\"file_path\": \"$project/note.txt\"}" --allowedTools Read
+expect tool-round-trip "The answer is 42."
+
+LIMIT=1500 scenario print-"$upstream" 5 claude_code claude-real -p "Say PONG"
+
+# Out of balance: one request, said within five seconds; a top-up of the same key helps.
+new_key empty 0
+began=$SECONDS
+if LIMIT=20 claude_code claude-sim -p "Say PONG" > "$work/empty.out" 2>&1; then echo "an empty key was served" >&2; exit 1; fi
+took=$((SECONDS - began))
+expect empty "out of balance"
+[ "$took" -le 5 ] || { echo "it took $took s to say that the balance is empty" >&2; exit 1; }
+[ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
+echo "   empty: \"out of balance\" after $took s and one request"
+top_up 1
+claude_code claude-sim -p "Say PONG" > "$work/topped-up.out" 2>&1
+expect topped-up PONG
+books topped-up $((SECONDS - began))
+
+# A stream that breaks: sent again once, then given up.
+new_key cut 5
+LIMIT=120 claude_code claude-cut -p "Say one two three four five six seven eight nine ten" > "$work/cut.out" 2>&1 || true
+[ "$(requests)" -le 30 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
+echo "   cut: $(requests) requests"
+books cut 0

@@ -1,0 +1,34 @@
+# Codex: text, a tool round trip, its web_search tool reported as removed, and an empty key.
+
+npm_install
+codex_bin=$place/node_modules/.bin/codex
+
+codex() { # codex SLUG PROMPT
+  mkdir -p "$home/.codex"
+  cat > "$home/.codex/config.toml" <<TOML
+model = "$1"
+model_provider = "farebox"
+[model_providers.farebox]
+name = "Farebox"
+base_url = "$base/v1"
+env_key = "FAREBOX_KEY"
+wire_api = "responses"
+stream_idle_timeout_ms = 1500000
+TOML
+  (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb FAREBOX_KEY="$secret" timeout "${LIMIT-60}" \
+    "$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$2" < /dev/null)
+}
+
+scenario text-simulated 5 codex gpt-sim "Say PONG"
+expect text-simulated PONG
+
+AT_LEAST=2 scenario tool-round-trip 5 codex gpt-sim 'exec_command {"cmd": "cat note.txt"}'
+expect tool-round-trip "The answer is 42."
+
+LIMIT=1500 scenario text-"$upstream" 5 codex gpt-real "Say PONG"
+
+new_key empty 0
+if LIMIT=30 codex gpt-sim "Say PONG" > "$work/empty.out" 2>&1; then echo "an empty key was served" >&2; exit 1; fi
+expect empty "quota exceeded"
+[ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
+echo "   empty: \"$(grep -i 'quota exceeded' "$work/empty.out" | head -1)\" after one request"

@@ -1,0 +1,15 @@
+# The OpenAI library for Node: chat, responses, tools and streams, on the simulated and the real provider.
+
+npm_install
+# Modules are looked up from where a file stands.
+cp "$root/tests/clients/openai_node.mjs" "$place/openai_node.mjs"
+
+library() { # library SLUG
+  env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" \
+    timeout 600 node "$place/openai_node.mjs"
+}
+
+for slug in gpt-sim gpt-real; do
+  scenario "$slug" 5 library "$slug"
+  expect "$slug" "done"
+done

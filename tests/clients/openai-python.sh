@@ -1,0 +1,13 @@
+# The OpenAI library for Python: models, chat, responses, tools and streams, on the simulated and the real provider.
+
+pip_install
+
+library() { # library SLUG
+  env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" \
+    timeout 600 "$place/bin/python" "$root/tests/clients/openai_python.py"
+}
+
+for slug in gpt-sim gpt-real; do
+  scenario "$slug" 5 library "$slug"
+  expect "$slug" "done"
+done

@@ -1,0 +1,38 @@
+# opencode on all three families: text, a tool round trip, the real provider, and a cut stream that must not loop.
+
+npm_install
+opencode_bin=$place/node_modules/opencode-linux-x64/bin/opencode
+
+opencode() { # opencode FAMILY SLUG WORD…: an argument with a space would be quoted again by opencode
+  local family=$1 slug=$2 npm url=$base/v1
+  shift 2
+  case $family in
+    chat) npm=@ai-sdk/openai-compatible ;;
+    responses) npm=@ai-sdk/openai ;;
+    messages) npm=@ai-sdk/anthropic; url=$base/native/v1 ;;
+  esac
+  mkdir -p "$home/.config/opencode"
+  cat > "$home/.config/opencode/opencode.json" <<JSON
+{"autoupdate": false, "share": "disabled", "permission": "allow", "small_model": "farebox/$slug",
+ "provider": {"farebox": {"npm": "$npm", "name": "Farebox", "options": {"baseURL": "$url", "apiKey": "$secret"},
+  "models": {"$slug": {"name": "$slug", "tool_call": true, "limit": {"context": 131072, "output": 32000}}}}}}
+JSON
+  (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 \
+    OPENCODE_DISABLE_LSP_DOWNLOAD=1 timeout "${LIMIT-90}" "$opencode_bin" run -m "farebox/$slug" "$@" < /dev/null)
+}
+
+for family in chat responses messages; do
+  scenario "$family"-simulated 5 opencode "$family" gpt-sim Say PONG
+  expect "$family"-simulated PONG
+  AT_LEAST=2 scenario "$family"-tool 5 opencode "$family" gpt-sim read "{\"filePath\":\"$project/note.txt\"}"
+  expect "$family"-tool "The answer is 42."
+  # llama.cpp's responses stream names its items differently in each event, which this client does not take, with or without us.
+  [ "$family$upstream" = responsesreal ] || LIMIT=1500 scenario "$family"-"$upstream" 5 opencode "$family" gpt-real Say PONG
+
+  # A cut stream: some tries, an error, no loop without end.
+  new_key "$family"-cut 5
+  LIMIT=150 opencode "$family" gpt-cut Say one two three four five six seven eight nine ten > "$work/$family-cut.out" 2>&1 || true
+  [ "$(requests)" -le 20 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
+  echo "   $family-cut: $(requests) requests"
+  books "$family"-cut 0
+done

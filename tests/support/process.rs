@@ -1,0 +1,105 @@
+//! The real gateway as a process of its own: started as an operator would, with its log, its signals and its exit code.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long a process may take to do what is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `farebox serve`. Dropping it kills it.
+pub(crate) struct Served {
+    child: Child,
+    log: Arc<Mutex<String>>,
+    /// Where customers reach it.
+    pub(crate) base: String,
+    /// Where the operator reaches it.
+    pub(crate) admin: String,
+}
+
+/// A command in a folder with `catalog.toml`, `routes.toml` and the ledger; nothing of the test's environment reaches it.
+pub(crate) fn farebox(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
+    command.env_clear().current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// The document that a command prints.
+pub(crate) fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = farebox(folder, arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+impl Served {
+    /// Starts it on free ports and waits until it serves.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let ports = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let mut child =
+            farebox(folder, &ports).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                *kept.lock().unwrap() += &(line + "\n");
+            }
+        });
+        let mut served = Self { child, log, base: String::new(), admin: String::new() };
+        served.base = served.address_after(" models at ", "/v1");
+        served.admin = served.address_after("admin listener at ", ": ");
+        served
+    }
+
+    fn address_after(&mut self, before: &str, behind: &str) -> String {
+        let log = self.wait_for_log(before);
+        log.split(before).nth(1).unwrap().split(behind).next().unwrap().to_owned()
+    }
+
+    /// Everything logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until the log says this.
+    pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "waited in vain for {text:?} ({ended:?}):\n{log}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
