@@ -12,7 +12,7 @@ use farebox_ledger::{
 };
 
 const AT_ONCE: u64 = 256;
-const SLUGS: [&str; 4] = ["claude-sonnet-4.5", "gpt-5-mini", "gpt-5", "gemini-3-flash"];
+const SLUGS: [&str; 4] = ["large-model", "small-model", "thinking-model", "fast-model"];
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {

@@ -411,7 +411,7 @@ mod tests {
     #[tokio::test]
     async fn a_status_is_read_in_every_framing() {
         for answer in [
-            "HTTP/1.1 200 OK\r\ncontent-length: 34\r\n\r\n{\"generation\":4,\"loaded_at\":null  }",
+            "HTTP/1.1 200 OK\r\ncontent-length: 35\r\n\r\n{\"generation\":4,\"loaded_at\":null  }",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"generation\":4,\r\n4;x\r\n\"a\":\r\n3\r\n[]}\r\n0\r\n\r\n",
             "HTTP/1.0 200 OK\r\n\r\n{\"generation\":4}",
         ] {

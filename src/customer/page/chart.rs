@@ -243,7 +243,7 @@ mod tests {
         assert_eq!((day.shares[0].slug.as_str(), day.shares[1].requests), ("<b>", 2));
         assert_eq!((day.bars[0].total.to_string(), day.bars[23].total.to_string()), ("0.10".to_owned(), "0.70".to_owned()));
         let month = Spending::of(&rows, Range::Month, now);
-        assert_eq!((month.bars[29].total.to_string().as_str(), month.bars[28].total.to_string().as_str()), ("0.80", "9.00"));
+        assert_eq!((month.bars[29].total.to_string().as_str(), month.bars[28].total.to_string().as_str()), ("0.70", "9.10"));
         let drawn = month.draw().into_string();
         assert!(drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"), "{drawn}");
     }

@@ -8,6 +8,9 @@ use super::message::{Effect, Message};
 use super::modal::{Found, Listed, Modal};
 use super::{App, Books, Screen};
 
+/// Between two readings of what is in sight while no money moves.
+const REREAD_SECONDS: i64 = 5;
+
 impl App {
     /// Takes one message in.
     pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
@@ -123,12 +126,23 @@ impl App {
         };
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
-            return Vec::new();
+            // Blocking a key or changing its settings moves no total.
+            let due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0;
+            return if due { self.reread() } else { Vec::new() };
         }
         let first = self.totals.is_none();
         let keys_came = self.totals.is_some_and(|old| old.keys != totals.keys);
         (self.totals, self.ledger_error, self.dirty) = (Some(totals), None, true);
         if first { Vec::new() } else { self.follow(keys_came) }
+    }
+
+    /// Reads the keys in sight again; nothing is drawn unless one of them changed.
+    fn reread(&self) -> Vec<Effect> {
+        match &self.detail {
+            Some(detail) if self.detail_open => vec![Effect::Visible(vec![detail.id])],
+            _ if self.screen == Screen::Keys => vec![Effect::Visible(self.visible_ids())],
+            _ => Vec::new(),
+        }
     }
 
     /// The books moved: reads again what is on the screen.

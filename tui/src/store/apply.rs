@@ -192,7 +192,7 @@ impl Shared {
     }
 }
 
-/// 256 random bits in letters that no link breaks on.
+/// 128 random bits for a link of minutes, in letters that no link breaks on and few enough for one line.
 fn token() -> String {
-    clock::random::<32>().iter().map(|byte| format!("{byte:02x}")).collect()
+    clock::random::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
 }

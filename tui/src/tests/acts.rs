@@ -216,11 +216,21 @@ fn operations_on_file_are_listed_and_sent_again_only_when_not_applied() {
 fn nothing_is_drawn_when_nothing_changed() {
     let mut bench = Bench::new(80, 24);
     bench.app.dirty = false;
+    let seen = bench.asked.iter().filter(|effect| matches!(effect, Effect::Visible(_))).count();
     let totals = bench.app.totals.unwrap();
     for millis in (0..5_000).step_by(500) {
         bench.tell(Message::Pulse { now: Timestamp::from_millis(now().millis() + millis), totals: Ok(totals) });
     }
     assert!(!bench.app.dirty);
+    assert_eq!(
+        bench.asked.iter().filter(|effect| matches!(effect, Effect::Visible(_))).count(),
+        seen + 1,
+        "once in five seconds"
+    );
+    let mut blocked = keys();
+    blocked[0].stored_status = Status::Blocked;
+    bench.tell(Message::Visible(vec![(blocked[0].clone(), None)]));
+    assert!(bench.app.dirty && bench.screen().contains("BLOCKED"), "another program's act is seen");
     bench.asked.clear();
     let moved = farebox_ledger::Totals { entries: totals.entries + 1, ..totals };
     bench.tell(Message::Pulse { now: now(), totals: Ok(moved) });

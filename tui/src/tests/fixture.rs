@@ -99,9 +99,9 @@ pub(super) fn charge(position: i64) -> Entry {
         Line { what: "output".into(), count: 412, rate: usd("0.0000015") },
     ];
     let bill = Bill {
-        slug: "claude-sonnet-4.5".to_owned(),
+        slug: "large-model".to_owned(),
         family: "messages".to_owned(),
-        target: "anthropic/claude-sonnet-4-5".to_owned(),
+        target: "north/large-1".to_owned(),
         status: 200,
         end_reason: "stop".to_owned(),
         first_byte_ms: Some(900),
@@ -162,7 +162,7 @@ fn holds() -> Vec<OpenHold> {
         at: ago(2_100 * i64::try_from(number).unwrap()),
         epoch,
     };
-    vec![hold(3, "gpt-5-mini", 6), hold(2, "claude-sonnet-4.5", 7), hold(1, "gpt-5-mini", 7)]
+    vec![hold(3, "gpt-5-mini", 6), hold(2, "large-model", 7), hold(1, "gpt-5-mini", 7)]
 }
 
 fn usage() -> Vec<UsageRow> {
@@ -175,8 +175,8 @@ fn usage() -> Vec<UsageRow> {
         loss: Amount::ZERO,
     };
     vec![
-        row(0, "claude-sonnet-4.5", "1.91"),
-        row(1, "claude-sonnet-4.5", "0.7"),
+        row(0, "large-model", "1.91"),
+        row(1, "large-model", "0.7"),
         row(3, "gpt-5-mini", "0.2"),
         row(30, "gpt-5-mini", "1.2"),
         row(100, "gpt-5", "3"),

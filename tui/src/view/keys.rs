@@ -91,7 +91,7 @@ fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
     };
     let more = if keys.is_whole() && range.end == keys.rows.len() { "" } else { " · pgdn for more" };
     let order = match (keys.sorting, keys.ordered_at) {
-        (Some(read), _) => format!("sorting: {} read", format::count(read)),
+        (Some(read), _) => format!("sorting: {} keys read", format::count(read)),
         (None, Some(at)) if keys.sort != Sort::Created => format!("order of {} · r sorts again", format::time(at)),
         _ => format!("read in {} ms", keys.took_ms),
     };

@@ -70,8 +70,10 @@ pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
 /// The two lines below the list: all of the selected model.
 fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
     let price = &model.price;
-    let optional =
-        |name: &str, value: &Option<String>| value.as_ref().map(|value| format!(" · {name} {value}")).unwrap_or_default();
+    let costs = |value: &&String| value.chars().any(|digit| matches!(digit, '1'..='9'));
+    let optional = |name: &str, value: &Option<String>| {
+        value.as_ref().filter(costs).map(|value| format!(" · {name} {value}")).unwrap_or_default()
+    };
     let cache = format!(
         "cache read {} · write {}{}{}{}{}",
         price.cache_read,
@@ -90,7 +92,7 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
         model.best_environments.join(", ")
     );
     pen.text(area, 0, 0, &first, pen.theme.faint());
-    let second = format!("{cache} · context {} · {}", format::count(model.context), model.capabilities.join(", "));
+    let second = format!("context {} · {} · {cache}", format::count(model.context), model.capabilities.join(", "));
     pen.text(area, 0, 1, &second, pen.theme.faint());
 }
 
