@@ -45,8 +45,12 @@ fn process(out: &mut Exposition, admin: &Admin) {
     out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.").sample(&[], u8::from(admin.obstacle().is_none()));
     out.metric("farebox_draining", Kind::Gauge, "1 while the gateway is stopping.")
         .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
-    out.metric("farebox_requests_in_flight", Kind::Gauge, "Requests that money is held for.")
-        .sample(&[], admin.front.proxy.tasks.len());
+    out.metric(
+        "farebox_requests_in_flight",
+        Kind::Gauge,
+        "Admitted requests under way, and bodies of refused ones that are still read.",
+    )
+    .sample(&[], admin.front.proxy.tasks.len());
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
 }
 
