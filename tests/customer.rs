@@ -268,6 +268,32 @@ async fn the_live_parts_come_and_end_with_the_session() {
 }
 
 #[tokio::test]
+async fn open_pages_of_a_key_are_bounded() {
+    let (_upstream, gateway) = gateway().await;
+    let key = gateway.key("5.00").await;
+    let visitor = Visitor::signed_in(&gateway, &key).await;
+    let open = async || {
+        let url = format!("{}/dashboard/live", gateway.base);
+        visitor.client.get(url).header(COOKIE, &visitor.cookie).send().await.unwrap()
+    };
+    let mut pages = Vec::new();
+    for _ in 0..16 {
+        pages.push(open().await);
+        assert_eq!(pages.last().unwrap().status(), 200);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(open().await.status(), 429);
+    drop(pages);
+    for _ in 0..40 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if open().await.status() == 200 {
+            return;
+        }
+    }
+    panic!("closed pages give their places back");
+}
+
+#[tokio::test]
 async fn an_open_page_does_not_hold_up_a_stop() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("5.00").await;

@@ -1,6 +1,7 @@
 //! The dashboard in a real browser: signing in, the balance that moves, chart, export, set-up, on a desktop and on a phone.
 
-use farebox_ledger::{KeySettings, Timestamp};
+use farebox::clock;
+use farebox_ledger::{Act, KeySettings, Ledger, SecretHash, Timestamp};
 use serde_json::json;
 
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};
@@ -143,6 +144,25 @@ async fn chart_export_and_set_up_do_what_they_say() {
     browser
         .until("the page's own key", "return document.getElementById('key-result').textContent.includes('right and active')")
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_opens_with_one_press_and_leaves_no_trace() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let token = farebox::customer::new_token();
+    let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };
+    let later = Timestamp::from_millis(act.at.millis() + 60_000);
+    gateway.ledger.create_link(key.id, SecretHash::of(&token), later, act).await.unwrap();
+    let browser = Browser::open(&gateway.client, DESKTOP).await;
+    browser.go(&format!("{}/dashboard/enter#{token}", gateway.base)).await;
+    browser.until("the token leaves the address bar", "return !location.href.includes('#')").await;
+    assert_eq!(browser.ask("return document.getElementById('token-row').hidden").await, true);
+    browser.assert_accessible("the landing page of a link").await;
+    browser.press("#enter .primary").await;
+    browser.until("the overview opens", "return !!document.getElementById('available')").await;
+    assert!(!browser.ask("return document.documentElement.outerHTML").await.as_str().unwrap().contains(&token));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
