@@ -102,6 +102,7 @@ async fn a_save_is_in_use_within_a_second_and_running_requests_keep_their_price(
     };
     let (running, ()) = tokio::join!(running, saving);
     assert_eq!(running.header("x-farebox-cost"), Some("0.000045"), "admitted at the old price");
+    place.until("the change is told", |status| !status["last_changes"].as_array().unwrap().is_empty()).await;
     let changes = place.status().await["last_changes"].clone();
     let change = (&changes[0]["kind"], &changes[0]["slug"], &changes[0]["what"]);
     assert_eq!(change, (&"changed".into(), &"test-model".into(), &"price".into()), "{changes}");
