@@ -13,6 +13,7 @@ mod customer;
 mod dashboard;
 mod dialects;
 mod failover;
+mod files;
 mod messages;
 mod models;
 mod prices;

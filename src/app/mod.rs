@@ -18,7 +18,7 @@ use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
 use farebox_ledger::{Ledger, LedgerError, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::clock;
@@ -117,14 +117,21 @@ impl App {
         let Self { front, ledger, admin, listening, admin_listening, tls, lock } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
-        let serving = server::serve(listening, tls, server::service(&front), |handle| {
-            let _ = started.send(handle);
-        });
+        let over = Notify::new();
+        let serving = async {
+            let served = server::serve(listening, tls, server::service(&front), |handle| {
+                let _ = started.send(handle);
+            });
+            let served = served.await;
+            over.notify_one();
+            served
+        };
         let ending = async {
             let handle = starting.await.ok();
             notify::tell(config::notify_socket(), notify::READY);
             let outcome = tokio::select! {
                 () = stop => Ok(()),
+                () = over.notified() => Ok(()),
                 why = ledger.fatal() => Err(format!("the ledger has stopped: {why}")),
             };
             notify::tell(config::notify_socket(), notify::STOPPING);

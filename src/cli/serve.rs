@@ -80,12 +80,16 @@ pub(super) fn start_logging(default: &str) {
     telemetry::start_logging(config::log_filter().as_deref(), default, format);
 }
 
-/// Ends at the first SIGTERM or ctrl-c.
-pub(super) async fn stop_signal() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("stopping: running requests are given time to end"),
-        _ = tokio::signal::ctrl_c() => tracing::info!("stopping: running requests are given time to end"),
+/// Ends at the first SIGTERM or ctrl-c from now on, also at one that comes before anybody waits for it.
+pub(super) fn stop_signal() -> impl Future<Output = ()> {
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    async move {
+        let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: running requests are given time to end");
     }
 }
 

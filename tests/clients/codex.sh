@@ -19,8 +19,8 @@ TOML
     "$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$2" < /dev/null)
 }
 
-scenario text-simulated 5 codex gpt-sim "Say PONG"
-expect text-simulated PONG
+scenario text 5 codex gpt-sim "Say PONG"
+expect text PONG
 
 AT_LEAST=2 scenario tool-round-trip 5 codex gpt-sim 'exec_command {"cmd": "cat note.txt"}'
 expect tool-round-trip "The answer is 42."

@@ -46,6 +46,7 @@ start_gateway() {
   base=http://127.0.0.1:$port
   : > "$FAREBOX_CATALOG"; : > "$FAREBOX_ROUTES"
   printf '[provider.sim]\nsimulated = true\n\n' >> "$FAREBOX_ROUTES"
+  printf '[provider.picky]\nsimulated = true\nrefuse_beta = ["context-management-2025-06-27"]\n\n' >> "$FAREBOX_ROUTES"
   if [ "$upstream" = real ]; then
     cat >> "$FAREBOX_ROUTES" <<TOML
 [provider.real]
@@ -60,8 +61,9 @@ TOML
     publish claude-real messages sim sim 1024; publish gpt-real chat sim sim 1024
   fi
   publish claude-sim messages sim sim 32000; publish gpt-sim responses sim sim 32000
+  publish claude-picky messages picky sim 32000
   publish claude-cut messages sim sim-cut 32000; publish gpt-cut chat sim sim-cut 32000
-  UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" 2> "$work/gateway.log" &
+  UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
   gateway_pid=$!
   wait_for "the gateway" curl -sfI "$base/v1" -o /dev/null
 }
@@ -115,7 +117,9 @@ books() {
 }
 
 # requests: how many model requests of the current key ended, refused ones included.
-requests() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log" | grep -c "key=$key_id.*family=" || true; }
+requests() { plain_log | grep -c "key=$key_id.*family=" || true; }
+
+plain_log() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log"; }
 
 expect() { # expect NAME TEXT: the client's output has the text
   grep -qiF -- "$2" "$work/$1.out" || { echo "  $1: \"$2\" is missing from $work/$1.out:" >&2; tail -8 "$work/$1.out" >&2; return 1; }
