@@ -3,12 +3,16 @@
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
 pub(crate) mod browser;
+pub(crate) mod checker;
 pub(crate) mod history;
+pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod upstream;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+pub(crate) use load::sized;
 
 use farebox::app::{App, Files, Settings};
 use farebox::clock;
