@@ -1,20 +1,19 @@
 //! `kill -9` at any moment under mixed load, judged from outside; many open holds at a start; a stop with open streams.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use farebox::clock;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{Amount, Bill, Credit, CreditKind, Extension, KeyId, Ledger, Line, NewHold, Usage};
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
-use crate::support::load::{self, Dice, Load, Mark, both_policies, ends_properly, honest, marked};
+use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
 use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{TestKey, path, sized};
@@ -24,24 +23,10 @@ const ERA: u64 = 20;
 /// Far above what a restart takes on any machine; what it took is printed.
 const FAR: Duration = Duration::from_secs(20);
 
-/// A folder with the two files, for a gateway before this upstream.
-fn place(upstream: &ScriptedUpstream) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let (catalog, routes) = both_policies(&upstream.base_url());
-    fs::write(folder.path().join("catalog.toml"), catalog).unwrap();
-    fs::write(folder.path().join("routes.toml"), routes).unwrap();
-    let ledger = folder.path().join("farebox.db");
-    (folder, ledger)
-}
-
-fn open(ledger: &Path) -> SqliteLedger {
-    SqliteLedger::open(ledger, OpenMode::Create, Durability::Prompt).unwrap()
-}
-
 /// Starts the gateway and waits until it is ready; says how long that took.
 async fn start(folder: &Path, durability: &str) -> (Served, Duration) {
     let begun = Instant::now();
-    let served = Served::start_with(folder, &["--durability", durability], &[("UPSTREAM_KEY", "a-secret-of-the-upstream")]);
+    let served = Served::start_with(folder, &["--durability", durability], &[UPSTREAM_KEY]);
     let ready = client().get(format!("{}/readyz", served.admin)).send().await.unwrap();
     assert_eq!(ready.status().as_u16(), 200, "{}", served.log());
     let took = begun.elapsed();
@@ -128,10 +113,6 @@ impl Era {
         assert!(served.ended().success(), "{}", served.log());
         judge(&self.ledger, &self.outside, &self.upstream.requests()).await
     }
-}
-
-fn usd(text: &str) -> Amount {
-    Amount::from_usd_str(text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

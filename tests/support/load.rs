@@ -3,21 +3,25 @@
 //! Every request carries a mark that says what the upstream is to produce, so that a checker can compare what the journal says
 //! with what was really made, without asking the gateway.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox::clock;
-use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use farebox_ledger::{Amount, KeyId, KeySettings, Ledger, NewKey, OperationId, Secret};
 use farebox_protocol::{Family, Usage};
 use tokio::task::JoinSet;
 
-use super::upstream::{Reply, Script, Seen, Speech};
+use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use super::{CATALOG, TestKey, ask, path, routes};
 
 /// Input tokens of every marked request.
 const INPUT: u64 = 400;
+/// The variable that the routes name.
+pub(crate) const UPSTREAM_KEY: (&str, &str) = ("UPSTREAM_KEY", "a-secret-of-the-upstream");
 /// Output tokens of one piece, which is one frame of a stream.
 pub(crate) const PIECE: u64 = 150;
 /// Characters of one piece: more tokens than any count of ours that leans to the customer's side.
@@ -57,6 +61,26 @@ pub(crate) fn both_policies(base_url: &str) -> (String, String) {
     let drain =
         "\n[[route]]\nslug = \"test-drain\"\non_disconnect = \"drain\"\ntargets = [ { provider = \"up\", model = \"m\" } ]\n";
     (format!("{first}{second}{rest}"), routes(base_url) + drain)
+}
+
+/// A folder with the two files, for a gateway before this upstream.
+pub(crate) fn place(upstream: &ScriptedUpstream) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, routes) = both_policies(&upstream.base_url());
+    fs::write(folder.path().join("catalog.toml"), catalog).unwrap();
+    fs::write(folder.path().join("routes.toml"), routes).unwrap();
+    let ledger = folder.path().join("farebox.db");
+    (folder, ledger)
+}
+
+/// A ledger for writing, made when it is missing.
+pub(crate) fn open(ledger: &Path) -> SqliteLedger {
+    SqliteLedger::open(ledger, OpenMode::Create, Durability::Prompt).unwrap()
+}
+
+/// An exact amount.
+pub(crate) fn usd(text: &str) -> Amount {
+    Amount::from_usd_str(text).unwrap()
 }
 
 /// What a request asks the upstream to do.
@@ -144,10 +168,10 @@ pub(crate) struct Told {
 }
 
 /// A new key in a ledger.
-pub(crate) async fn key(ledger: &SqliteLedger, usd: &str) -> TestKey {
+pub(crate) async fn key(ledger: &SqliteLedger, amount: &str) -> TestKey {
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
-    let first_credit = Some((Amount::from_usd_str(usd).unwrap(), format!("first-{id}")));
+    let first_credit = Some((Amount::from_usd_str(amount).unwrap(), format!("first-{id}")));
     let settings = KeySettings { label: "load".to_owned(), ..KeySettings::default() };
     ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: super::act() }).await.unwrap();
     TestKey { id, secret: secret.reveal().to_owned() }

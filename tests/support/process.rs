@@ -50,6 +50,10 @@ pub(crate) async fn ask(client: &reqwest::Client, base: &str, slug: &str, secret
     if status == 200 { serde_json::from_str(&text).map_err(|error| error.to_string()) } else { Err(format!("{status} {text}")) }
 }
 
+fn on_free_ports(command: &mut Command) -> &mut Command {
+    command.env("FAREBOX_LISTEN", "127.0.0.1:0").env("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")
+}
+
 impl Served {
     /// Starts it on free ports and waits until it serves.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
@@ -58,12 +62,30 @@ impl Served {
 
     /// The same with variables in its environment.
     pub(crate) fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = farebox(folder, &["serve"]);
-        command
-            .env("FAREBOX_LISTEN", "127.0.0.1:0")
-            .env("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")
-            .args(arguments)
-            .envs(environment.iter().copied());
+        let mut served =
+            Self::spawn(on_free_ports(&mut farebox(folder, &["serve"])).args(arguments).envs(environment.iter().copied()));
+        served.base = served.address_after(" models at ", "/v1");
+        served.admin = served.address_after("admin listener at ", ": ");
+        served
+    }
+
+    /// Starts this command, which may end before it serves: its exit code then.
+    pub(crate) fn start_or_end(command: &mut Command) -> Result<Self, ExitStatus> {
+        let mut served = Self::spawn(on_free_ports(command));
+        let begun = Instant::now();
+        while !served.log().contains("admin listener at ") {
+            if let Some(status) = served.child.try_wait().unwrap() {
+                return Err(status);
+            }
+            assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends:\n{}", served.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        served.base = served.address_after(" models at ", "/v1");
+        served.admin = served.address_after("admin listener at ", ": ");
+        Ok(served)
+    }
+
+    fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
@@ -72,10 +94,7 @@ impl Served {
                 *kept.lock().unwrap() += &(line + "\n");
             }
         });
-        let mut served = Self { child, log, base: String::new(), admin: String::new() };
-        served.base = served.address_after(" models at ", "/v1");
-        served.admin = served.address_after("admin listener at ", ": ");
-        served
+        Self { child, log, base: String::new(), admin: String::new() }
     }
 
     fn address_after(&mut self, before: &str, behind: &str) -> String {

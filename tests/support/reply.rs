@@ -220,6 +220,11 @@ impl Reply {
         self
     }
 
+    /// The parts as text, to be changed and sent as [`Reply::events`].
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.parts.iter().map(|part| String::from_utf8(part.clone()).unwrap()).collect()
+    }
+
     /// Frames of the stream, or 1.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()

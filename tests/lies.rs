@@ -1,0 +1,190 @@
+//! Upstreams that lie about usage, in all families: what is charged is bounded, and what nobody can pay is the operator's loss.
+
+use std::time::Duration;
+
+use farebox_ledger::{Amount, Bill, Evidence};
+use farebox_protocol::{Family, Usage};
+use serde_json::{Value, json};
+
+use crate::support::process::farebox;
+use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
+use crate::support::{Gateway, TestKey, ask, path};
+
+const WORDS: &str = "one two three four five six seven eight nine ten";
+/// Ten words and ten input tokens, at $3 and $15 for a million.
+const TRUTH: i64 = 10 * 3_000_000 + 10 * 15_000_000;
+
+/// A claim of so much input and output, in the family's words.
+fn claim(family: Family, input: &Value, output: &Value) -> Value {
+    match family {
+        Family::Chat => json!({ "prompt_tokens": input, "completion_tokens": output }),
+        Family::Responses | Family::Messages => json!({ "input_tokens": input, "output_tokens": output }),
+    }
+}
+
+/// What one request before this upstream is charged, and its bill. There is one charge, and nothing stays held.
+async fn charged(family: Family, stream: bool, reply: Reply, balance: &str) -> (i64, Bill, Gateway, TestKey) {
+    let upstream = ScriptedUpstream::start(reply).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key(balance).await;
+    let answer = gateway.post(path(family), &key, &ask(family, "test-model", stream)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    gateway.settled().await;
+    let charges = gateway.charges(&key).await;
+    let account = gateway.account(&key).await.account;
+    assert!(charges.len() == 1 && account.is_sound() && account.held == Amount::ZERO, "{charges:?} {account:?}");
+    (-charges[0].amount.picos(), charges[0].bill.clone().unwrap(), gateway, key)
+}
+
+fn said(speech: &Speech, stream: bool) -> Reply {
+    if stream { speech.stream() } else { speech.whole() }
+}
+
+#[tokio::test]
+async fn missing_usage_is_counted_here_in_every_family() {
+    for family in Family::ALL {
+        for stream in [false, true] {
+            let reply = said(&Speech::new(family, WORDS).claims(json!(null)), stream);
+            let (charge, bill, ..) = charged(family, stream, reply, "5").await;
+            assert_eq!(bill.evidence, Evidence::Local, "{} {stream}", family.name());
+            assert!(charge > 0 && charge <= bill.hold.picos(), "{} {stream}: {charge}", family.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn absurd_usage_is_disputed_in_every_family() {
+    let (ten, words) = (json!(10), json!("ten"));
+    let lies = [
+        (json!(-5), ten.clone()),
+        (ten.clone(), json!(-5)),
+        (json!(900_000_000), ten.clone()),
+        (ten.clone(), json!(900_000_000_000_i64)),
+        (json!(u64::MAX), ten.clone()),
+        (ten.clone(), json!(1e300)),
+        (json!(1.5), ten.clone()),
+        (words, ten),
+    ];
+    for family in Family::ALL {
+        for (input, output) in &lies {
+            for stream in [false, true] {
+                let claimed = claim(family, input, output);
+                let reply = said(&Speech::new(family, WORDS).claims(claimed.clone()), stream);
+                let (charge, bill, ..) = charged(family, stream, reply, "5").await;
+                assert_eq!(bill.evidence, Evidence::Disputed, "{} {stream} {claimed}", family.name());
+                assert!(charge <= bill.hold.picos().min(TRUTH), "{} {stream} {claimed}: {charge}", family.name());
+            }
+        }
+    }
+}
+
+/// The frames of a stream as the upstream writes them.
+fn frames(speech: &Speech) -> Vec<String> {
+    speech.stream().texts()
+}
+
+#[tokio::test]
+async fn usage_said_twice_is_charged_once() {
+    for family in Family::ALL {
+        let mut frames = frames(&Speech::new(family, WORDS));
+        let at = frames.iter().rposition(|frame| frame.contains("_tokens\"")).unwrap();
+        // What ends the stream stays last; what only counts is repeated.
+        if family != Family::Responses {
+            frames.insert(at, frames[at].clone());
+        }
+        let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
+        assert_eq!((charge, bill.evidence), (TRUTH, Evidence::Provider), "{}", family.name());
+    }
+}
+
+#[tokio::test]
+async fn the_last_of_contradictory_counts_is_charged_and_zero_replaces_nothing() {
+    for family in Family::ALL {
+        for (first, last, wanted) in [(30, 10, 10), (10, 30, 30), (10, 0, 10)] {
+            let mut frames = frames(&Speech::new(family, WORDS));
+            let at = frames.iter().rposition(|frame| frame.contains("_tokens\"")).unwrap();
+            let (early, late) = (claim(family, &json!(first), &json!(1)), claim(family, &json!(last), &json!(10)));
+            let carrier = frames[at].clone();
+            frames[at] = with_usage(&carrier, &late);
+            if family == Family::Messages {
+                frames[0] = with_usage(&frames[0], &early);
+            } else if family == Family::Responses {
+                frames[1] = with_usage(&frames[1], &early);
+            } else {
+                frames.insert(1, with_usage(&carrier, &early));
+            }
+            let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
+            let truth = wanted * 3_000_000 + 10 * 15_000_000;
+            assert_eq!((charge, bill.evidence), (truth, Evidence::Provider), "{} {first} {last}", family.name());
+        }
+    }
+}
+
+/// The frame with another usage, wherever its family puts it.
+fn with_usage(frame: &str, usage: &Value) -> String {
+    let (before, data) = frame.split_once("data: ").unwrap();
+    let mut data: Value = serde_json::from_str(data).unwrap();
+    let place =
+        ["/response", "/message", ""].into_iter().find(|place| data.pointer(place).is_some_and(Value::is_object)).unwrap();
+    data.pointer_mut(place).unwrap()["usage"] = usage.clone();
+    format!("{before}data: {data}\n\n")
+}
+
+#[tokio::test]
+async fn usage_that_comes_late_is_waited_for() {
+    for family in Family::ALL {
+        let speech = Speech::new(family, WORDS).stream();
+        let before_the_end = speech.parts() - 2;
+        let reply = speech.wait_after(before_the_end, Duration::from_millis(300));
+        let (charge, bill, ..) = charged(family, true, reply, "5").await;
+        assert_eq!((charge, bill.evidence), (TRUTH, Evidence::Provider), "{}", family.name());
+    }
+}
+
+#[tokio::test]
+async fn usage_inside_an_error_is_not_charged() {
+    for family in Family::ALL {
+        let usage = claim(family, &json!(9_000), &json!(100));
+        let error = json!({ "type": "error", "error": { "type": "server_error", "message": "boom" }, "usage": usage });
+        let name = if family == Family::Chat { "" } else { "event: error\n" };
+        let event = format!("{name}data: {error}\n\n");
+        for shown in [0, 3] {
+            let reply =
+                Speech::new(family, WORDS).stream().then(crate::support::load::before_pieces(family) + shown, event.clone());
+            let (charge, bill, ..) = charged(family, true, reply, "5").await;
+            assert_eq!((bill.status, bill.end_reason.as_str()), (200, "upstream_broken"), "{}", family.name());
+            assert!(charge <= TRUTH && (charge > 0) == (shown > 0), "{} {shown}: {charge} {bill:?}", family.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
+    for family in Family::ALL {
+        for stream in [false, true] {
+            let usage = Usage { input: 20_000, output: 10, ..Usage::default() };
+            let reply = said(&Speech::new(family, WORDS).usage(usage), stream);
+            let (charge, bill, gateway, key) = charged(family, stream, reply, "0.01").await;
+            // A native stream says its input first, and so ends with its first frame: one token of output was counted.
+            let output = if stream && family == Family::Messages { 1 } else { 10 };
+            let (cost, paid) = (20_000 * 3_000_000 + output * 15_000_000, 10_000_000_000);
+            assert_eq!((charge, bill.loss.picos()), (paid, cost - paid), "{} {stream}: {bill:?}", family.name());
+            assert_eq!(gateway.account(&key).await.account.balance(), Amount::ZERO);
+            let record = gateway.records.all().pop().unwrap();
+            assert_eq!((record.charge.picos(), record.loss), (paid, bill.loss), "what is told is what is booked");
+            let lines: i64 = bill.lines.iter().map(|line| line.count.cast_signed() * line.rate.picos()).sum();
+            assert_eq!(lines, cost, "the lines say the whole cost");
+            exported(&gateway, &bill.loss.to_string());
+        }
+    }
+}
+
+/// Both exports carry the loss.
+fn exported(gateway: &Gateway, loss: &str) {
+    let ledger = gateway.ledger_path();
+    for format in ["json", "csv"] {
+        let output = farebox(ledger.parent().unwrap(), &["ledger", "entries", "--format", format]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains(loss), "{format}: {text}");
+    }
+}
