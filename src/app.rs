@@ -12,6 +12,7 @@ use farebox_ledger::{Ledger, LedgerError, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio_util::task::TaskTracker;
 
+use crate::anchoring::Anchoring;
 use crate::clock;
 use crate::config::{Config, ConfigHandle};
 use crate::customer::Watch;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// How long to wait for another gateway to give up the ledger.
     pub wait_lock: Duration,
+    /// Where anchors are written.
+    pub anchors: Option<PathBuf>,
 }
 
 /// A gateway that is ready to serve.
@@ -46,6 +49,7 @@ pub struct App {
     /// The ledger, as what it is.
     pub ledger: Arc<SqliteLedger>,
     listening: Listening,
+    anchoring: Option<Anchoring>,
     lock: ServeLock,
 }
 
@@ -71,6 +75,10 @@ impl App {
     pub async fn start(settings: &Settings, config: Config, observer: Arc<dyn Observer>) -> Result<Self, StartError> {
         let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
         let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
+        let anchoring = match &settings.anchors {
+            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
+            None => None,
+        };
         let recovered = ledger.recover(clock::now()).await?;
         if recovered.settled + recovered.released > 0 {
             tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds of an earlier run");
@@ -88,7 +96,7 @@ impl App {
             observer: Arc::new(FanOut(vec![observer, Arc::<Watch>::clone(&watch)])),
         });
         let front = Front::new(proxy, watch, public_url, listening.address);
-        Ok(Self { front, ledger, listening, lock })
+        Ok(Self { front, ledger, listening, anchoring, lock })
     }
 
     /// Where customers reach it.
@@ -102,7 +110,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, listening, lock } = self;
+        let Self { front, ledger, listening, mut anchoring, lock } = self;
         let (started, starting) = tokio::sync::oneshot::channel::<ServerHandle>();
         let serving = server::serve(listening, server::service(&front), |handle| {
             let _ = started.send(handle);
@@ -119,7 +127,16 @@ impl App {
             }
             outcome
         };
-        let (served, outcome) = tokio::join!(serving, ending);
+        let anchored = async {
+            match &mut anchoring {
+                Some(anchoring) => anchoring.run().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (served, outcome) = tokio::select! {
+            done = async { tokio::join!(serving, ending) } => done,
+            never = anchored => match never {},
+        };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
         if tokio::time::timeout(DRAIN, front.proxy.tasks.wait()).await.is_err() {
@@ -129,6 +146,9 @@ impl App {
             );
         }
         ledger.close();
+        if let Some(anchoring) = anchoring {
+            anchoring.finish().await;
+        }
         drop(lock);
         outcome.and(served.map_err(|error| error.to_string()))
     }

@@ -17,6 +17,7 @@
 //! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only clock, [`csv`] rows for spreadsheets.
 //! `docs/ARCHITECTURE.md` walks a request through the rooms.
 
+mod anchoring;
 pub mod app;
 pub mod cli;
 pub mod clock;

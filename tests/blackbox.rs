@@ -7,5 +7,6 @@ mod chat;
 mod cli;
 mod dialects;
 mod models;
+mod operations;
 mod streaming;
 mod support;

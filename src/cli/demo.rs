@@ -30,6 +30,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         listen: args.listen,
         public_url: args.public_url.clone(),
         wait_lock: Duration::ZERO,
+        anchors: None,
     };
     let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;

@@ -22,6 +22,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Faile
         listen: args.listen,
         public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
         wait_lock: Duration::from_secs(options.wait_lock),
+        anchors: args.anchors.clone(),
     };
     let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
     tracing::info!(

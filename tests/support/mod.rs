@@ -4,6 +4,7 @@
 
 pub(crate) mod upstream;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -73,17 +74,24 @@ impl Secrets for TestSecrets {
 impl Gateway {
     /// Starts a gateway with these two files.
     pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
+        Self::start_with(catalog, routes, |_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn start_with(catalog: &str, routes: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (loaded, diagnostics) =
             config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
         let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
+        let mut settings = Settings {
             ledger: folder.path().join("farebox.db"),
             durability: Durability::Prompt,
             listen: "127.0.0.1:0".parse().unwrap(),
             public_url: None,
             wait_lock: Duration::ZERO,
+            anchors: None,
         };
+        change(&mut settings);
         let records = Arc::new(Records::default());
         let observer: Arc<dyn Observer> = Arc::<Records>::clone(&records);
         let app = App::start(&settings, loaded, observer).await.unwrap();
@@ -102,6 +110,12 @@ impl Gateway {
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
     pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
         Self::start(CATALOG, &routes(&upstream.base_url())).await
+    }
+
+    /// The same, with anchors beside its ledger.
+    pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
+        let beside = |settings: &mut Settings| settings.anchors = Some(settings.ledger.with_file_name("anchors"));
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
     /// A key with so much money on it.
@@ -167,15 +181,27 @@ impl Gateway {
     }
 
     /// Where the ledger is.
-    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
+    pub(crate) fn ledger_path(&self) -> PathBuf {
         self.folder.path().join("farebox.db")
     }
 
     /// Stops as a signal would, and waits for the end.
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(self) {
+        self.stop_and_keep().await;
+    }
+
+    /// The same; returns its ledger, its anchors and the folder they are in.
+    pub(crate) async fn stop_and_keep(mut self) -> (PathBuf, PathBuf, TempDir) {
+        let paths = (self.ledger_path(), self.folder.path().join("anchors"));
         self.stop.take();
         self.running.take().unwrap().await.unwrap().unwrap();
+        (paths.0, paths.1, self.folder)
     }
+}
+
+/// How often something is tried: a quick number, and the one of `FAREBOX_FULL=1`.
+pub(crate) fn sizes(quick: usize, full: usize) -> usize {
+    if std::env::var_os("FAREBOX_FULL").is_some_and(|value| value == "1") { full } else { quick }
 }
 
 /// An answer that has been read.
