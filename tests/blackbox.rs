@@ -16,6 +16,7 @@ mod failover;
 mod files;
 mod messages;
 mod models;
+mod operations;
 mod prices;
 mod refusals;
 mod reload;

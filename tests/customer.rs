@@ -311,7 +311,7 @@ async fn an_open_page_does_not_hold_up_a_stop() {
 async fn a_page_is_small_and_fast_with_a_long_history() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("500.00").await;
-    let entries = if std::env::var_os("FAREBOX_FULL").is_some() { 1_000_000 } else { 10_000 };
+    let entries = crate::support::sizes(10_000, 1_000_000);
     crate::support::history::write(gateway.ledger.as_ref(), key.id, entries).await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     visitor.get("").await;

@@ -182,9 +182,9 @@ async fn addresses_off_loopback_without_tls_are_warned_about() {
     assert!(!folder.path().join("other.db").exists());
 }
 
-/// Reloads, of which every tenth is a bad edit. `FAREBOX_FULL=1` does a thousand.
+/// Reloads, of which every tenth is a bad edit.
 fn rounds() -> u64 {
-    if std::env::var_os("FAREBOX_FULL").is_some() { 1_000 } else { 50 }
+    crate::support::sizes(50, 1_000)
 }
 
 /// The shipped catalog with `sim-chat` at these USD for a million tokens of input, and four times that for output.

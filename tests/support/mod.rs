@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod process;
 pub(crate) mod upstream;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -129,6 +130,12 @@ impl Gateway {
             .await
     }
 
+    /// The same, with anchors beside its ledger.
+    pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
+        let beside = |settings: &mut Settings| settings.anchors = Some(settings.ledger.with_file_name("anchors"));
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
+    }
+
     /// A key with so much money on it.
     pub(crate) async fn key(&self, usd: &str) -> TestKey {
         self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
@@ -212,15 +219,27 @@ impl Gateway {
     }
 
     /// Where the ledger is.
-    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
+    pub(crate) fn ledger_path(&self) -> PathBuf {
         self.folder.path().join("farebox.db")
     }
 
     /// Stops as a signal would, and waits for the end.
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(self) {
+        self.stop_and_keep().await;
+    }
+
+    /// The same; returns its ledger, its anchors and the folder they are in.
+    pub(crate) async fn stop_and_keep(mut self) -> (PathBuf, PathBuf, TempDir) {
+        let paths = (self.ledger_path(), self.folder.path().join("anchors"));
         self.stop.take();
         self.running.take().unwrap().await.unwrap().unwrap();
+        (paths.0, paths.1, self.folder)
     }
+}
+
+/// How often something is tried: a quick number, and the one of `FAREBOX_FULL=1`.
+pub(crate) fn sizes<T>(quick: T, full: T) -> T {
+    if std::env::var_os("FAREBOX_FULL").is_some_and(|value| value == "1") { full } else { quick }
 }
 
 /// An answer that has been read.
