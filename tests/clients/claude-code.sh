@@ -43,3 +43,7 @@ LIMIT=120 claude_code claude-cut -p "Say one two three four five six seven eight
 [ "$(requests)" -le 30 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
 echo "   cut: $(requests) requests"
 books cut 0
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed claude-sim claude "$claude_bin" -p "Say PONG"
+expect as-printed PONG

@@ -32,3 +32,7 @@ if LIMIT=30 codex gpt-sim "Say PONG" > "$work/empty.out" 2>&1; then echo "an emp
 expect empty "quota exceeded"
 [ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
 echo "   empty: \"$(grep -i 'quota exceeded' "$work/empty.out" | head -1)\" after one request"
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed gpt-sim codex "$codex_bin" exec --skip-git-repo-check "Say PONG"
+expect as-printed PONG

@@ -137,3 +137,16 @@ finish() {
   echo "   $client $version ($upstream upstream): all good"
   [ -n "${KEEP-}" ] || rm -rf "$work"
 }
+
+# as_printed SLUG [PROGRAM COMMAND…]: pastes what `farebox setup` prints for this client. Where it starts PROGRAM, COMMAND runs.
+as_printed() {
+  local slug=$1; shift
+  mkdir -p "$work/bin"
+  if [ $# -gt 0 ]; then
+    printf '#!/bin/sh\nexec%s < /dev/null\n' "$(printf ' %q' "${@:2}")" > "$work/bin/$1"
+    chmod +x "$work/bin/$1"
+  fi
+  "$farebox" setup "$client" --base-url "$base" --key "$secret" --model "$slug" --json > "$work/printed.json"
+  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 \
+    timeout 120 python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
+}
