@@ -56,6 +56,9 @@ fn announce(args: &Args, app: &App) {
              set --tls-cert and --tls-key, or listen on loopback behind a TLS proxy"
         );
     }
+    if address.ip().is_unspecified() && args.public_url.is_none() {
+        tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
+    }
     let Some(address) = app.admin_address() else { return };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
     if !address.ip().is_loopback() {
