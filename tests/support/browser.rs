@@ -161,7 +161,7 @@ impl Browser {
 fn start_driver() -> Option<(Child, String)> {
     let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut driver = started.unwrap_or_else(|error| panic!("chromedriver: {error}; ./test --install installs it"));
-    let mut lines = BufReader::new(driver.stdout.take()?).lines().map_while(Result::ok);
+    let mut lines = BufReader::new(driver.stdout.take().expect("its output is a pipe")).lines().map_while(Result::ok);
     let port =
         lines.find_map(|line| line.split("successfully on port ").nth(1).map(|port| port.trim_end_matches('.').to_owned()));
     match port {
