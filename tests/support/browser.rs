@@ -2,7 +2,8 @@
 //!
 //! One browser at a time: tests share two cores with everything else.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -179,9 +180,20 @@ fn start_driver() -> Option<(Child, String)> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver takes its browser along when it is asked to end; killed, it would leave it behind.
-        let pid = self.driver.id().to_string();
-        let _ = Command::new("kill").arg(&pid).status();
+        // Only the driver can end its browser, and only when it is asked to: a signal would leave every process of it behind.
+        let asked = end_session(&self.session);
+        let _ = self.driver.kill();
         let _ = self.driver.wait();
+        assert!(asked.is_ok() || std::thread::panicking(), "the browser is still there: {asked:?}");
     }
+}
+
+/// Ends a session and its browser, and waits until that is done. Without the runtime, which may be ending too.
+fn end_session(session: &str) -> std::io::Result<()> {
+    let address = session.trim_start_matches("http://");
+    let (host, path) = address.split_once('/').expect("a session is a path on a host");
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    write!(stream, "DELETE /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+    stream.read(&mut [0; 64]).map(drop)
 }
