@@ -2,19 +2,14 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
-use farebox_ledger::{
-    Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, NewKey, Secret, SecretHash, Timestamp,
-};
+use farebox_ledger::{Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, LinkToken, NewKey, Secret};
 use serde_json::{Value, json};
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
 use super::{manage, view};
-use crate::customer::new_token;
 use crate::{clock, csv};
 
-/// How long a sign-in link works.
-const LINK_MS: i64 = 24 * 3_600 * 1_000;
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
 
@@ -53,7 +48,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
     let mut keys = Vec::new();
     loop {
         let page = ledger.list_keys(query.clone()).await?;
-        query.after = page.last().map(|key| key.id);
+        query.after = page.last().map(|key| query.order.place(key));
         let whole = page.len() == PAGE;
         keys.extend(page);
         if !whole {
@@ -92,11 +87,11 @@ pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<
 
 pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write)?;
-    let (token, act) = (new_token(), act(args));
-    let expires = Timestamp::from_millis(act.at.millis().saturating_add(LINK_MS));
-    ledger.create_link(one.id, SecretHash::of(&token), expires, act).await?;
+    let (token, act) = (LinkToken::generate(clock::random()), act(args));
+    let expires = LinkToken::expires(act.at);
+    ledger.create_link(one.id, token.hash(), expires, act).await?;
     let base = args.public_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
-    let link = format!("{}/dashboard/enter#{token}", base.trim_end_matches('/'));
+    let link = token.url(&base);
     match args.format() {
         Format::Json => output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires })),
         _ => {

@@ -9,6 +9,7 @@ mod batch;
 mod files;
 mod holds;
 mod keys;
+mod lists;
 mod lock;
 mod readers;
 mod reads;
@@ -29,7 +30,7 @@ pub use stats::WriterStats;
 
 use crate::anchor::Anchor;
 use crate::{
-    Act, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
+    Act, Amount, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
     LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered, SecretHash, Session, SlugUse,
     Timestamp, Totals, UsageRow, VerifyReport,
 };
@@ -175,8 +176,13 @@ impl Ledger for SqliteLedger {
         self.readers.point(|conn| reads::find_key(conn, id))
     }
 
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        let ids = ids.to_vec();
+        self.readers.scan(move |conn, _| lists::find_keys(conn, &ids)).await
+    }
+
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        self.readers.scan(move |conn, wanted| reads::list_keys(conn, &query, wanted)).await
+        self.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
     }
 
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
@@ -237,6 +243,11 @@ impl Ledger for SqliteLedger {
         self.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
     }
 
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+        let ids = ids.to_vec();
+        self.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
+    }
+
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
         self.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
     }
@@ -247,6 +258,10 @@ impl Ledger for SqliteLedger {
 
     async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
         self.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        self.readers.point(|conn| reads::act(conn, operation))
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
