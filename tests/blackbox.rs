@@ -9,6 +9,7 @@ mod blame;
 mod bought;
 mod chat;
 mod cli;
+mod crash;
 mod customer;
 mod dashboard;
 mod dialects;

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, chat, talking};
+use crate::support::{Answer, Gateway, TestKey, chat, sized, talking};
 
 /// Somebody with a browser's habits and without its page.
 struct Visitor<'a> {
@@ -311,7 +311,7 @@ async fn an_open_page_does_not_hold_up_a_stop() {
 async fn a_page_is_small_and_fast_with_a_long_history() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("500.00").await;
-    let entries = crate::support::sizes(10_000, 1_000_000);
+    let entries = sized(10_000, 1_000_000).cast_signed();
     crate::support::history::write(gateway.ledger.as_ref(), key.id, entries).await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     visitor.get("").await;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::process::{Served, ask, client, farebox, json as document};
+use crate::support::sized;
 
 /// The shipped files in a new folder, and a funded key's secret.
 fn place() -> (tempfile::TempDir, String) {
@@ -184,7 +185,7 @@ async fn addresses_off_loopback_without_tls_are_warned_about() {
 
 /// Reloads, of which every tenth is a bad edit.
 fn rounds() -> u64 {
-    crate::support::sizes(50, 1_000)
+    sized(50, 1_000)
 }
 
 /// The shipped catalog with `sim-chat` at these USD for a million tokens of input, and four times that for output.

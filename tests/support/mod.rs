@@ -3,13 +3,17 @@
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
 pub(crate) mod browser;
+pub(crate) mod checker;
 pub(crate) mod history;
+pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod upstream;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+pub(crate) use load::sized;
 
 use farebox::app::{App, Files, Settings};
 use farebox::clock;
@@ -235,11 +239,6 @@ impl Gateway {
         self.running.take().unwrap().await.unwrap().unwrap();
         (paths.0, paths.1, self.folder)
     }
-}
-
-/// How often something is tried: a quick number, and the one of `FAREBOX_FULL=1`.
-pub(crate) fn sizes<T>(quick: T, full: T) -> T {
-    if std::env::var_os("FAREBOX_FULL").is_some_and(|value| value == "1") { full } else { quick }
 }
 
 /// An answer that has been read.

@@ -113,6 +113,12 @@ impl Served {
         assert!(sent.success());
     }
 
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for its end.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let begun = Instant::now();
