@@ -135,6 +135,7 @@ async fn status_says_what_runs_and_nothing_secret() {
     );
     assert_eq!(status["routes"][0]["on_disconnect"], "cancel");
     assert_eq!(status["ledger"]["queue"], 0);
+    assert_eq!(status["ledger"]["path"], gateway.ledger_path().display().to_string());
     assert!(!answer.text.contains("upstream-secret") && !answer.text.contains(&key.secret), "{}", answer.text);
 }
 

@@ -101,3 +101,37 @@ async fn the_operators_trouble_is_a_503_in_our_words() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_good_answer_says_nothing_of_the_providers_price_or_name() {
+    let own = json!({"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5, "cost_details": {"upstream_inference_cost": 0.4}, "is_byok": false});
+    let chat = |object: &str, choice: Value| json!({"provider": "Acme", "id": "c", "object": object, "created": 1, "model": "upstream-model-1", "choices": [choice], "usage": own});
+    let whole =
+        chat("chat.completion", json!({"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}));
+    let first = chat("chat.completion.chunk", json!({"index": 0, "delta": {"content": "hi"}, "finish_reason": null}));
+    let mut last = chat("chat.completion.chunk", json!({"index": 0, "delta": {}, "finish_reason": "stop"}));
+    last["provider"] = json!("Acme");
+    let upstream = ScriptedUpstream::start([
+        Reply::json(200, &whole),
+        Reply::events([format!("data: {first}\n\n"), format!("data: {last}\n\n"), "data: [DONE]\n\n".to_owned()]),
+    ])
+    .await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    for stream in [false, true] {
+        let mut body = ask(Family::Chat, "test-model", stream);
+        body["usage"] = json!({"include": true});
+        let answer = gateway.post(path(Family::Chat), &key, &body).await;
+        for private in ["Acme", "provider", "0.5", "cost_details", "is_byok", "upstream"] {
+            assert!(!answer.text.contains(private), "{private} in {}", answer.text);
+        }
+        assert!(answer.text.contains("\"cost\":0.00006}"), "ours, exactly: {}", answer.text);
+        let data = if stream {
+            answer.text.lines().rfind(|line| line.starts_with("data: {")).unwrap().trim_start_matches("data: ")
+        } else {
+            &answer.text
+        };
+        let usage = serde_json::from_str::<Value>(data).unwrap()["usage"].clone();
+        assert_eq!(usage, json!({"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.00006}));
+    }
+}

@@ -256,6 +256,13 @@ async fn what_a_model_cannot_do_is_refused_before_money_is_looked_at() {
             assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (400, json!(code)), "{family}: {}", answer.text);
             assert!(answer.json()["error"]["message"].as_str().unwrap().contains("test-"), "names the model: {}", answer.text);
         }
+        if family == Family::Messages {
+            for (budget, status) in [(500, 400), (499, 429)] {
+                let thinking = ("thinking", json!({"type": "enabled", "budget_tokens": budget}));
+                let answer = gateway.post(path(family), &key, &with(family, &[thinking, ("max_tokens", json!(9_000))])).await;
+                assert_eq!(answer.status, status, "{}", answer.text);
+            }
+        }
         let two = with(family, &[("tools", json!(three[..2]))]);
         assert_eq!(gateway.post(path(family), &key, &two).await.status, 429, "two tools are allowed; then comes the money");
     }

@@ -118,7 +118,7 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
     for stream in [true, false] {
         let begun = Instant::now();
         assert_eq!(slow.ask("test-model", stream).await.status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         slow.first.closed_by_peer(usize::from(!stream)).await;
     }
 }

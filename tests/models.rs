@@ -1,9 +1,10 @@
 //! The lists of models and the paths around them.
 
 use farebox_ledger::KeySettings;
+use farebox_protocol::Family;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, talking};
+use crate::support::{Answer, Gateway, ask, path, talking};
 
 #[tokio::test]
 async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
@@ -74,4 +75,26 @@ async fn probes_need_no_key_and_wrong_base_urls_are_explained() {
     let get = Answer::read(gateway.client.get(format!("{}/v1/responses", gateway.base)).send().await.unwrap()).await;
     assert_eq!(get.status, 405);
     assert!(get.json()["error"]["message"].is_string());
+}
+
+#[tokio::test]
+async fn every_shipped_slug_answers_in_every_family_whole_and_streamed() {
+    let (catalog, routes) = (include_str!("../catalog.toml"), include_str!("../routes.toml"));
+    let gateway = Gateway::start(catalog, routes).await;
+    let key = gateway.key("5.00").await;
+    let list = gateway.get("/v1/models", &key).await.json();
+    let slugs: Vec<&str> = list["data"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    let mut asked = 0;
+    for slug in slugs {
+        for family in Family::ALL {
+            for stream in [false, true] {
+                let answer = gateway.post(path(family), &key, &ask(family, slug, stream)).await;
+                assert_eq!(answer.status, 200, "{slug} {family}: {}", answer.text);
+                assert!(answer.text.contains("PONG") && answer.text.contains(&format!("\"{slug}\"")), "{}", answer.text);
+                asked += 1;
+            }
+        }
+    }
+    let charges = gateway.charges(&key).await;
+    assert!(charges.len() == asked && charges.iter().all(|charge| charge.amount.picos() < 0), "each is charged once");
 }

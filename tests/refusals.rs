@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, KeySettings, Ledger, Timestamp};
+use farebox_ledger::{Act, KeyChange, KeySettings, Ledger, Secret, Timestamp};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -66,6 +66,8 @@ async fn keys_and_limits(rows: &mut Rows) {
         let busy = KeySettings { concurrency: Some(0), ..KeySettings::default() };
         let key = rows.gateway.key_with("0", busy).await;
         change(&rows.gateway, &key, to).await;
+        let guessed = TestKey { secret: Secret::generate(key.id, clock::random()).reveal().to_owned(), ..key.clone() };
+        rows.send(&format!("401 another secret of a key that is {name}"), &guessed, path, WRONG_IN_EVERY_WAY).await;
         rows.send(&format!("403 {name}, before the rate"), &key, path, vec![b'x'; HUGE]).await;
     }
     let old = KeySettings { expires_at: Some(Timestamp::from_millis(1)), ..KeySettings::default() };
@@ -222,6 +224,24 @@ async fn a_slug_that_another_family_serves_names_its_path() {
         }
         assert_eq!(gateway.charges(&key).await.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn free_paths_have_a_rate_of_their_own() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let asking = (0..200).map(|_| gateway.get("/v1/models", &key));
+    let answers = futures_util::future::join_all(asking).await;
+    let served = answers.iter().filter(|answer| answer.status == 200).count();
+    assert!((20..200).contains(&served), "a burst of 20 is served, and then so many a second: {served}");
+    for refused in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (429, json!("rate_limit_exceeded")));
+        let wait: u32 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=30).contains(&wait));
+    }
+    let paid = gateway.post(path(Family::Chat), &key, &ask(Family::Chat, "test-model", false)).await;
+    assert_eq!(paid.status, 200, "and paid requests are not counted with them");
 }
 
 #[tokio::test]

@@ -55,26 +55,50 @@ fn answering() -> Script {
     })
 }
 
-/// Bodies that some path might take: every family's, whole and streamed, and a form.
-fn bodies() -> Vec<Vec<u8>> {
-    let asks = Family::ALL.into_iter().flat_map(|family| [false, true].map(|stream| ask(family, "test-model", stream)));
-    let all = asks.fold(json!({}), |mut all, ask| {
-        all.as_object_mut().unwrap().extend(ask.as_object().unwrap().clone());
+/// Bodies that some path might take: every family's, whole and streamed, all fields at once, and a form.
+fn bodies(method: &str, secret: &str) -> Vec<(&'static str, String)> {
+    if method != "POST" {
+        return vec![("text/plain", String::new())];
+    }
+    let asks: Vec<Value> =
+        Family::ALL.into_iter().flat_map(|family| [false, true].map(|stream| ask(family, "test-model", stream))).collect();
+    let all = asks.iter().filter_map(Value::as_object).fold(serde_json::Map::new(), |mut all, ask| {
+        all.extend(ask.clone());
         all
     });
-    let asks = Family::ALL.into_iter().flat_map(|family| [false, true].map(|stream| ask(family, "test-model", stream)));
-    asks.chain([all]).map(|body: Value| body.to_string().into_bytes()).chain([b"key=x".to_vec()]).collect()
+    let json = asks.iter().map(Value::to_string).chain([Value::Object(all).to_string()]);
+    json.map(|body| ("application/json", body)).chain([("application/x-www-form-urlencoded", format!("key={secret}"))]).collect()
 }
 
-async fn call(gateway: &Gateway, method: &str, path: &str, body: Vec<u8>, secret: &str) -> u16 {
-    let url = format!("{}{}", gateway.base, concrete(path));
-    let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-    let request = gateway.client.request(method, url).bearer_auth(secret).header("content-type", "application/json").body(body);
-    // A page that streams for as long as it is looked at has said enough with its head.
-    let sent = request.send().await.unwrap();
-    let status = sent.status().as_u16();
-    tokio::time::timeout(std::time::Duration::from_secs(2), Answer::read(sent)).await.ok();
-    status
+/// Somebody who calls: with the key as every header that may carry it, and with a session of the customer's page.
+struct Caller {
+    client: reqwest::Client,
+    secret: String,
+    cookie: String,
+}
+
+impl Caller {
+    async fn with(gateway: &Gateway, secret: &str) -> Self {
+        let url = format!("{}/dashboard/login", gateway.base);
+        let direct = reqwest::redirect::Policy::none();
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).redirect(direct).build().unwrap();
+        let form = client.post(url).header("content-type", "application/x-www-form-urlencoded");
+        let answer = form.header("origin", &gateway.base).body(format!("key={secret}")).send().await.unwrap();
+        let cookie = answer.headers().get("set-cookie").map(|cookie| cookie.to_str().unwrap().to_owned()).unwrap_or_default();
+        Self { client, secret: secret.to_owned(), cookie: cookie.split(';').next().unwrap().to_owned() }
+    }
+
+    async fn call(&self, gateway: &Gateway, method: &str, path: &str, (kind, body): (&str, String)) -> u16 {
+        let url = format!("{}{}", gateway.base, concrete(path));
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let request = self.client.request(method, url).bearer_auth(&self.secret).header("x-api-key", &self.secret);
+        let request = request.header("cookie", &self.cookie).header("origin", &gateway.base).header("content-type", kind);
+        let sent = request.body(body).send().await.unwrap();
+        let status = sent.status().as_u16();
+        // A page that streams for as long as it is looked at has said enough with its head.
+        tokio::time::timeout(std::time::Duration::from_secs(1), Answer::read(sent)).await.ok();
+        status
+    }
 }
 
 #[tokio::test]
@@ -87,10 +111,12 @@ async fn every_path_that_reaches_an_upstream_holds_and_settles_once() {
     for (method, path) in &routes {
         // A key of its own, so that the limits of free paths do not stand in the way.
         let key = gateway.key("100.00").await;
+        let caller = Caller::with(&gateway, &key.secret).await;
+        assert!(!caller.cookie.is_empty(), "signed in to the customer's page");
         let before = upstream.requests().len();
         let mut answered = false;
-        for body in bodies() {
-            answered |= !matches!(call(&gateway, method, path, body, &key.secret).await, 404 | 405);
+        for body in bodies(method, &key.secret) {
+            answered |= !matches!(caller.call(&gateway, method, path, body).await, 404 | 405);
         }
         gateway.settled().await;
         let asked = upstream.requests().len() - before;
@@ -123,9 +149,9 @@ async fn nothing_reaches_an_upstream_without_a_key_or_without_money() {
     let empty = gateway.key("0").await;
     for (method, path) in routes(&gateway) {
         for secret in ["", "sk-proj-wrong", &empty.secret] {
-            for (_, family) in PAID {
-                let body = ask(family, "test-model", false).to_string().into_bytes();
-                call(&gateway, &method, &path, body, secret).await;
+            let caller = Caller::with(&gateway, secret).await;
+            for body in bodies(&method, secret) {
+                caller.call(&gateway, &method, &path, body).await;
             }
         }
     }

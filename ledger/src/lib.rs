@@ -15,6 +15,7 @@
 
 pub mod account;
 pub mod amount;
+pub mod anchor;
 mod audit;
 mod chain;
 pub mod entry;

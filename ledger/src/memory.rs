@@ -365,7 +365,8 @@ impl State {
 
     fn verify(&self) -> VerifyReport {
         let totals = self.totals();
-        let mut report = VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, faults: Vec::new() };
+        let mut report =
+            VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, ..VerifyReport::default() };
         for key in self.keys.values() {
             let entries = Amount::checked_sum(self.of_key(key.id).map(|entry| entry.amount));
             let holds =

@@ -233,6 +233,8 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Open holds checked.
     pub holds: u64,
+    /// Anchors compared.
+    pub anchors: u64,
     /// Every fault, in words, with key and position.
     pub faults: Vec<String>,
 }

@@ -12,32 +12,41 @@ use crate::config::{
 use crate::server::admin::Admin;
 
 /// Listens to reloads.
-pub(super) struct Following {
+pub(super) struct Following(Arc<Follower>);
+
+struct Follower {
     admin: Arc<Admin>,
+    /// What was followed last. Held while a snapshot is followed, so that one does not overtake the other.
     before: Mutex<Outline>,
 }
 
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().outline());
-        Self { admin, before }
+        Self(Arc::new(Follower { admin, before }))
     }
+}
 
-    fn follow(&self, config: &Arc<Config>) -> Vec<DiffRow> {
+impl Follower {
+    fn follow(&self, config: &Config, findings: &Diagnostics) {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        if config.generation <= before.generation {
+            return;
+        }
         let proxy = &self.admin.front.proxy;
         proxy.upstreams.reconcile(config);
         let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.publish(slugs, clock::now()).await {
-                tracing::error!(%error, "the published slugs could not be remembered; `farebox diff` may miss one that vanishes");
+                tracing::error!(%error, "the published slugs could not be remembered; one that vanishes may not be missed");
             }
         });
         let now = config.outline();
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = diff(&before, &now);
         *before = now;
-        self.admin.last_changes.store(Arc::new(rows.clone()));
-        rows
+        tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
+        self.admin.last_changes.store(Arc::new(rows));
+        say(findings);
     }
 }
 
@@ -45,22 +54,17 @@ impl ReloadObserver for Following {
     fn reloaded(&self, trigger: Trigger, reload: &Reload) {
         match reload {
             Reload::Swapped(config, findings) => {
-                let rows = self.follow(config);
-                tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
-                say(findings);
+                let (follower, config, findings) = (Arc::clone(&self.0), Arc::clone(config), findings.clone());
+                // Comparing thousands of models takes a while; threads that serve requests are not for it.
+                self.0.admin.front.proxy.tasks.spawn_blocking(move || follower.follow(&config, &findings));
             }
             Reload::Kept(findings) => {
-                let generation = self.admin.front.proxy.config.current().generation;
-                tracing::error!(
-                    generation,
-                    "the files have {}: rejected, the running configuration stays in force",
-                    findings.summary()
-                );
+                let generation = self.0.admin.front.proxy.config.current().generation;
+                let found = findings.summary();
+                tracing::error!(generation, "the files have {found}: rejected, the running configuration stays in force");
                 say(findings);
             }
-            Reload::Unchanged { mended: true } => {
-                tracing::info!("the files are again what is in force");
-            }
+            Reload::Unchanged { mended: true } => tracing::info!("the files are again what is in force"),
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
                 tracing::info!("asked to reload: the files have not changed");
             }
@@ -69,7 +73,7 @@ impl ReloadObserver for Following {
     }
 
     fn unwatched(&self, directory: &Path, problem: &str) {
-        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at every second");
+        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at twice a second");
     }
 }
 

@@ -39,6 +39,7 @@ fn settings(args: &Args) -> Settings {
         admin_token_file: args.admin_token_file.clone(),
         public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
         tls,
+        anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
         ..Settings::new(args.ledger.clone(), args.listen)
     }
@@ -55,6 +56,9 @@ fn announce(args: &Args, app: &App) {
             "{address} is not a loopback address and is served without TLS, so keys travel in the clear: \
              set --tls-cert and --tls-key, or listen on loopback behind a TLS proxy"
         );
+    }
+    if address.ip().is_unspecified() && args.public_url.is_none() {
+        tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
     }
     let Some(address) = app.admin_address() else { return };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
@@ -80,12 +84,16 @@ pub(super) fn start_logging(default: &str) {
     telemetry::start_logging(config::log_filter().as_deref(), default, format);
 }
 
-/// Ends at the first SIGTERM or ctrl-c.
-pub(super) async fn stop_signal() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("stopping: running requests are given time to end"),
-        _ = tokio::signal::ctrl_c() => tracing::info!("stopping: running requests are given time to end"),
+/// Ends at the first SIGTERM or ctrl-c from now on, also at one that comes before anybody waits for it.
+pub(super) fn stop_signal() -> impl Future<Output = ()> {
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    async move {
+        let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: running requests are given time to end");
     }
 }
 

@@ -121,10 +121,10 @@ impl Door {
         match self.room {
             Room::View(view) => html(res, 200, views::view(&self.desk, &visitor.key, view, &query).await?),
             Room::Live => {
-                let wanted = live::Wanted::asked(&query);
+                let events = live::events(Arc::clone(&self.desk), visitor, live::Wanted::asked(&query))?;
                 res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
                 res.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
-                res.body(ResBody::stream(live::events(Arc::clone(&self.desk), visitor, wanted)));
+                res.body(ResBody::stream(events));
             }
             Room::Export(what) => export::answer(&self.desk, visitor.key, what, &query, res).await?,
             _ => {

@@ -25,6 +25,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(250);
 /// A comment goes out after so much silence.
 const SILENCE: Duration = Duration::from_secs(15);
+/// Open pages of one key; each holds its bell.
+const PAGES: usize = 16;
 /// Longest life of one stream.
 const LIFE: Duration = Duration::from_secs(15 * 60);
 
@@ -65,15 +67,25 @@ struct Live {
 }
 
 /// The events of one open page.
-pub(super) fn events(desk: Arc<Desk>, visitor: Visitor, wanted: Wanted) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+///
+/// # Errors
+/// 429 when the key has many pages open already.
+pub(super) fn events(
+    desk: Arc<Desk>,
+    visitor: Visitor,
+    wanted: Wanted,
+) -> Result<impl Stream<Item = Result<Bytes, std::io::Error>>, Failure> {
     let bell = desk.watch.bell(visitor.key.id);
+    if Arc::strong_count(&bell) > PAGES {
+        return Err(Failure::RateLimited(format!("at most {PAGES} pages may be open at once"), Duration::from_secs(30)));
+    }
     let now = Instant::now();
     let live = Live { desk, visitor, wanted, bell, seen: None, began: now, spoke: now, over: false };
-    stream::unfold(live, async |mut live| {
+    Ok(stream::unfold(live, async |mut live| {
         let bytes = live.next().await?;
         live.spoke = Instant::now();
         Some((Ok(bytes), live))
-    })
+    }))
 }
 
 impl Live {
@@ -83,7 +95,7 @@ impl Live {
             if self.over || self.began.elapsed() > LIFE || self.desk.closing.is_cancelled() {
                 return None;
             }
-            let rung = Arc::clone(&self.bell).notified_owned();
+            let rung = self.bell.notified();
             match session::live(self.desk.ledger.as_ref(), self.visitor.token).await {
                 Ok(Some(key)) => {
                     let trace = self.trace(&key);
@@ -118,7 +130,7 @@ impl Live {
             account: key.account,
             status: key.status(clock::now()),
             last_entry: key.last_entry_at,
-            last_refusal: self.desk.watch.refusals(key.id).first().map(|refused| refused.at),
+            last_refusal: self.desk.watch.last_refusal(key.id),
         }
     }
 

@@ -14,6 +14,8 @@ use crate::proxy::{Observer, Record};
 const OF_ONE_KEY: usize = 50;
 /// Keys whose refusals are remembered; the one refused longest ago is forgotten first.
 const KEYS: usize = 1_000;
+/// How a request ends whose customer left: nobody refused it.
+const GONE: &str = "client_gone";
 /// Longest explanation that is kept.
 const LONGEST_MESSAGE: usize = 500;
 
@@ -42,6 +44,12 @@ impl Watch {
     pub(super) fn refusals(&self, key: KeyId) -> Vec<Refused> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.get(&key).map(|ring| ring.iter().rev().cloned().collect()).unwrap_or_default()
+    }
+
+    /// When the newest of them was.
+    pub(super) fn last_refusal(&self, key: KeyId) -> Option<Timestamp> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.get(&key)?.back().map(|refused| refused.at)
     }
 
     /// The refusal of one request of a key.
@@ -81,7 +89,7 @@ impl Watch {
 impl Observer for Watch {
     fn ended(&self, record: Arc<Record>) {
         let Some(key) = record.key else { return };
-        if record.status >= 400 {
+        if record.status >= 400 && record.end_reason != GONE {
             self.remember(
                 key,
                 Refused {

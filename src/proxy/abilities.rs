@@ -46,6 +46,12 @@ pub(super) fn check(model: &Model, seen: &Inspection) -> Result<(), Failure> {
         let message = format!("{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control");
         return refuse("cache_control", "unpriced", message);
     }
+    let budget = seen.thinking_budget.unwrap_or(0);
+    if budget >= model.limits.max_output {
+        let most = model.limits.max_output;
+        let message = format!("a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with");
+        return refuse("thinking.budget_tokens", "budget_too_large", format!("{message}; send a smaller budget_tokens"));
+    }
     fits(model, seen)
 }
 

@@ -32,7 +32,10 @@ impl Account {
                 res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                 res.body(document.body);
             }
-            Err(failure) => failure::answer(res, &failure, Family::Chat, &Arrival::of(depot)),
+            Err(failure) => {
+                let arrival = Arrival::of(depot);
+                failure::answer(res, &self.front.refused(failure, Family::Chat, &arrival, None), Family::Chat, &arrival);
+            }
         }
     }
 

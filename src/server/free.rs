@@ -35,6 +35,7 @@ impl CountTokens {
             Ok(tokens) => failure::json(res, json!({ "input_tokens": tokens }).to_string()),
             Err(failure) => {
                 body::discard(req, &self.front.proxy.tasks);
+                let failure = self.front.refused(failure, Family::Messages, &arrival, None);
                 failure::answer(res, &failure, Family::Messages, &arrival);
             }
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::stamp::Arrival;
 use super::{Front, auth, body, failure};
-use crate::proxy::{Failure, Record, Reply, ReplyBody, Request as ProxyRequest, pipe};
+use crate::proxy::{Failure, Reply, ReplyBody, Request as ProxyRequest, pipe};
 
 /// The handler of one family.
 pub(super) struct Generate {
@@ -41,9 +41,9 @@ impl Generate {
         let front = &self.front;
         let key = auth::authenticate(front.ledger().as_ref(), req.headers(), self.family)
             .await
-            .map_err(|failure| self.refused(failure, arrival, None))?;
+            .map_err(|failure| front.refused(failure, self.family, &arrival, None))?;
         let id = key.id;
-        let refused = |failure| self.refused(failure, arrival, Some(id));
+        let refused = |failure| front.refused(failure, self.family, &arrival, Some(id));
         let pass = front.gate.enter(&key, Instant::now()).map_err(refused)?;
         let body = body::read(req, &front.body_room).await.map_err(refused)?;
         let request = ProxyRequest {
@@ -59,13 +59,6 @@ impl Generate {
             at: arrival.at,
         };
         front.proxy.run(request).await.map_err(|failure| if failure.after_hold() { failure } else { refused(failure) })
-    }
-
-    /// Reports a request that never came to a hold.
-    fn refused(&self, failure: Failure, arrival: Arrival, key: Option<farebox_ledger::KeyId>) -> Failure {
-        let record = Record::refused(&failure, self.family, key, arrival.id, arrival.instant, arrival.origin);
-        self.front.proxy.observer.ended(Arc::new(record));
-        failure
     }
 }
 

@@ -20,7 +20,7 @@ mod tls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use farebox_ledger::SharedLedger;
+use farebox_ledger::{KeyId, SharedLedger};
 use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
@@ -28,9 +28,10 @@ use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
 
 use crate::customer::{Act, DIALECTS, Desk, Door, Export, Form, Read, Room, SCRIPT, STYLE, View, Watch};
-use crate::proxy::Proxy;
 use crate::proxy::gate::Gate;
+use crate::proxy::{Failure, Proxy, Record};
 pub use listen::{Listening, listen, serve};
+use stamp::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Bytes of request bodies in flight over all requests.
@@ -67,6 +68,13 @@ impl Front {
         let gate = Arc::new(Gate::default());
         let desk = Arc::new(Desk::new(&proxy, Arc::clone(&gate), watch, public_url.clone(), address));
         Arc::new(Self { proxy, gate, body_room, public_url, desk, trusted_proxies })
+    }
+
+    /// Reports a request for which no money was held.
+    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, key: Option<KeyId>) -> Failure {
+        let record = Record::refused(&failure, family, key, arrival.id, arrival.instant, arrival.origin);
+        self.proxy.observer.ended(Arc::new(record));
+        failure
     }
 
     fn ledger(&self) -> &SharedLedger {

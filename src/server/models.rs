@@ -40,7 +40,10 @@ impl Models {
         let family = if self.list == List::Native { Family::Messages } else { Family::Chat };
         match self.answer(req, family).await {
             Ok(body) => failure::json(res, body.to_string()),
-            Err(failure) => failure::answer(res, &failure, family, &Arrival::of(depot)),
+            Err(failure) => {
+                let arrival = Arrival::of(depot);
+                failure::answer(res, &self.front.refused(failure, family, &arrival, None), family, &arrival);
+            }
         }
     }
 

@@ -8,6 +8,6 @@ aider() { # aider SLUG MESSAGE
     --no-auto-commits --no-analytics --no-show-release-notes --map-tokens 0 --edit-format ask --no-detect-urls --no-gitignore < /dev/null)
 }
 
-scenario chat-simulated 5 aider gpt-sim "Say PONG"
-expect chat-simulated PONG
+scenario chat-text 5 aider gpt-sim "Say PONG"
+expect chat-text PONG
 LIMIT=900 scenario chat-"$upstream" 5 aider gpt-real "Say PONG"

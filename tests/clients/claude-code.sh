@@ -10,13 +10,18 @@ claude_code() { # claude_code SLUG ARGUMENT…
     DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1 API_TIMEOUT_MS=1500000 timeout "${LIMIT-60}" "$claude_bin" "$@" < /dev/null)
 }
 
-scenario print-simulated 5 claude_code claude-sim -p "Say PONG"
-expect print-simulated PONG
+scenario print-text 5 claude_code claude-sim -p "Say PONG"
+expect print-text PONG
 
 AT_LEAST=2 scenario tool-round-trip 5 claude_code claude-sim -p "Read {\"file_path\": \"$project/note.txt\"}" --allowedTools Read
 expect tool-round-trip "The answer is 42."
 
 LIMIT=1500 scenario print-"$upstream" 5 claude_code claude-real -p "Say PONG"
+
+# A beta flag that the provider must not be sent: the 400's words let the client leave it out by itself.
+scenario refused-flag 5 claude_code claude-picky -p "Say PONG"
+expect refused-flag PONG
+[ "$(requests)" = 2 ] || { echo "refused-flag: $(requests) requests, expected a 400 and an answer" >&2; exit 1; }
 
 # Out of balance: one request, said within five seconds; a top-up of the same key helps.
 new_key empty 0
@@ -38,3 +43,7 @@ LIMIT=120 claude_code claude-cut -p "Say one two three four five six seven eight
 [ "$(requests)" -le 30 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
 echo "   cut: $(requests) requests"
 books cut 0
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed claude-sim claude "$claude_bin" -p "Say PONG"
+expect as-printed PONG

@@ -19,8 +19,8 @@ TOML
     "$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$2" < /dev/null)
 }
 
-scenario text-simulated 5 codex gpt-sim "Say PONG"
-expect text-simulated PONG
+scenario text 5 codex gpt-sim "Say PONG"
+expect text PONG
 
 AT_LEAST=2 scenario tool-round-trip 5 codex gpt-sim 'exec_command {"cmd": "cat note.txt"}'
 expect tool-round-trip "The answer is 42."
@@ -32,3 +32,7 @@ if LIMIT=30 codex gpt-sim "Say PONG" > "$work/empty.out" 2>&1; then echo "an emp
 expect empty "quota exceeded"
 [ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
 echo "   empty: \"$(grep -i 'quota exceeded' "$work/empty.out" | head -1)\" after one request"
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed gpt-sim codex "$codex_bin" exec --skip-git-repo-check "Say PONG"
+expect as-printed PONG

@@ -46,6 +46,7 @@ start_gateway() {
   base=http://127.0.0.1:$port
   : > "$FAREBOX_CATALOG"; : > "$FAREBOX_ROUTES"
   printf '[provider.sim]\nsimulated = true\n\n' >> "$FAREBOX_ROUTES"
+  printf '[provider.picky]\nsimulated = true\nrefuse_beta = ["context-management-2025-06-27"]\n\n' >> "$FAREBOX_ROUTES"
   if [ "$upstream" = real ]; then
     cat >> "$FAREBOX_ROUTES" <<TOML
 [provider.real]
@@ -60,8 +61,9 @@ TOML
     publish claude-real messages sim sim 1024; publish gpt-real chat sim sim 1024
   fi
   publish claude-sim messages sim sim 32000; publish gpt-sim responses sim sim 32000
+  publish claude-picky messages picky sim 32000
   publish claude-cut messages sim sim-cut 32000; publish gpt-cut chat sim sim-cut 32000
-  UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" 2> "$work/gateway.log" &
+  UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
   gateway_pid=$!
   wait_for "the gateway" curl -sfI "$base/v1" -o /dev/null
 }
@@ -115,7 +117,9 @@ books() {
 }
 
 # requests: how many model requests of the current key ended, refused ones included.
-requests() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log" | grep -c "key=$key_id.*family=" || true; }
+requests() { plain_log | grep -c "key=$key_id.*family=" || true; }
+
+plain_log() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log"; }
 
 expect() { # expect NAME TEXT: the client's output has the text
   grep -qiF -- "$2" "$work/$1.out" || { echo "  $1: \"$2\" is missing from $work/$1.out:" >&2; tail -8 "$work/$1.out" >&2; return 1; }
@@ -132,4 +136,17 @@ finish() {
   kill -TERM "$gateway_pid"; wait "$gateway_pid" || { echo "the gateway did not stop well; see $work/gateway.log" >&2; return 1; }
   echo "   $client $version ($upstream upstream): all good"
   [ -n "${KEEP-}" ] || rm -rf "$work"
+}
+
+# as_printed SLUG [PROGRAM COMMAND…]: pastes what `farebox setup` prints for this client. Where it starts PROGRAM, COMMAND runs.
+as_printed() {
+  local slug=$1; shift
+  mkdir -p "$work/bin"
+  if [ $# -gt 0 ]; then
+    printf '#!/bin/sh\nexec%s < /dev/null\n' "$(printf ' %q' "${@:2}")" > "$work/bin/$1"
+    chmod +x "$work/bin/$1"
+  fi
+  "$farebox" setup "$client" --base-url "$base" --key "$secret" --model "$slug" --json > "$work/printed.json"
+  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 \
+    timeout 120 python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
 }

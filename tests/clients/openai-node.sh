@@ -13,3 +13,7 @@ for slug in gpt-sim gpt-real; do
   scenario "$slug" 5 library "$slug"
   expect "$slug" "done"
 done
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed gpt-sim
+expect as-printed hello

@@ -35,12 +35,36 @@ pub(crate) fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A client that trusts nobody's certificate: plain HTTP only.
+pub(crate) fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
+}
+
+/// One small chat request; what went wrong, in words, unless it is a 200.
+pub(crate) async fn ask(client: &reqwest::Client, base: &str, slug: &str, secret: &str) -> Result<Value, String> {
+    let request = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).json(&super::chat(slug, false));
+    let response = request.send().await.map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    let text = response.text().await.map_err(|error| error.to_string())?;
+    if status == 200 { serde_json::from_str(&text).map_err(|error| error.to_string()) } else { Err(format!("{status} {text}")) }
+}
+
 impl Served {
     /// Starts it on free ports and waits until it serves.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let ports = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        let mut child =
-            farebox(folder, &ports).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
+        Self::start_with(folder, arguments, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = farebox(folder, &["serve"]);
+        command
+            .env("FAREBOX_LISTEN", "127.0.0.1:0")
+            .env("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")
+            .args(arguments)
+            .envs(environment.iter().copied());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
         std::thread::spawn(move || {
@@ -57,6 +81,11 @@ impl Served {
     fn address_after(&mut self, before: &str, behind: &str) -> String {
         let log = self.wait_for_log(before);
         log.split(before).nth(1).unwrap().split(behind).next().unwrap().to_owned()
+    }
+
+    /// One small chat request; what went wrong, in words, unless it is a 200.
+    pub(crate) async fn ask(&self, slug: &str, secret: &str) -> Result<Value, String> {
+        ask(&client(), &self.base, slug, secret).await
     }
 
     /// Everything logged so far.
@@ -82,6 +111,12 @@ impl Served {
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits for its end.

@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -100,6 +101,8 @@ pub(crate) struct Seen {
     pub(crate) closed_at: Option<Instant>,
     /// The whole script of the reply was played.
     pub(crate) completed: bool,
+    /// Parts of the reply that were sent, or perhaps sent.
+    pub(crate) sent: Arc<AtomicUsize>,
 }
 
 impl Seen {
@@ -251,7 +254,7 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
             inner.seen.push(seen.clone());
             (number, inner.script.next(&seen, number))
         });
-        let played = play(&reply, &mut read, &mut write).await;
+        let played = play(&reply, &seen.sent, &mut read, &mut write).await;
         shared.change(|inner| match &played {
             Ok(_) => {
                 inner.seen[number].completed = true;
@@ -296,14 +299,17 @@ async fn read_request(read: &mut ReadHalf<'_>, buffer: &mut Vec<u8>, connection:
         }
     }
     let body = buffer.drain(..length).collect();
-    Some(Seen { method, path, headers, body, at: Instant::now(), connection, closed_at: None, completed: false })
+    let (at, sent) = (Instant::now(), Arc::default());
+    Some(Seen { method, path, headers, body, at, connection, closed_at: None, completed: false, sent })
 }
 
 /// Plays a reply. `Err`: the peer went away before its end.
-async fn play(reply: &Reply, read: &mut ReadHalf<'_>, write: &mut WriteHalf<'_>) -> io::Result<After> {
+async fn play(reply: &Reply, sent: &AtomicUsize, read: &mut ReadHalf<'_>, write: &mut WriteHalf<'_>) -> io::Result<After> {
+    let mut head = true;
     for step in reply.steps() {
         match step {
             Step::Send(bytes) => {
+                sent.fetch_add(usize::from(!std::mem::take(&mut head)), Ordering::SeqCst);
                 write.write_all(&bytes).await?;
                 write.flush().await?;
             }

@@ -14,6 +14,7 @@ mod lock;
 mod readers;
 mod reads;
 mod rows;
+mod safekeeping;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use async_trait::async_trait;
 pub use lock::ServeLock;
 pub use stats::WriterStats;
 
+use crate::anchor::Anchor;
 use crate::{
     Act, Amount, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
     LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered, SecretHash, Session, SlugUse,
@@ -118,6 +120,38 @@ impl SqliteLedger {
         if let Some(writer) = &self.writer {
             writer.close();
         }
+    }
+
+    /// Copies the ledger to a new file while others write to it, and verifies the copy.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing is left of it.
+    pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
+        let to = to.to_owned();
+        self.readers.alone(move |conn, _| Ok(safekeeping::backup(conn, &to))).await?
+    }
+
+    /// Continues an anchor over what was appended since.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        let since = since.clone();
+        self.readers.alone(move |conn, _| safekeeping::anchor(conn, &since, now)).await
+    }
+
+    /// As [`Ledger::verify`], and compares the ledger with its anchors.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| {
+            let mut report = verify::verify(conn, wanted)?;
+            report.faults.extend(safekeeping::check(conn, &anchors)?);
+            report.anchors = anchors.len().try_into().unwrap_or(u64::MAX);
+            Ok(report)
+        };
+        self.readers.alone(check).await
     }
 
     async fn write<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>

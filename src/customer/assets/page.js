@@ -21,6 +21,10 @@ if (content && content.dataset.live) {
     document.title = title;
     for (const [id, html] of Object.entries(parts)) replace(byId(id), html);
   });
+  // A break is mended by the browser; a refusal is not.
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 10000);
+  });
   source.addEventListener("over", () => { source.close(); location.reload(); });
 }
 

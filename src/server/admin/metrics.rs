@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farebox_ledger::Ledger;
 use farebox_ledger::sqlite::WriterStats;
+use farebox_ledger::{Ledger, Totals};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
@@ -24,17 +24,28 @@ impl Metrics {
     }
 
     async fn handle(&self, res: &mut Response) {
-        let mut out = Exposition::default();
-        process(&mut out, &self.admin);
-        self.admin.telemetry.metrics.write(&mut out);
-        targets(&mut out, &self.admin);
-        writer(&mut out, &self.admin.ledger.stats());
-        money(&mut out, &self.admin).await;
-        files(&mut out, &self.admin);
-        text(res, StatusCode::OK, out.finish());
+        // Without the books' sums, the rest is still worth having.
+        let totals = self.admin.ledger.totals().await.ok();
+        let admin = Arc::clone(&self.admin);
+        // Thousands of targets take a while to write down; threads that serve requests are not for it.
+        let written = tokio::task::spawn_blocking(move || write(&admin, totals.as_ref())).await;
+        text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         res.headers_mut().insert("content-type", kind);
     }
+}
+
+fn write(admin: &Admin, totals: Option<&Totals>) -> String {
+    let mut out = Exposition::default();
+    process(&mut out, admin);
+    admin.telemetry.metrics.write(&mut out);
+    targets(&mut out, admin);
+    writer(&mut out, &admin.ledger.stats());
+    if let Some(totals) = totals {
+        books(&mut out, totals);
+    }
+    files(&mut out, admin);
+    out.finish()
 }
 
 fn process(out: &mut Exposition, admin: &Admin) {
@@ -45,8 +56,12 @@ fn process(out: &mut Exposition, admin: &Admin) {
     out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.").sample(&[], u8::from(admin.obstacle().is_none()));
     out.metric("farebox_draining", Kind::Gauge, "1 while the gateway is stopping.")
         .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
-    out.metric("farebox_requests_in_flight", Kind::Gauge, "Requests that money is held for.")
-        .sample(&[], admin.front.proxy.tasks.len());
+    out.metric(
+        "farebox_requests_in_flight",
+        Kind::Gauge,
+        "Admitted requests under way, and bodies of refused ones that are still read.",
+    )
+    .sample(&[], admin.front.proxy.tasks.len());
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
 }
 
@@ -85,9 +100,7 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     );
 }
 
-async fn money(out: &mut Exposition, admin: &Admin) {
-    // Without the sums, the rest is still worth having.
-    let Ok(totals) = admin.ledger.totals().await else { return };
+fn books(out: &mut Exposition, totals: &Totals) {
     out.metric("farebox_keys", Kind::Gauge, "Keys.").sample(&[], totals.keys);
     out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.").sample(&[], totals.entries);
     out.metric("farebox_holds", Kind::Gauge, "Open holds.").sample(&[], totals.holds);

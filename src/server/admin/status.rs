@@ -28,7 +28,10 @@ impl Status {
     }
 
     async fn handle(&self, res: &mut Response) {
-        failure::json(res, self.admin.status().to_string());
+        let admin = Arc::clone(&self.admin);
+        // Thousands of models take a while to write down; threads that serve requests are not for it.
+        let written = tokio::task::spawn_blocking(move || admin.status().to_string()).await;
+        failure::json(res, written.unwrap_or_default());
     }
 }
 

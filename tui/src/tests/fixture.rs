@@ -325,6 +325,7 @@ impl Bench {
                     keys: 39,
                     entries: 9,
                     holds: 3,
+                    anchors: 0,
                     faults: vec!["key k_1: entry 7: the chain is broken".to_owned()],
                 };
                 Message::Verified { report: Ok(report), took_ms: 1234, at: now() }
