@@ -18,6 +18,7 @@ mod files;
 mod lies;
 mod messages;
 mod models;
+mod operations;
 mod prices;
 mod races;
 mod refusals;

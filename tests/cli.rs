@@ -1,34 +1,48 @@
 //! The commands as scripts use them: the real binary, its documents, its exit codes.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-struct Cli {
-    folder: TempDir,
+/// The real binary with a ledger of its own.
+pub(crate) struct Cli {
+    pub(crate) folder: TempDir,
+    ledger: PathBuf,
 }
 
 impl Cli {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { ledger: folder.path().join("farebox.db"), folder }
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    /// The same commands on a ledger that is there already.
+    pub(crate) fn on(ledger: &Path) -> Self {
+        Self { ledger: ledger.to_owned(), ..Self::new() }
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let root = env!("CARGO_MANIFEST_DIR");
         let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
-        command.env_clear().env("FAREBOX_LEDGER", self.folder.path().join("farebox.db")).env("FAREBOX_OPERATOR", "tests");
+        command.env_clear().env("FAREBOX_LEDGER", &self.ledger).env("FAREBOX_OPERATOR", "tests");
         command.env("FAREBOX_CATALOG", format!("{root}/catalog.toml")).env("FAREBOX_ROUTES", format!("{root}/routes.toml"));
         command.args(arguments).output().unwrap()
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    fn exit(&self, arguments: &[&str]) -> i32 {
+    /// The document of a command that may say no.
+    pub(crate) fn json_whatever(&self, arguments: &[&str]) -> Value {
+        serde_json::from_slice(&self.run(arguments).stdout).unwrap()
+    }
+
+    pub(crate) fn exit(&self, arguments: &[&str]) -> i32 {
         self.run(arguments).status.code().unwrap()
     }
 }

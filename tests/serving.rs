@@ -183,7 +183,7 @@ async fn addresses_off_loopback_without_tls_are_warned_about() {
     assert!(!folder.path().join("other.db").exists());
 }
 
-/// Reloads, of which every tenth is a bad edit. `FAREBOX_FULL=1` does a thousand.
+/// Reloads, of which every tenth is a bad edit.
 fn rounds() -> u64 {
     sized(50, 1_000)
 }

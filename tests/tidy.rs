@@ -267,3 +267,17 @@ fn every_key_of_the_two_files_is_documented() {
     }
     report(faults);
 }
+
+#[test]
+fn every_test_that_a_promise_names_exists() {
+    let page = fs::read_to_string(root().join("docs/PROMISES.md")).expect("docs/PROMISES.md");
+    let code: String = files(&["src", "ledger", "tests", "tui"], &[".rs"]).into_iter().map(|file| file.text).collect();
+    let names =
+        page.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() >= 2 && !word.contains(['/', '.', ' ']));
+    report(
+        names
+            .filter(|name| !code.contains(&format!("fn {name}(")))
+            .map(|name| format!("docs/PROMISES.md names `{name}`, which is no test"))
+            .collect(),
+    );
+}

@@ -15,12 +15,14 @@
 
 pub mod account;
 pub mod amount;
+pub mod anchor;
 mod audit;
 mod chain;
 pub mod entry;
 pub mod hold;
 pub mod id;
 pub mod key;
+mod link;
 pub mod memory;
 pub mod page;
 pub mod sqlite;
@@ -35,7 +37,10 @@ pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Post
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
-pub use page::{AuditRecord, EntryQuery, KeyOrder, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
+pub use link::LinkToken;
+pub use page::{
+    AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
+};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///
@@ -50,6 +55,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// One key's settings and account, from one consistent read. `None` when there is no such key.
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError>;
+
+    /// Several keys, from one consistent read, in the order asked for. Unknown ones are left out.
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError>;
 
     /// A page of keys; never OFFSET, so page N costs what page 1 costs.
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
@@ -101,6 +109,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Hourly usage of one key, by slug, for hours in `[from, to)`.
     async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError>;
 
+    /// What each of these keys was charged since an instant (whole hours), in one read, in the order asked for.
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError>;
+
     /// How many keys used each slug since an instant (whole hours).
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError>;
 
@@ -109,6 +120,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Administrative acts, newest first, of one key or of all, older than `before` when given.
     async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError>;
+
+    /// The administrative act of an operation.
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;
 
     /// Recomputes balances, charges, holds and chains of every key.
     async fn verify(&self) -> Result<VerifyReport, LedgerError>;

@@ -13,8 +13,8 @@ use crate::audit::{self, Written};
 use crate::hold::{charge_entry, recovered};
 use crate::{
     Act, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, EntryQuery, Extension, Finish, Finished, Key,
-    KeyChange, KeyId, KeyOrder, KeyQuery, Ledger, LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug,
-    Recovered, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    KeyChange, KeyId, KeyQuery, Ledger, LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered,
+    Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 
 /// A ledger in memory.
@@ -285,20 +285,27 @@ impl State {
 
     fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
         let mut keys: Vec<&Key> = self.keys.values().collect();
-        keys.sort_by_key(|key| (key.created_at, key.id));
-        if query.order == KeyOrder::Newest {
+        let place = |key: &Key| {
+            let place = query.order.place(key);
+            (place.value, place.key)
+        };
+        keys.sort_by_key(|key| place(key));
+        if query.order.is_descending() {
             keys.reverse();
         }
-        let start = query
-            .after
-            .map_or(0, |after| keys.iter().position(|key| key.id == after).map_or(keys.len(), |found| found.saturating_add(1)));
+        let further = |key: &&Key| {
+            query
+                .after
+                .map(|after| (after.value, after.key))
+                .is_none_or(|after| if query.order.is_descending() { place(key) < after } else { place(key) > after })
+        };
         let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
-        let wanted = |key: &&&Key| {
+        let wanted = |key: &&Key| {
             label.as_ref().is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
                 && query.status.is_none_or(|status| key.status(query.now) == status)
                 && query.balance_below.is_none_or(|limit| key.account.balance() < limit)
         };
-        keys.iter().skip(start).filter(wanted).take(query.limit).map(|key| (*key).clone()).collect()
+        keys.into_iter().filter(further).filter(wanted).take(query.limit).cloned().collect()
     }
 
     fn entries(&self, query: &EntryQuery) -> Vec<Entry> {
@@ -358,7 +365,8 @@ impl State {
 
     fn verify(&self) -> VerifyReport {
         let totals = self.totals();
-        let mut report = VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, faults: Vec::new() };
+        let mut report =
+            VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, ..VerifyReport::default() };
         for key in self.keys.values() {
             let entries = Amount::checked_sum(self.of_key(key.id).map(|entry| entry.amount));
             let holds =
@@ -383,6 +391,11 @@ impl Ledger for MemoryLedger {
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
         Ok(self.state().keys.get(&id).cloned())
+    }
+
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        let state = self.state();
+        Ok(ids.iter().filter_map(|id| state.keys.get(id).cloned()).collect())
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
@@ -445,6 +458,15 @@ impl Ledger for MemoryLedger {
         Ok(self.state().usage(key, from, to))
     }
 
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+        let state = self.state();
+        let spent = |id: &KeyId| {
+            let charges = state.of_key(*id).filter(|entry| entry.bill.is_some() && entry.at.hour() >= since.hour());
+            Amount::checked_sum(charges.map(|entry| entry.amount)).and_then(Amount::checked_neg).unwrap_or_default()
+        };
+        Ok(ids.iter().map(spent).collect())
+    }
+
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
         Ok(self.state().slug_use(since))
     }
@@ -459,6 +481,10 @@ impl Ledger for MemoryLedger {
             key.is_none_or(|key| record.key == key) && before.is_none_or(|before| record.position < before)
         };
         Ok(state.audit.iter().rev().filter(wanted).take(limit).cloned().collect())
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        Ok(self.state().audited(operation).cloned())
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Amount, Bill, Entry, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,6 +12,63 @@ pub enum KeyOrder {
     Created,
     /// Newest first.
     Newest,
+    /// Smallest balance first. This order and all below have no index: each page is a pass over every account.
+    LowestBalance,
+    /// Largest balance first.
+    HighestBalance,
+    /// Least held first.
+    LeastHeld,
+    /// Most held first.
+    MostHeld,
+    /// Keys without an entry first, then the one whose last entry is the oldest.
+    LongestUnused,
+    /// The key with the newest entry first, those without one last.
+    LastUsed,
+}
+
+/// A place in an order: where a page ended. It carries the value that the page showed, so that a balance that moves meanwhile
+/// neither repeats nor hides other keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// What the order goes by, of this key.
+    pub value: i64,
+    /// Decides between equal values.
+    pub key: KeyId,
+}
+
+impl KeyOrder {
+    /// Whether it begins with the largest; equal values then begin with the largest id.
+    #[must_use]
+    pub const fn is_descending(self) -> bool {
+        matches!(self, Self::Newest | Self::HighestBalance | Self::MostHeld | Self::LastUsed)
+    }
+
+    /// The same order from its other end.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Created => Self::Newest,
+            Self::Newest => Self::Created,
+            Self::LowestBalance => Self::HighestBalance,
+            Self::HighestBalance => Self::LowestBalance,
+            Self::LeastHeld => Self::MostHeld,
+            Self::MostHeld => Self::LeastHeld,
+            Self::LongestUnused => Self::LastUsed,
+            Self::LastUsed => Self::LongestUnused,
+        }
+    }
+
+    /// Where a key stands in this order.
+    #[must_use]
+    pub fn place(self, key: &Key) -> KeyPlace {
+        let value = match self {
+            Self::Created | Self::Newest => key.created_at.millis(),
+            Self::LowestBalance | Self::HighestBalance => key.account.balance().picos(),
+            Self::LeastHeld | Self::MostHeld => key.account.held.picos(),
+            Self::LongestUnused | Self::LastUsed => key.last_entry_at.map_or(i64::MIN, Timestamp::millis),
+        };
+        KeyPlace { value, key: key.id }
+    }
 }
 
 /// A page of keys.
@@ -19,8 +76,8 @@ pub enum KeyOrder {
 pub struct KeyQuery {
     /// Order of the list.
     pub order: KeyOrder,
-    /// Start behind this key (of an earlier page).
-    pub after: Option<KeyId>,
+    /// Start behind this place: that of the last key of an earlier page.
+    pub after: Option<KeyPlace>,
     /// Only labels that contain this text (case-insensitive for ASCII).
     pub label: Option<String>,
     /// Only keys in this state at `now`.
@@ -176,6 +233,8 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Open holds checked.
     pub holds: u64,
+    /// Anchors compared.
+    pub anchors: u64,
     /// Every fault, in words, with key and position.
     pub faults: Vec<String>,
 }

@@ -142,7 +142,8 @@ impl Tools {
                 return Ok(false);
             }
             _ => {
-                let message = format!("a tool of type `{}` is refused: {SERVER_TOOL}. Leave it out.", offer.kind);
+                let message =
+                    format!("a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.", offer.kind);
                 return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
             }
         }

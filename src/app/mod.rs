@@ -3,6 +3,7 @@
 //! Wiring only. What stops last is the ledger: every running request is given time to settle before its file is closed, and
 //! the admin listener shows it until then.
 
+mod anchoring;
 mod notify;
 mod reload;
 mod settings;
@@ -30,6 +31,7 @@ use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Front, Listening, Tls};
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstreams;
+use anchoring::Anchoring;
 pub use settings::{Files, Settings, StartError};
 
 /// How long a stopping gateway waits for running requests.
@@ -47,6 +49,7 @@ pub struct App {
     listening: Listening,
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
+    anchoring: Option<Anchoring>,
     lock: ServeLock,
 }
 
@@ -63,6 +66,10 @@ impl App {
 
         let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
         let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
+        let anchoring = match &settings.anchors {
+            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
+            None => None,
+        };
         let recovered = ledger.recover(clock::now()).await?;
         if recovered.settled + recovered.released > 0 {
             tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds of an earlier run");
@@ -94,7 +101,7 @@ impl App {
             last_changes: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
-        Ok(Self { front, ledger, admin, listening, admin_listening, tls, lock })
+        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, lock })
     }
 
     /// Where customers reach it.
@@ -114,7 +121,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, lock } = self;
+        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, lock } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
@@ -142,7 +149,16 @@ impl App {
             }
             outcome
         };
-        let (served, outcome) = tokio::join!(serving, ending);
+        let anchored = async {
+            match &mut anchoring {
+                Some(anchoring) => anchoring.run().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (served, outcome) = tokio::select! {
+            done = async { tokio::join!(serving, ending) } => done,
+            never = anchored => match never {},
+        };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
         if tokio::time::timeout(DRAIN, front.proxy.tasks.wait()).await.is_err() {
@@ -152,6 +168,9 @@ impl App {
             );
         }
         ledger.close();
+        if let Some(anchoring) = anchoring {
+            anchoring.finish().await;
+        }
         aside.stop();
         drop(lock);
         outcome.and(served.map_err(|error| error.to_string()))

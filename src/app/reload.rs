@@ -73,7 +73,7 @@ impl ReloadObserver for Following {
     }
 
     fn unwatched(&self, directory: &Path, problem: &str) {
-        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at every second");
+        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at twice a second");
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// How long to wait for another gateway to give up the ledger.
     pub wait_lock: Duration,
+    /// Where anchors are written, if anywhere.
+    pub anchors: Option<PathBuf>,
 }
 
 impl Settings {
@@ -49,6 +51,7 @@ impl Settings {
             tls: None,
             trusted_proxies: Vec::new(),
             wait_lock: Duration::ZERO,
+            anchors: None,
         }
     }
 }

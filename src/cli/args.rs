@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, sqlite};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use farebox_ledger::{Amount, KeyId, OperationId, sqlite};
 
 use super::output::Failed;
 
@@ -49,6 +49,9 @@ pub struct Args {
     /// When charges count as safe: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
+    /// Where what the journal came to is written down every minute, and compared by `ledger verify`
+    #[arg(long, global = true, env = "FAREBOX_ANCHORS", value_name = "FILE")]
+    pub anchors: Option<PathBuf>,
     /// Who is acting, for the audit [default: the system user]
     #[arg(long, global = true, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     pub operator: Option<String>,
@@ -182,6 +185,14 @@ pub enum KeysCommand {
     Show(OneKey),
     /// Pay money onto a key
     TopUp(TopUpOptions),
+    /// Correct a key's credit in either direction
+    Adjust(AdjustOptions),
+    /// Give money back for one charged request
+    Refund(RefundOptions),
+    /// Change what a key is allowed
+    Set(SetOptions),
+    /// Give a key a new secret; balance and history stay
+    Rotate(RotateOptions),
     /// Refuse requests until unblocked
     Block(OneKey),
     /// Serve a blocked key again
@@ -240,13 +251,107 @@ pub struct TopUpOptions {
     pub reference: String,
 }
 
+/// Options of `keys adjust`.
+#[derive(Debug, ClapArgs)]
+pub struct AdjustOptions {
+    /// The key's id
+    pub id: KeyId,
+    /// USD with a sign, as in +2.50 or -10; downwards at most what is available
+    #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
+    pub amount: Amount,
+    /// Why, for the journal
+    #[arg(long)]
+    pub reason: String,
+    /// The correction's own name; the same one again is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `keys refund`.
+#[derive(Debug, ClapArgs)]
+pub struct RefundOptions {
+    /// The charged request, as in req_…
+    #[arg(value_name = "REQUEST_ID")]
+    pub request: OperationId,
+    /// USD; all refunds of a request together never exceed its charge
+    #[arg(value_parser = payment)]
+    pub amount: Amount,
+    /// Why, for the journal
+    #[arg(long)]
+    pub reason: String,
+    /// The refund's own name; the same one again is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `keys set`.
+#[derive(Debug, ClapArgs)]
+#[group(skip)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true).args(["label", "models", "expires", "rate", "concurrency"]))]
+pub struct SetOptions {
+    /// The key's id
+    pub id: KeyId,
+    /// For people: who has this key
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Slugs the key may use, or `all`
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
+    pub models: Option<Vec<String>>,
+    /// Last day or instant, as in 2027-01-31, or `never`
+    #[arg(long, value_name = "DATE", value_parser = instant_or_never)]
+    pub expires: Option<Setting<farebox_ledger::Timestamp>>,
+    /// Paid requests each second, or `none` for no limit
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
+    pub rate: Option<Setting<u32>>,
+    /// Requests at once, or `none` for the gateway's default
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
+    pub concurrency: Option<Setting<u32>>,
+}
+
+/// A value, or none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting<T>(pub Option<T>);
+
+/// Options of `keys rotate`.
+#[derive(Debug, ClapArgs)]
+pub struct RotateOptions {
+    /// The key's id
+    pub id: KeyId,
+    /// How long the old secret still works
+    #[arg(long, default_value = "0", value_name = "TIME")]
+    pub overlap: Overlap,
+}
+
+/// How long an old secret still works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Overlap {
+    /// It stops at once.
+    #[value(name = "0")]
+    None,
+    /// An hour.
+    #[value(name = "1h")]
+    Hour,
+    /// A day.
+    #[value(name = "24h")]
+    Day,
+}
+
 /// Commands on the ledger.
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
     /// Print journal entries, oldest first
     Entries(EntriesOptions),
-    /// Recompute balances, charges and chains
+    /// Recompute balances, charges and chains, and compare with --anchors
     Verify,
+    /// Make a verified copy, also while the gateway serves
+    Backup(BackupOptions),
+}
+
+/// Options of `ledger backup`.
+#[derive(Debug, ClapArgs)]
+pub struct BackupOptions {
+    /// The new file; an existing one is never written over
+    pub file: PathBuf,
 }
 
 /// Options of `ledger entries`.
@@ -274,6 +379,23 @@ fn payment(text: &str) -> Result<Amount, String> {
 fn network(text: &str) -> Result<ipnet::IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
+}
+
+/// A payment with a sign before it, or without one for a credit.
+fn correction(text: &str) -> Result<Amount, String> {
+    let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
+    if amount == Amount::ZERO { Err("a correction of nothing changes nothing".to_owned()) } else { Ok(amount) }
+}
+
+fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
+    if text == "none" {
+        return Ok(Setting(None));
+    }
+    text.parse().map(|number| Setting(Some(number))).map_err(|_| "write a whole number, or none".to_owned())
+}
+
+fn instant_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
+    if text == "never" { Ok(Setting(None)) } else { instant(text).map(|instant| Setting(Some(instant))) }
 }
 
 /// A day (its first instant, UTC) or an instant.

@@ -2,19 +2,14 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
-use farebox_ledger::{
-    Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, NewKey, Refusal, Secret, SecretHash, Timestamp,
-};
+use farebox_ledger::{Act, Credit, CreditKind, Key, KeyChange, KeyQuery, KeySettings, Ledger, LinkToken, NewKey, Secret};
 use serde_json::{Value, json};
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
-use super::view;
-use crate::customer::new_token;
+use super::{manage, view};
 use crate::{clock, csv};
 
-/// How long a sign-in link works.
-const LINK_MS: i64 = 24 * 3_600 * 1_000;
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
 
@@ -31,16 +26,20 @@ pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), F
     let first_credit = options.balance.zip(options.reference.clone());
     let new = NewKey { id, secret: secret.hash(), settings, first_credit, act: act(args) };
     let key = ledger.create_key(new).await?;
-    let shown = view::key_with_secret(&key, secret.reveal(), clock::now());
+    print_secret(args, &key, &secret);
+    Ok(())
+}
+
+/// Prints a key with the secret that was just made for it.
+pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     match args.format() {
-        Format::Json => output::print_json(&shown),
+        Format::Json => output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now())),
         _ => {
-            output::print(&table(&[key]));
+            print_key(args, key);
             output::print(&format!("\nsecret  {}", secret.reveal()));
             output::note("The secret is shown this once and is not stored; give it to the customer now.");
         }
     }
-    Ok(())
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Failed> {
@@ -49,7 +48,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
     let mut keys = Vec::new();
     loop {
         let page = ledger.list_keys(query.clone()).await?;
-        query.after = page.last().map(|key| key.id);
+        query.after = page.last().map(|key| query.order.place(key));
         let whole = page.len() == PAGE;
         keys.extend(page);
         if !whole {
@@ -69,36 +68,14 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
 
 pub(super) async fn show(args: &Args, one: &OneKey) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::ReadOnly)?;
-    let key = ledger
-        .find_key(one.id)
-        .await?
-        .ok_or_else(|| Failed::from(farebox_ledger::LedgerError::Refused(Refusal::NoSuchKey(one.id))))?;
-    print_key(args, &key);
+    print_key(args, &manage::find(&ledger, one.id).await?);
     Ok(())
 }
 
 pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write)?;
-    let credit = Credit {
-        operation: clock::operation_id(),
-        key: options.id,
-        kind: CreditKind::TopUp,
-        amount: options.amount,
-        reference: options.reference.clone(),
-        actor: args.actor(),
-        at: clock::now(),
-    };
-    let posted = ledger.credit(credit).await?;
-    if posted.repeated {
-        output::note("This reference was applied before; nothing was added again.");
-    }
-    match args.format() {
-        Format::Json => {
-            output::print_json(&json!({ "entry": view::entry(&posted.entry), "key": view::key(&posted.key, clock::now()) }))
-        }
-        _ => print_key(args, &posted.key),
-    }
-    Ok(())
+    let blank = manage::blank(args, options.id, CreditKind::TopUp, &options.reference);
+    manage::post(args, &ledger, Credit { amount: options.amount, ..blank }).await
 }
 
 pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
@@ -110,11 +87,11 @@ pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<
 
 pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write)?;
-    let (token, act) = (new_token(), act(args));
-    let expires = Timestamp::from_millis(act.at.millis().saturating_add(LINK_MS));
-    ledger.create_link(one.id, SecretHash::of(&token), expires, act).await?;
+    let (token, act) = (LinkToken::generate(clock::random()), act(args));
+    let expires = LinkToken::expires(act.at);
+    ledger.create_link(one.id, token.hash(), expires, act).await?;
     let base = args.public_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
-    let link = format!("{}/dashboard/enter#{token}", base.trim_end_matches('/'));
+    let link = token.url(&base);
     match args.format() {
         Format::Json => output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires })),
         _ => {
@@ -160,7 +137,8 @@ fn rows(keys: &[Key]) -> Vec<Vec<String>> {
     keys.iter().map(row).collect()
 }
 
-fn print_key(args: &Args, key: &Key) {
+/// Prints one key.
+pub(super) fn print_key(args: &Args, key: &Key) {
     let shown: Value = view::key(key, clock::now());
     match args.format() {
         Format::Json => output::print_json(&shown),

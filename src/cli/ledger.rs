@@ -1,10 +1,10 @@
 //! `farebox ledger …`: read and check the books. Works beside a running gateway.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryKind, EntryQuery, Ledger};
+use farebox_ledger::{Entry, EntryKind, EntryQuery, Ledger, Line, VerifyReport, anchor};
 use serde_json::json;
 
-use super::args::{Args, EntriesOptions, Format};
+use super::args::{Args, BackupOptions, EntriesOptions, Format};
 use super::output::{self, Failed};
 use super::{keys, view};
 use crate::csv;
@@ -24,8 +24,12 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
 
 pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     let ledger = keys::open(args, OpenMode::ReadOnly)?;
-    let report = ledger.verify().await?;
-    let summary = format!("{} keys, {} entries, {} open holds", report.keys, report.entries, report.holds);
+    let anchors = match &args.anchors {
+        Some(path) => anchor::read(path).map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
+        None => Vec::new(),
+    };
+    let report = ledger.verify_with(anchors).await?;
+    let summary = summary(&report);
     match args.format() {
         Format::Json => output::print_json(&json!(report)),
         _ if report.faults.is_empty() => output::print(&format!("the books are sound: {summary}")),
@@ -36,6 +40,21 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     } else {
         Err(Failed::refused("the books do not add up; do not serve from this ledger before you know why"))
     }
+}
+
+pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
+    let ledger = keys::open(args, OpenMode::ReadOnly)?;
+    let report = ledger.backup(&options.file).await?;
+    match args.format() {
+        Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
+        _ => output::print(&format!("{} is a verified copy: {}", options.file.display(), summary(&report))),
+    }
+    Ok(())
+}
+
+fn summary(report: &VerifyReport) -> String {
+    let VerifyReport { keys, entries, holds, anchors, .. } = report;
+    format!("{keys} keys, {entries} entries, {holds} open holds, {anchors} anchors")
 }
 
 const HEADER: [&str; 8] = ["at", "key", "seq", "kind", "amount", "balance", "what", "tokens"];
@@ -64,7 +83,8 @@ fn row(entry: &Entry) -> Vec<String> {
     ]
 }
 
-const CSV_HEADER: [&str; 23] = [
+/// New columns come last: scripts count them.
+const CSV_HEADER: [&str; 28] = [
     "at",
     "key",
     "seq",
@@ -88,6 +108,11 @@ const CSV_HEADER: [&str; 23] = [
     "evidence",
     "reference",
     "actor",
+    "reason",
+    "images",
+    "lines",
+    "first_byte_ms",
+    "total_ms",
 ];
 
 fn csv_row(entry: &Entry) -> Vec<String> {
@@ -118,8 +143,21 @@ fn csv_row(entry: &Entry) -> Vec<String> {
             row.extend([bill.hold.to_string(), bill.loss.to_string(), format!("{:?}", bill.evidence).to_lowercase()]);
         }
     }
-    row.extend([entry.reference.clone().unwrap_or_default(), entry.actor.clone()]);
+    row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
+    row.extend(match &entry.bill {
+        None => [const { String::new() }; 4],
+        Some(bill) => {
+            let first_byte = bill.first_byte_ms.map(|millis| millis.to_string()).unwrap_or_default();
+            [bill.usage.images.to_string(), lines(&bill.lines), first_byte, bill.total_ms.to_string()]
+        }
+    });
     row
+}
+
+/// Count × rate of everything that was bought: what the charge can be recomputed from.
+fn lines(lines: &[Line]) -> String {
+    let line = |line: &Line| format!("{} {} x {}", line.what, line.count, line.rate);
+    lines.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 fn kind(kind: EntryKind) -> &'static str {

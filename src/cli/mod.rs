@@ -8,6 +8,7 @@ mod http;
 mod init;
 mod keys;
 mod ledger;
+mod manage;
 mod models;
 mod output;
 mod serve;
@@ -56,11 +57,16 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
         Command::Keys(KeysCommand::Show(one)) => keys::show(args, one).await,
         Command::Keys(KeysCommand::TopUp(options)) => keys::top_up(args, options).await,
+        Command::Keys(KeysCommand::Adjust(options)) => manage::adjust(args, options).await,
+        Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,
+        Command::Keys(KeysCommand::Set(options)) => manage::set(args, options).await,
+        Command::Keys(KeysCommand::Rotate(options)) => manage::rotate(args, options).await,
         Command::Keys(KeysCommand::Block(one)) => keys::change(args, one, farebox_ledger::key::Change::Block).await,
         Command::Keys(KeysCommand::Unblock(one)) => keys::change(args, one, farebox_ledger::key::Change::Unblock).await,
         Command::Keys(KeysCommand::Revoke(one)) => keys::change(args, one, farebox_ledger::key::Change::Revoke).await,
         Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
+        Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,
     }
 }

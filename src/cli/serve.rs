@@ -39,6 +39,7 @@ fn settings(args: &Args) -> Settings {
         admin_token_file: args.admin_token_file.clone(),
         public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
         tls,
+        anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
         ..Settings::new(args.ledger.clone(), args.listen)
     }

@@ -18,15 +18,15 @@ use super::reload::{Reload, Reloader, Trigger};
 
 /// How often to look although nothing was reported.
 const POLL: Duration = Duration::from_secs(30);
-/// How often where the kernel cannot report at all.
-const BLIND_POLL: Duration = Duration::from_secs(1);
+/// How often where the kernel cannot report at all: a save is in use within a second all the same.
+const BLIND_POLL: Duration = Duration::from_millis(500);
 
 /// Is told what came of each look at the files; logs and counts.
 pub trait ReloadObserver: Send + Sync {
     /// After each look that was not in vain, and after each one that was asked for.
     fn reloaded(&self, trigger: Trigger, reload: &Reload);
 
-    /// A directory cannot be watched; its files are polled every second instead.
+    /// A directory cannot be watched; its files are polled twice a second instead.
     fn unwatched(&self, directory: &Path, problem: &str);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Timestamp};
+use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Status, Timestamp};
 use maud::Markup;
 
 use super::desk::Desk;
@@ -129,12 +129,12 @@ pub(super) fn setup(desk: &Desk, key: &Key, checked: Option<&Checked>) -> Markup
 pub(super) fn checked(desk: &Desk, key: &Key) -> Checked {
     let available = key.account.available();
     let models = models(desk, key).len();
-    let text = match key.status(clock::now()) {
-        farebox_ledger::Status::Active if available > Amount::ZERO => {
-            format!("This key is right and active: {available} USD available, models it may use: {models}.")
+    let (good, text) = match key.status(clock::now()) {
+        Status::Active if available > Amount::ZERO => {
+            (true, format!("This key is right and active: {available} USD available, models it may use: {models}."))
         }
-        farebox_ledger::Status::Active => "This key is right, but out of balance: top it up, then retry.".to_owned(),
-        other => format!("This key is right, but {other}."),
+        Status::Active => (false, "This key is right, but out of balance: top it up, then retry.".to_owned()),
+        other => (false, format!("This key is right, but {other}.")),
     };
-    Checked { good: text.contains("active:"), text }
+    Checked { good, text }
 }

@@ -2,7 +2,8 @@
 //!
 //! One browser at a time: tests share two cores with everything else.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -38,14 +39,7 @@ impl Browser {
     /// Starts one.
     pub(crate) async fn open(client: &reqwest::Client, window: Window) -> Self {
         let turn = TURN.lock().await;
-        let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver = started.unwrap_or_else(|error| panic!("chromedriver: {error}; ./test --install installs it"));
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines
-            .find_map(|line| line.split("successfully on port ").nth(1).map(|port| port.trim_end_matches('.').to_owned()))
-            .expect("chromedriver says its port");
-        // Nobody reads further lines, and there are none that matter.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (driver, port) = (0..5).find_map(|_| start_driver()).expect("chromedriver says its port");
         let mut options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                 format!("--window-size={},{}", window.width, window.height)],
@@ -55,7 +49,7 @@ impl Browser {
             options["mobileEmulation"] =
                 json!({ "deviceMetrics": { "width": window.width, "height": window.height, "pixelRatio": 2, "touch": true } });
         }
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "goog:chromeOptions": options } } });
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "timeouts": { "implicit": 20_000 }, "goog:chromeOptions": options } } });
         let base = format!("http://127.0.0.1:{port}/session");
         let answer: Value = client.post(&base).json(&wanted).send().await.unwrap().json().await.unwrap();
         let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no Chromium: {answer}"));
@@ -115,13 +109,32 @@ impl Browser {
 
     /// Waits until a script says something that is true.
     pub(crate) async fn until(&self, what: &str, script: &str) {
-        for _ in 0..200 {
+        for _ in 0..400 {
             if self.ask(script).await == true {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         panic!("{what}: {}", self.ask("return document.body.innerText").await);
+    }
+
+    /// Waits until a person sees this in the first element that matches; needs no scripts in the page.
+    pub(crate) async fn shows(&self, selector: &str, part: &str) {
+        for _ in 0..400 {
+            let found = json!({ "using": "css selector", "value": selector });
+            let sent = self.client.post(format!("{}/element", self.session)).json(&found).send().await.unwrap();
+            let found: Value = sent.json().await.unwrap();
+            // An element of a page that is being left has no text: the next look finds the new one.
+            if let Some(element) = found["value"].as_object().and_then(|found| found.values().next()?.as_str()) {
+                let sent = self.client.get(format!("{}/element/{element}/text", self.session)).send().await.unwrap();
+                let answer: Value = sent.json().await.unwrap();
+                if answer["value"].as_str().is_some_and(|text| text.contains(part)) {
+                    return;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{selector} never shows {part:?}");
     }
 
     /// Stores a picture of the whole page below target/screenshots.
@@ -145,11 +158,42 @@ impl Browser {
     }
 }
 
+/// The driver on a port of its own choice; `None` when somebody else took that port in between.
+fn start_driver() -> Option<(Child, String)> {
+    let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut driver = started.unwrap_or_else(|error| panic!("chromedriver: {error}; ./test --install installs it"));
+    let mut lines = BufReader::new(driver.stdout.take().expect("its output is a pipe")).lines().map_while(Result::ok);
+    let port =
+        lines.find_map(|line| line.split("successfully on port ").nth(1).map(|port| port.trim_end_matches('.').to_owned()));
+    match port {
+        Some(port) => {
+            // Nobody reads further lines, but the driver must be able to write them.
+            std::thread::spawn(move || lines.for_each(drop));
+            Some((driver, port))
+        }
+        None => {
+            let _ = driver.wait();
+            None
+        }
+    }
+}
+
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver takes its browser along when it is asked to end; killed, it would leave it behind.
-        let pid = self.driver.id().to_string();
-        let _ = Command::new("kill").arg(&pid).status();
+        // Only the driver can end its browser, and only when it is asked to: a signal would leave every process of it behind.
+        let asked = end_session(&self.session);
+        let _ = self.driver.kill();
         let _ = self.driver.wait();
+        assert!(asked.is_ok() || std::thread::panicking(), "the browser is still there: {asked:?}");
     }
+}
+
+/// Ends a session and its browser, and waits until that is done. Without the runtime, which may be ending too.
+fn end_session(session: &str) -> std::io::Result<()> {
+    let address = session.trim_start_matches("http://");
+    let (host, path) = address.split_once('/').expect("a session is a path on a host");
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    write!(stream, "DELETE /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+    stream.read(&mut [0; 64]).map(drop)
 }

@@ -9,6 +9,7 @@ pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod upstream;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -133,6 +134,12 @@ impl Gateway {
             .await
     }
 
+    /// The same, with anchors beside its ledger.
+    pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
+        let beside = |settings: &mut Settings| settings.anchors = Some(settings.ledger.with_file_name("anchors"));
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
+    }
+
     /// A key with so much money on it.
     pub(crate) async fn key(&self, usd: &str) -> TestKey {
         self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
@@ -216,14 +223,21 @@ impl Gateway {
     }
 
     /// Where the ledger is.
-    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
+    pub(crate) fn ledger_path(&self) -> PathBuf {
         self.folder.path().join("farebox.db")
     }
 
     /// Stops as a signal would, and waits for the end.
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(self) {
+        self.stop_and_keep().await;
+    }
+
+    /// The same; returns its ledger, its anchors and the folder they are in.
+    pub(crate) async fn stop_and_keep(mut self) -> (PathBuf, PathBuf, TempDir) {
+        let paths = (self.ledger_path(), self.folder.path().join("anchors"));
         self.stop.take();
         self.running.take().unwrap().await.unwrap().unwrap();
+        (paths.0, paths.1, self.folder)
     }
 }
 

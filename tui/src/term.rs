@@ -62,7 +62,35 @@ fn base_64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base_64;
+    use std::process::Command;
+
+    use super::{Term, base_64};
+
+    /// What the test below runs on a terminal of its own. It fails by design.
+    #[test]
+    #[ignore = "panics inside of the console's terminal"]
+    fn a_console_that_panics() {
+        let _term = Term::enter().unwrap();
+        panic!("something broke");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
+            return println!("skipped: script (util-linux) is not installed");
+        }
+        let program = std::env::current_exe().unwrap();
+        let child = "term::tests::a_console_that_panics --exact --ignored --nocapture";
+        let command = format!("stty -g; {} {child}; echo; stty -g", program.display());
+        let output = Command::new("script").args(["-qec", &command, "/dev/null"]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} is not in {text:?}"));
+        let (entered, left, spoke) = (place("\x1b[?1049h"), place("\x1b[?1049l"), place("something broke"));
+        assert!(entered < left && left < spoke, "{text:?}");
+        assert!(place("\x1b[?2004h") < place("\x1b[?2004l"), "pasting is as it was: {text:?}");
+        let modes: Vec<&str> = text.lines().filter(|line| line.matches(':').count() > 20).collect();
+        assert!(modes.len() == 2 && modes.first() == modes.last(), "raw mode stayed: {text:?}");
+    }
 
     #[test]
     fn base_64_is_the_standard_one() {

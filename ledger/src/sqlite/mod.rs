@@ -9,10 +9,12 @@ mod batch;
 mod files;
 mod holds;
 mod keys;
+mod lists;
 mod lock;
 mod readers;
 mod reads;
 mod rows;
+mod safekeeping;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -26,8 +28,9 @@ use async_trait::async_trait;
 pub use lock::ServeLock;
 pub use stats::WriterStats;
 
+use crate::anchor::Anchor;
 use crate::{
-    Act, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
+    Act, Amount, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
     LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered, SecretHash, Session, SlugUse,
     Timestamp, Totals, UsageRow, VerifyReport,
 };
@@ -119,6 +122,38 @@ impl SqliteLedger {
         }
     }
 
+    /// Copies the ledger to a new file while others write to it, and verifies the copy.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing is left of it.
+    pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
+        let to = to.to_owned();
+        self.readers.alone(move |conn, _| Ok(safekeeping::backup(conn, &to))).await?
+    }
+
+    /// Continues an anchor over what was appended since.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        let since = since.clone();
+        self.readers.alone(move |conn, _| safekeeping::anchor(conn, &since, now)).await
+    }
+
+    /// As [`Ledger::verify`], and compares the ledger with its anchors.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| {
+            let mut report = verify::verify(conn, wanted)?;
+            report.faults.extend(safekeeping::check(conn, &anchors)?);
+            report.anchors = anchors.len().try_into().unwrap_or(u64::MAX);
+            Ok(report)
+        };
+        self.readers.alone(check).await
+    }
+
     async fn write<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
     where
         T: Send + 'static,
@@ -141,8 +176,13 @@ impl Ledger for SqliteLedger {
         self.readers.point(|conn| reads::find_key(conn, id))
     }
 
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        let ids = ids.to_vec();
+        self.readers.scan(move |conn, _| lists::find_keys(conn, &ids)).await
+    }
+
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        self.readers.scan(move |conn, wanted| reads::list_keys(conn, &query, wanted)).await
+        self.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
     }
 
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
@@ -203,6 +243,11 @@ impl Ledger for SqliteLedger {
         self.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
     }
 
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+        let ids = ids.to_vec();
+        self.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
+    }
+
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
         self.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
     }
@@ -213,6 +258,10 @@ impl Ledger for SqliteLedger {
 
     async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
         self.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        self.readers.point(|conn| reads::act(conn, operation))
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {

@@ -1,4 +1,4 @@
-//! Every read outside the writer.
+//! Every read outside the writer but lists of keys.
 //!
 //! Lists are paged by key, never by OFFSET, and long ones in short statements: a statement is a read transaction, and a long one
 //! would keep the log from being checkpointed. Histories of one key are walks along the entries' pointers.
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::batch;
-use super::rows::{self, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, SELECT_KEY, StoredEntry};
+use super::rows::{self, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, OpenHold, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Status, Timestamp, Totals, UsageRow,
+    Amount, AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp,
+    Totals, UsageRow,
 };
 
-/// Rows that one statement of a filtered scan looks at.
+/// Rows that one statement of a scan looks at.
 const PAGE: i64 = 2_000;
 /// How far back an answer's id is looked for.
 const ANSWER_DEPTH: usize = 100_000;
@@ -49,58 +49,7 @@ pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
     statement.query_map([], |row| Ok(PublishedSlug { slug: row.get(0)?, since: row.get(1)? }))?.collect()
 }
 
-pub(super) fn list_keys(conn: &Connection, query: &KeyQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Key>> {
-    let descending = query.order == KeyOrder::Newest;
-    let (further, up_to, order, mut from, end) = if descending {
-        ("<", ">=", "DESC", (i64::MAX, i64::MAX), (i64::MIN, i64::MIN))
-    } else {
-        (">", "<=", "ASC", (i64::MIN, i64::MIN), (i64::MAX, i64::MAX))
-    };
-    if let Some(after) = query.after {
-        let created = conn.prepare_cached("SELECT created_at FROM keys WHERE id = ?1")?.query_row([after], |row| row.get(0));
-        let Some(created) = created.optional()? else { return Ok(Vec::new()) };
-        from = (created, after.to_i64());
-    }
-    // 0 any, 1 active, 2 blocked, 3 revoked, 4 expired
-    let status = query.status.map_or(0, |status| match status {
-        Status::Active => 1,
-        Status::Blocked => 2,
-        Status::Revoked => 3,
-        Status::Expired => 4,
-    });
-    let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
-    let filtered = label.is_some() || status != 0 || query.balance_below.is_some();
-    let mut boundary = conn.prepare_cached(&format!(
-        "SELECT created_at, id FROM keys WHERE (created_at, id) {further} (?1, ?2)
-         ORDER BY created_at {order}, id {order} LIMIT 1 OFFSET ?3"
-    ))?;
-    let mut page = conn.prepare_cached(&format!(
-        "{SELECT_KEY} WHERE (k.created_at, k.id) {further} (?1, ?2) AND (k.created_at, k.id) {up_to} (?3, ?4)
-         AND (?5 IS NULL OR instr(lower(k.label), ?5) > 0)
-         AND CASE ?6 WHEN 0 THEN 1 WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > ?7, 1)
-             WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= ?7, 0) ELSE k.status = ?6 END
-         AND (?8 IS NULL OR a.credit - a.spent < ?8) ORDER BY k.created_at {order}, k.id {order} LIMIT ?9"
-    ))?;
-    let mut found: Vec<Key> = Vec::new();
-    while found.len() < query.limit && wanted() {
-        let next: Option<(i64, i64)> = if filtered {
-            boundary.query_row(params![from.0, from.1, PAGE], |row| Ok((row.get(0)?, row.get(1)?))).optional()?
-        } else {
-            None
-        };
-        let to = next.unwrap_or(end);
-        let left = rows_at_most(query.limit.saturating_sub(found.len()));
-        let bounds = params![from.0, from.1, to.0, to.1, label, status, query.now, query.balance_below, left];
-        for stored in page.query_map(bounds, rows::stored_key)? {
-            found.push(stored?.key);
-        }
-        let Some(next) = next else { break };
-        from = next;
-    }
-    Ok(found)
-}
-
-fn rows_at_most(limit: usize) -> i64 {
+pub(super) fn rows_at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -189,7 +138,7 @@ pub(super) fn entry_by_answer(conn: &Connection, key: KeyId, answer: &str, wante
 // --- usage ---
 
 /// The hours in the rollup that lie in a range.
-fn hours(conn: &Connection, first: i64, last: i64) -> Result<std::ops::RangeInclusive<i64>> {
+pub(super) fn hours(conn: &Connection, first: i64, last: i64) -> Result<std::ops::RangeInclusive<i64>> {
     let mut statement =
         conn.prepare_cached("SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage")?;
     let (oldest, newest): (i64, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -241,6 +190,11 @@ pub(super) fn slug_use(conn: &Connection, since: Timestamp, wanted: &dyn Fn() ->
 }
 
 // --- audit ---
+
+pub(super) fn act(conn: &Connection, operation: OperationId) -> Result<Option<AuditRecord>> {
+    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE operation = ?1")?;
+    statement.query_row([operation], rows::audit_record).optional()
+}
 
 pub(super) fn audit(conn: &Connection, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
     let before = before.unwrap_or(i64::MAX);

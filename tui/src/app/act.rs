@@ -187,7 +187,7 @@ impl App {
         self.modal = Some(match outcome {
             Outcome::Secret { key, secret } => page(key, Shown::Secret(secret)),
             Outcome::Link { key, token, expires } => {
-                let link = Hidden(format!("{}/dashboard/link?token={}", self.public_url(), token.0));
+                let link = Hidden(token.url(self.public_url()));
                 page(key, Shown::Link(link, expires))
             }
             Outcome::Posted { entry, key, repeated } => {

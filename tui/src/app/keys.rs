@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use farebox_ledger::{Amount, Key, KeyId, Secret, Status, Timestamp};
+use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, Secret, Status, Timestamp};
 
 /// Rows asked for at once.
 pub(crate) const PAGE: usize = 200;
@@ -21,7 +21,6 @@ pub(crate) enum Sort {
     Balance,
     Held,
     LastUsed,
-    Label,
 }
 
 impl Sort {
@@ -31,8 +30,7 @@ impl Sort {
             Self::Created => (Self::Balance, false),
             Self::Balance => (Self::Held, true),
             Self::Held => (Self::LastUsed, true),
-            Self::LastUsed => (Self::Label, false),
-            Self::Label => (Self::Created, true),
+            Self::LastUsed => (Self::Created, true),
         }
     }
 
@@ -43,8 +41,18 @@ impl Sort {
             Self::Balance => "BALANCE",
             Self::Held => "HELD",
             Self::LastUsed => "LAST USED",
-            Self::Label => "LABEL",
         }
+    }
+
+    /// The ledger's order for it.
+    const fn order(self, descending: bool) -> KeyOrder {
+        let largest_first = match self {
+            Self::Created => KeyOrder::Newest,
+            Self::Balance => KeyOrder::HighestBalance,
+            Self::Held => KeyOrder::MostHeld,
+            Self::LastUsed => KeyOrder::LastUsed,
+        };
+        if descending { largest_first } else { largest_first.reversed() }
     }
 }
 
@@ -102,13 +110,13 @@ impl KeyFilter {
     }
 }
 
-/// From where a page is asked for. Positions are those of a sorted snapshot, when the order needs one.
+/// From where a page is asked for. A place is that of a row as it was read: what moved since does not shift the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     Start,
     End,
-    After(KeyId, Option<u64>),
-    Before(KeyId, Option<u64>),
+    After(KeyPlace),
+    Before(KeyPlace),
 }
 
 /// A question for one page.
@@ -116,11 +124,8 @@ pub(crate) enum From {
 pub(crate) struct KeysRequest {
     pub(crate) generation: u64,
     pub(crate) filter: KeyFilter,
-    pub(crate) sort: Sort,
-    pub(crate) descending: bool,
+    pub(crate) order: KeyOrder,
     pub(crate) from: From,
-    /// Sort anew instead of using the last snapshot of the order.
-    pub(crate) fresh: bool,
     /// Wait a little first: the person is still typing.
     pub(crate) debounce: bool,
 }
@@ -131,13 +136,11 @@ pub(crate) struct KeysPage {
     pub(crate) generation: u64,
     pub(crate) from: From,
     pub(crate) rows: Vec<Key>,
-    /// Position of the first row in the sorted snapshot.
-    pub(crate) first: Option<u64>,
     /// Nothing comes behind these in the direction asked.
     pub(crate) ended: bool,
     pub(crate) took_ms: u64,
-    /// When the order was made, if it is a snapshot.
-    pub(crate) ordered_at: Option<Timestamp>,
+    /// When it was read: rows that moved since stand where they were.
+    pub(crate) at: Timestamp,
 }
 
 /// One row.
@@ -146,7 +149,7 @@ pub(crate) struct Row {
     pub(crate) key: Key,
     /// Charged in the last 24 hours, once known.
     pub(crate) day: Option<Amount>,
-    position: Option<u64>,
+    place: KeyPlace,
 }
 
 /// How many keys match.
@@ -169,9 +172,8 @@ pub(crate) struct Keys {
     pub(crate) ascending: bool,
     pub(crate) count: Option<Count>,
     pub(crate) took_ms: u64,
+    /// When the order in the window was read.
     pub(crate) ordered_at: Option<Timestamp>,
-    /// Keys read so far for a sorted snapshot.
-    pub(crate) sorting: Option<u64>,
     pub(crate) loaded: bool,
     pub(crate) loading: bool,
     pub(crate) error: Option<String>,
@@ -180,6 +182,8 @@ pub(crate) struct Keys {
     pub(crate) wanted: Option<KeyId>,
     at_start: bool,
     at_end: bool,
+    /// Position of the first row among all, when it is known.
+    first: Option<u64>,
 }
 
 impl Keys {
@@ -195,7 +199,7 @@ impl Keys {
 
     /// Position of the first row of the window among all, when it is known.
     pub(crate) fn first_position(&self) -> Option<u64> {
-        if self.at_start { Some(0) } else { self.rows.front().and_then(|row| row.position) }
+        if self.at_start { Some(0) } else { self.first }
     }
 
     /// The rows that a list of `height` lines shows: those around the selected one.
@@ -204,15 +208,25 @@ impl Keys {
     }
 
     /// A question for a page; answers to earlier ones are dropped from now on, unless it only extends the window.
-    pub(crate) fn request(&mut self, from: From, fresh: bool, debounce: bool) -> KeysRequest {
+    /// `keep` leaves the cursor on its key.
+    pub(crate) fn request(&mut self, from: From, keep: bool, debounce: bool) -> KeysRequest {
         if matches!(from, From::Start | From::End) {
             self.generation += 1;
             self.count = None;
-            self.wanted = self.row().filter(|_| fresh).map(|row| row.key.id);
+            self.wanted = self.row().filter(|_| keep).map(|row| row.key.id);
         }
         self.loading = true;
-        let (filter, sort) = (self.filter.clone(), self.sort);
-        KeysRequest { generation: self.generation, filter, sort, descending: !self.ascending, from, fresh, debounce }
+        let (filter, order) = (self.filter.clone(), self.order());
+        KeysRequest { generation: self.generation, filter, order, from, debounce }
+    }
+
+    const fn order(&self) -> KeyOrder {
+        self.sort.order(!self.ascending)
+    }
+
+    /// Whether the rows are still those of another order, or of none.
+    pub(crate) fn is_sorting(&self) -> bool {
+        self.loading && self.sort != Sort::Created
     }
 
     /// Moves the selection; gives the question for more rows when it comes near an end of the window.
@@ -224,11 +238,11 @@ impl Keys {
         }
         let near = PAGE / 2;
         if lines > 0 && !self.at_end && self.selected + near > last {
-            let from = self.rows.back().map(|row| From::After(row.key.id, row.position))?;
+            let from = self.rows.back().map(|row| From::After(row.place))?;
             return Some(self.request(from, false, false));
         }
         if lines < 0 && !self.at_start && self.selected < near {
-            let from = self.rows.front().map(|row| From::Before(row.key.id, row.position))?;
+            let from = self.rows.front().map(|row| From::Before(row.place))?;
             return Some(self.request(from, false, false));
         }
         None
@@ -252,24 +266,29 @@ impl Keys {
         if page.generation != self.generation {
             return;
         }
-        (self.loading, self.loaded, self.error, self.sorting) = (false, true, None, None);
-        (self.took_ms, self.ordered_at) = (page.took_ms, page.ordered_at);
-        let row = |(index, key): (usize, Key)| Row { key, day: None, position: page.first.map(|first| first + index as u64) };
-        let rows = page.rows.into_iter().enumerate().map(row);
+        (self.loading, self.loaded, self.error) = (false, true, None);
+        self.took_ms = page.took_ms;
+        let order = self.order();
+        let rows = page.rows.into_iter().map(|key| Row { place: order.place(&key), key, day: None });
         match page.from {
-            From::Start | From::End => self.replace(rows.collect(), page.from == From::End, page.ended),
-            From::After(after, _) if self.rows.back().is_some_and(|row| row.key.id == after) => {
+            From::Start | From::End => {
+                self.ordered_at = Some(page.at);
+                self.replace(rows.collect(), page.from == From::End, page.ended);
+            }
+            From::After(after) if self.rows.back().is_some_and(|row| row.place == after) => {
                 self.rows.extend(rows);
                 self.at_end = page.ended;
                 while self.rows.len() > WINDOW && self.selected > 0 {
                     self.rows.pop_front();
+                    self.first = self.first.map(|first| first + 1);
                     self.selected -= 1;
                     self.at_start = false;
                 }
             }
-            From::Before(before, _) if self.rows.front().is_some_and(|row| row.key.id == before) => {
+            From::Before(before) if self.rows.front().is_some_and(|row| row.place == before) => {
                 let new: Vec<Row> = rows.collect();
                 self.selected += new.len();
+                self.first = self.first.map(|first| first.saturating_sub(new.len() as u64));
                 new.into_iter().rev().for_each(|row| self.rows.push_front(row));
                 self.at_start = page.ended;
                 while self.rows.len() > WINDOW && self.selected + 1 < self.rows.len() {
@@ -288,6 +307,7 @@ impl Keys {
         }
         self.rows = rows;
         (self.at_start, self.at_end) = if end { (ended, true) } else { (true, ended) };
+        self.first = (!end || ended).then_some(0);
         let last = self.rows.len().saturating_sub(1);
         let found = self.rows.iter().position(|row| Some(row.key.id) == wanted);
         self.selected = found.unwrap_or(if end { last } else { 0 });

@@ -66,10 +66,6 @@ pub(crate) enum Message {
         generation: u64,
         error: String,
     },
-    Sorting {
-        generation: u64,
-        read: u64,
-    },
     Count {
         generation: u64,
         count: Count,

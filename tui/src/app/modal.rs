@@ -2,7 +2,7 @@
 //!
 //! Only a review applies an act, and only on `y`. A secret lives in its page and nowhere else; it is wiped when the page closes.
 
-use farebox_ledger::{Entry, Key, KeyId, OperationId, Secret, Timestamp};
+use farebox_ledger::{Entry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
 use super::form::Form;
 use super::plan::Pending;
@@ -127,7 +127,7 @@ pub(crate) enum Outcome {
     },
     Link {
         key: Box<Key>,
-        token: Hidden,
+        token: LinkToken,
         expires: Timestamp,
     },
 }

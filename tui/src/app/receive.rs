@@ -54,9 +54,8 @@ impl App {
     fn receive_plain(&mut self, message: Message) {
         match message {
             Message::KeysFailed { generation, error } if generation == self.keys.generation => {
-                (self.keys.error, self.keys.loading, self.keys.loaded, self.keys.sorting) = (Some(error), false, true, None);
+                (self.keys.error, self.keys.loading, self.keys.loaded) = (Some(error), false, true);
             }
-            Message::Sorting { generation, read } if generation == self.keys.generation => self.keys.sorting = Some(read),
             Message::Count { generation, count } if generation == self.keys.generation => self.keys.count = Some(count),
             Message::Entries { id, before, entries, end } => {
                 let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) else { return };

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::{
-    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, NewKey, OperationId, Secret, SecretHash, Timestamp,
+    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, NewKey, OperationId, Secret, Timestamp,
 };
 
 use super::Shared;
 use crate::app::message::Message;
-use crate::app::modal::{ApplyError, Found, Hidden, Listed, Outcome};
+use crate::app::modal::{ApplyError, Found, Listed, Outcome};
 use crate::app::plan::{Pending, Plan};
 use crate::clock;
 use crate::state_file::{OpenOperation, runs_elsewhere};
@@ -22,15 +22,12 @@ use crate::state_file::{OpenOperation, runs_elsewhere};
 pub(crate) type Secrets = Arc<Mutex<HashMap<OperationId, Made>>>;
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
-const LINK_LIVES_MS: i64 = 15 * 60 * 1000;
-/// An act without an entry is looked for among so many of its key's last ones.
-const ACTS: usize = 1000;
 
 /// What an operation makes that is shown once.
 #[derive(Debug, Clone)]
 pub(crate) enum Made {
     Key(Secret),
-    Link(Hidden, Timestamp),
+    Link(LinkToken, Timestamp),
 }
 
 impl Shared {
@@ -89,13 +86,12 @@ impl Shared {
     }
 
     async fn link(&self, key: KeyId, act: Act) -> Result<Outcome, LedgerError> {
-        let expires = Timestamp::from_millis(act.at.millis().saturating_add(LINK_LIVES_MS));
         let operation = act.operation;
-        let made = self.made(operation, || Made::Link(Hidden(token()), expires));
+        let made = self.made(operation, || Made::Link(LinkToken::generate(clock::random()), LinkToken::expires(act.at)));
         let Made::Link(token, expires) = made else {
             return Err(LedgerError::Unavailable("the operation's id was used".to_owned()));
         };
-        self.ledger.create_link(key, SecretHash::of(&token.0), expires, act).await?;
+        self.ledger.create_link(key, token.hash(), expires, act).await?;
         let found = self.ledger.find_key(key).await?;
         let key = found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
         self.drop_made(operation);
@@ -122,7 +118,7 @@ impl Shared {
     /// Asks for an operation's outcome until the ledger answers.
     pub(super) async fn resolve(&self, pending: Pending) {
         for tries in 1.. {
-            let found = self.look_for(pending.operation, pending.key).await;
+            let found = self.look_for(pending.operation).await;
             let (found, outcome, known) = match found {
                 Ok(Some((found, key))) => (found, key.and_then(|key| self.outcome(&pending, key)), true),
                 Ok(None) => (Found::NotApplied, None, true),
@@ -155,16 +151,15 @@ impl Shared {
     }
 
     /// An operation in the journal or the audit, with its key as it is now.
-    async fn look_for(&self, operation: OperationId, key: KeyId) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
+    async fn look_for(&self, operation: OperationId) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
             let key = self.ledger.find_key(entry.key).await?;
             return Ok(Some((Found::Applied(Some(Box::new(entry))), key)));
         }
-        let acts = self.ledger.audit(Some(key), None, ACTS).await?;
-        if acts.iter().any(|act| act.operation == operation) {
-            return Ok(Some((Found::Applied(None), self.ledger.find_key(key).await?)));
+        match self.ledger.act(operation).await? {
+            Some(act) => Ok(Some((Found::Applied(None), self.ledger.find_key(act.key).await?))),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// Every operation on file, with what the ledger says of it.
@@ -181,18 +176,13 @@ impl Shared {
         if runs_elsewhere(open.pid) {
             return Found::Elsewhere(open.pid);
         }
-        let (Some(operation), Ok(key)) = (open.id(), open.key.parse()) else {
+        let Some(operation) = open.id() else {
             return Found::Unreadable("the file of this operation was edited".to_owned());
         };
-        match self.look_for(operation, key).await {
+        match self.look_for(operation).await {
             Ok(Some((found, _))) => found,
             Ok(None) => Found::NotApplied,
             Err(error) => Found::Unreadable(error.to_string()),
         }
     }
-}
-
-/// 128 random bits for a link of minutes, in letters that no link breaks on and few enough for one line.
-fn token() -> String {
-    clock::random::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
 }

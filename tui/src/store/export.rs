@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyQuery, Timestamp};
+use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, Timestamp};
 use serde_json::{Value, json};
 
 use super::Shared;
@@ -68,7 +68,7 @@ impl Shared {
         loop {
             let page = self.ledger.list_keys(KeyQuery { after, ..query(filter, PAGE) }).await.map_err(text)?;
             page.iter().try_for_each(|key| sheet.row(&key_row(key, now))).map_err(text)?;
-            after = page.last().map(|key| key.id);
+            after = page.last().map(|key| KeyOrder::Created.place(key));
             if page.len() < PAGE {
                 return Ok(());
             }

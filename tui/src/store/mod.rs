@@ -5,7 +5,6 @@
 
 mod apply;
 mod export;
-mod order;
 mod read;
 
 use std::collections::HashMap;
@@ -22,7 +21,6 @@ use crate::clock;
 use crate::state_file::{StateFile, write_private};
 
 pub(crate) use apply::Secrets;
-pub(crate) use order::Order;
 
 /// Between two readings of the running totals.
 const PULSE: Duration = Duration::from_millis(500);
@@ -44,7 +42,6 @@ pub(crate) struct Shared {
     pub(crate) client: Option<Client>,
     pub(crate) tell: UnboundedSender<Message>,
     pub(crate) secrets: Secrets,
-    pub(crate) order: Arc<tokio::sync::Mutex<Option<Order>>>,
 }
 
 /// Kinds of question of which only the newest matters.
@@ -70,8 +67,8 @@ pub(crate) struct Store {
 impl Store {
     /// Ready to be asked.
     pub(crate) fn new(ledger: SharedLedger, state: StateFile, client: Option<Client>, tell: UnboundedSender<Message>) -> Self {
-        let (secrets, order) = (Arc::new(Mutex::new(HashMap::new())), Arc::default());
-        Self { shared: Shared { ledger, state, client, tell, secrets, order }, running: HashMap::new() }
+        let secrets = Arc::new(Mutex::new(HashMap::new()));
+        Self { shared: Shared { ledger, state, client, tell, secrets }, running: HashMap::new() }
     }
 
     /// Starts what goes on by itself: the pulse of the books, the gateway's status and its stream, the operations on file.

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use farebox_ledger::{Amount, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, OperationId, Timestamp};
+use farebox_ledger::{Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, OperationId, Timestamp};
 
 use super::{Shared, TYPING};
 use crate::app::detail::{self, Check, DetailData};
-use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE, Sort};
+use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE};
 use crate::app::message::Message;
 use crate::clock;
 
@@ -28,36 +28,31 @@ impl Shared {
 
     async fn keys_page(&self, request: KeysRequest) -> Result<KeysPage, farebox_ledger::LedgerError> {
         let started = Instant::now();
-        let page = |rows, first, ended, ordered_at| KeysPage {
+        let page = |rows, ended| KeysPage {
             generation: request.generation,
             from: request.from,
             rows,
-            first,
             ended,
             took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ordered_at,
+            at: clock::now(),
         };
         if let Some(id) = request.filter.id {
-            return Ok(page(self.ledger.find_key(id).await?.into_iter().collect(), Some(0), true, None));
-        }
-        if request.sort != Sort::Created {
-            let slice = self.ordered(&request).await?;
-            return Ok(page(slice.rows, Some(slice.first), slice.ended, Some(slice.at)));
+            return Ok(page(self.ledger.find_key(id).await?.into_iter().collect(), true));
         }
         let (backwards, after) = match request.from {
             From::Start => (false, None),
             From::End => (true, None),
-            From::After(key, _) => (false, Some(key)),
-            From::Before(key, _) => (true, Some(key)),
+            From::After(place) => (false, Some(place)),
+            From::Before(place) => (true, Some(place)),
         };
-        let order = if request.descending == backwards { KeyOrder::Created } else { KeyOrder::Newest };
+        let order = if backwards { request.order.reversed() } else { request.order };
         let query = KeyQuery { order, after, ..query(&request.filter, PAGE) };
         let mut rows = self.ledger.list_keys(query).await?;
         let ended = rows.len() < PAGE;
         if backwards {
             rows.reverse();
         }
-        Ok(page(rows, None, ended, None))
+        Ok(page(rows, ended))
     }
 
     pub(super) async fn count(&self, generation: u64, filter: KeyFilter) {
@@ -68,7 +63,7 @@ impl Shared {
         while keys < COUNT_TO {
             let Ok(rows) = self.ledger.list_keys(KeyQuery { after, ..query(&filter, 2000) }).await else { return };
             keys += rows.len();
-            after = rows.last().map(|key| key.id);
+            after = rows.last().map(|key| KeyOrder::Created.place(key));
             if rows.len() < 2000 {
                 self.tell(Message::Count { generation, count: Count { keys: keys as u64, more: false } });
                 return;
@@ -78,23 +73,12 @@ impl Shared {
     }
 
     pub(super) async fn visible(&self, ids: Vec<KeyId>) {
-        let mut rows = Vec::with_capacity(ids.len());
-        for id in ids {
-            let Ok(Some(key)) = self.ledger.find_key(id).await else { continue };
-            let day = self.spent_in_a_day(&key).await;
-            rows.push((key, day));
-        }
-        self.tell(Message::Visible(rows));
-    }
-
-    async fn spent_in_a_day(&self, key: &Key) -> Option<Amount> {
-        let now = clock::now();
-        let from = detail::day_before(now);
-        if key.last_entry_at.is_none_or(|last| last < from) {
-            return Some(Amount::ZERO);
-        }
-        let rows = self.ledger.usage(key.id, from, after(now)).await.ok()?;
-        Amount::checked_sum(rows.iter().map(|row| row.charge))
+        // What cannot be read stays as it was; the pulse says that the ledger does not answer.
+        let Ok(keys) = self.ledger.find_keys(&ids).await else { return };
+        let found: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
+        let spent = self.ledger.spent_since(&found, detail::day_before(clock::now())).await.unwrap_or_default();
+        let mut spent = spent.into_iter();
+        self.tell(Message::Visible(keys.into_iter().map(|key| (key, spent.next())).collect()));
     }
 
     pub(super) async fn detail(&self, id: KeyId) {

@@ -1,9 +1,10 @@
 //! The life of an act: nothing without `y`, one effect however often it is pressed, no second id for one act.
 
-use farebox_ledger::{Status, Timestamp};
+use farebox_ledger::{KeyOrder, Status, Timestamp};
 
 use super::fixture::{Bench, ago, keys, now, operation, usd};
 use crate::app::detail::Detail;
+use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ApplyError, Found, Listed, Modal};
 use crate::app::plan::Plan;
@@ -235,6 +236,22 @@ fn nothing_is_drawn_when_nothing_changed() {
     let moved = farebox_ledger::Totals { entries: totals.entries + 1, ..totals };
     bench.tell(Message::Pulse { now: now(), totals: Ok(moved) });
     assert!(bench.app.dirty && matches!(bench.asked[..], [Effect::Visible(_)]), "{:?}", bench.asked);
+}
+
+#[test]
+fn a_sort_is_said_at_once_and_filled_in_later() {
+    let mut bench = Bench::new(80, 24);
+    bench.answers = false;
+    bench.press("s");
+    let screen = bench.screen();
+    assert!(screen.contains("BALANCE ▲ sorting") && screen.contains(&keys()[0].id.to_string()), "{screen}");
+    let Some(Effect::LoadKeys(request)) = bench.asked.last().cloned() else { panic!("{:?}", bench.asked) };
+    assert_eq!((request.order, request.from), (KeyOrder::LowestBalance, From::Start));
+    let (generation, from, rows) = (request.generation, request.from, vec![keys()[3].clone()]);
+    bench.tell(Message::Keys(KeysPage { generation, from, rows, ended: true, took_ms: 9, at: now() }));
+    let screen = bench.screen();
+    assert!(!screen.contains("sorting") && screen.contains("order of 12:04:11"), "{screen}");
+    assert!(screen.contains(&keys()[3].id.to_string()) && !screen.contains(&keys()[0].id.to_string()), "{screen}");
 }
 
 #[test]

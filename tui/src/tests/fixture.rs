@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, Key, KeyId, KeySettings, Line, OpenHold,
+    Account, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, Key, KeyId, KeySettings, Line, LinkToken, OpenHold,
     OperationId, PublishedSlug, Secret, SecretHash, SlugUse, Status, Timestamp, Totals, Usage, UsageRow, VerifyReport,
 };
 use ratatui::Terminal;
@@ -13,7 +13,7 @@ use ratatui::backend::TestBackend;
 use crate::app::detail::{Check, DetailData};
 use crate::app::keys::{Count, KeysPage};
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{Found, Hidden, Outcome};
+use crate::app::modal::{Found, Outcome};
 use crate::app::plan::{Pending, Plan};
 use crate::app::{Action, App, Options};
 use crate::view::Theme;
@@ -304,15 +304,7 @@ impl Bench {
                 };
                 let rows = self.keys.iter().filter(fits).cloned().collect();
                 let (generation, from) = (request.generation, request.from);
-                Message::Keys(KeysPage {
-                    generation,
-                    from,
-                    rows,
-                    first: Some(0),
-                    ended: true,
-                    took_ms: 3,
-                    ordered_at: Some(now()),
-                })
+                Message::Keys(KeysPage { generation, from, rows, ended: true, took_ms: 3, at: now() })
             }
             Effect::CountKeys { generation, .. } => Message::Count { generation, count: Count { keys: 10_000, more: true } },
             Effect::Visible(ids) => {
@@ -333,6 +325,7 @@ impl Bench {
                     keys: 39,
                     entries: 9,
                     holds: 3,
+                    anchors: 0,
                     faults: vec!["key k_1: entry 7: the chain is broken".to_owned()],
                 };
                 Message::Verified { report: Ok(report), took_ms: 1234, at: now() }
@@ -373,7 +366,7 @@ impl Bench {
         let key = Box::new(key);
         let outcome = match &pending.plan {
             Plan::Create { .. } | Plan::Rotate { .. } => Outcome::Secret { secret: Secret::generate(key.id, [7; 32]), key },
-            Plan::Link => Outcome::Link { key, token: Hidden("ab".repeat(32)), expires: ago(-900_000) },
+            Plan::Link => Outcome::Link { key, token: LinkToken::generate([0xab; 32]), expires: ago(-900_000) },
             Plan::Credit { kind, amount, reference } => {
                 let (operation, actor) = (pending.operation, pending.actor.clone());
                 let credit = Credit {

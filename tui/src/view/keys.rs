@@ -59,7 +59,8 @@ fn title(app: &App) -> String {
     let filter =
         if keys.filter_text.is_empty() { String::new() } else { format!(" · {}", crate::sanitize::mask(&keys.filter_text)) };
     let arrow = if keys.ascending { '▲' } else { '▼' };
-    format!("Keys{filter}{how_many} · {} {arrow}", keys.sort.name())
+    let sorting = if keys.is_sorting() { " sorting …" } else { "" };
+    format!("Keys{filter}{how_many} · {} {arrow}{sorting}", keys.sort.name())
 }
 
 fn cells(app: &App, pen: &Pen<'_>, row: &Row) -> [Cell; 8] {
@@ -90,10 +91,10 @@ fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
         None => "rows near the end".to_owned(),
     };
     let more = if keys.is_whole() && range.end == keys.rows.len() { "" } else { " · pgdn for more" };
-    let order = match (keys.sorting, keys.ordered_at) {
-        (Some(read), _) => format!("sorting: {} keys read", format::count(read)),
-        (None, Some(at)) if keys.sort != Sort::Created => format!("order of {} · r sorts again", format::time(at)),
-        _ => format!("read in {} ms", keys.took_ms),
+    let order = match keys.ordered_at.filter(|_| keys.sort != Sort::Created) {
+        Some(_) if keys.loading => "sorting …".to_owned(),
+        Some(at) => format!("order of {} · r sorts again", format::time(at)),
+        None => format!("read in {} ms", keys.took_ms),
     };
     (format!("{rows}{more}"), order)
 }
@@ -104,8 +105,8 @@ fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
     if let Some(error) = &keys.error {
         let taken = pen.paragraph(area, 1, error, theme.bad());
         pen.text(area, 0, 2 + taken, "r tries again", theme.faint());
-    } else if let Some(read) = keys.sorting {
-        pen.text(area, 0, 1, &format!("sorting: {} keys read …", format::count(read)), theme.faint());
+    } else if keys.is_sorting() {
+        pen.text(area, 0, 1, "sorting …", theme.faint());
     } else if !keys.loaded || keys.loading {
         pen.text(area, 0, 1, "reading the ledger …", theme.faint());
     } else if !keys.filter.is_empty() {

@@ -3,13 +3,18 @@
 //! Every story runs on the reference store and on SQLite and ends with `verify`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod lists;
 
 use std::sync::Arc;
 
 use common::*;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
+use lists::{
+    an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves, several_keys_are_one_read,
+};
 
 macro_rules! stories {
     ($($name:ident),+ $(,)?) => {
@@ -25,6 +30,9 @@ macro_rules! stories {
 stories!(
     keys_are_created_once_with_their_first_money,
     keys_are_listed_in_pages,
+    keys_are_paged_by_what_moves,
+    several_keys_are_one_read,
+    an_act_is_found_by_its_operation,
     key_changes_are_applied_once_and_audited,
     revoked_is_for_ever,
     credits_post_once_per_reference,
@@ -80,48 +88,6 @@ async fn keys_are_created_once_with_their_first_money(ledger: SharedLedger) {
     assert_eq!((entry.kind, entry.seq, entry.amount, entry.balance_after), (EntryKind::TopUp, 1, usd("5"), usd("5")));
     let totals = ledger.totals().await.unwrap();
     assert_eq!((totals.keys, totals.entries, totals.credit), (2, 1, 5_000_000_000_000));
-    sound(&*ledger).await;
-}
-
-async fn keys_are_listed_in_pages(ledger: SharedLedger) {
-    for number in 0..30 {
-        let mut new = new_key(number * 7 % 31, 100 + number, (number % 3 == 0).then_some("1.00"));
-        new.act.at = at(100 + i64::try_from(number / 4).unwrap());
-        new.settings.expires_at = (number % 5 == 0).then_some(at(1_000));
-        new.settings.label = format!("{} 100%_{number}", if number % 2 == 0 { "Even" } else { "odd" });
-        ledger.create_key(new).await.unwrap();
-    }
-    ledger.change_key(change(7, 200, Change::Block)).await.unwrap();
-    let all = ledger.list_keys(KeyQuery { limit: 100, ..KeyQuery::default() }).await.unwrap();
-    assert_eq!(all.len(), 30);
-    assert!(all.is_sorted_by_key(|key| (key.created_at, key.id)));
-    for order in [KeyOrder::Created, KeyOrder::Newest] {
-        let mut pages = Vec::new();
-        while pages.len() < 30 {
-            let after = pages.last().map(|key: &Key| key.id);
-            let page = ledger.list_keys(KeyQuery { order, after, limit: 4, ..KeyQuery::default() }).await.unwrap();
-            assert!(!page.is_empty());
-            pages.extend(page);
-        }
-        if order == KeyOrder::Newest {
-            pages.reverse();
-        }
-        assert_eq!(pages, all);
-    }
-    let count = async |query: KeyQuery| ledger.list_keys(KeyQuery { limit: 100, ..query }).await.unwrap().len();
-    assert_eq!(count(KeyQuery { label: Some("eVEN".into()), ..KeyQuery::default() }).await, 15);
-    assert_eq!(count(KeyQuery { label: Some("0%_1".into()), ..KeyQuery::default() }).await, 11);
-    assert_eq!(count(KeyQuery { label: Some("%".into()), ..KeyQuery::default() }).await, 30);
-    let state = |status, now| KeyQuery { status: Some(status), now: at(now), ..KeyQuery::default() };
-    assert_eq!(count(state(Status::Blocked, 0)).await, 1);
-    assert_eq!(count(state(Status::Expired, 999)).await, 0);
-    assert_eq!(count(state(Status::Expired, 1_000)).await, 6);
-    assert_eq!(count(state(Status::Active, 1_000)).await, 23);
-    assert_eq!(count(state(Status::Revoked, 0)).await, 0);
-    assert_eq!(count(KeyQuery { balance_below: Some(usd("1")), ..KeyQuery::default() }).await, 20);
-    let none = KeyQuery { after: Some(key(999)), limit: 9, ..KeyQuery::default() };
-    assert_eq!(ledger.list_keys(none).await.unwrap(), Vec::new());
-    assert_eq!(ledger.list_keys(KeyQuery::default()).await.unwrap(), Vec::new(), "a limit of nothing");
     sound(&*ledger).await;
 }
 

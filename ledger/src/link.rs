@@ -1,0 +1,68 @@
+//! One-time sign-in links to the dashboard: one token, one lifetime and one address, whoever makes the link.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+use crate::{SecretHash, Timestamp};
+
+/// How long a link works.
+const LIVES_MS: i64 = 24 * 3_600 * 1_000;
+
+/// The token of a link in the clear: 256 random bits in hexadecimal, which no link breaks on. The store keeps its hash only.
+/// It is never printed by `Debug`; the only way out is [`LinkToken::url`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct LinkToken(String);
+
+impl LinkToken {
+    /// A token from the caller's randomness.
+    #[must_use]
+    pub fn generate(random: [u8; 32]) -> Self {
+        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// What the store keeps.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of(&self.0)
+    }
+
+    /// The link as it is given to the customer. The token stands behind the `#`, which browsers send to no server and no log.
+    #[must_use]
+    pub fn url(&self, public_url: &str) -> String {
+        format!("{}/dashboard/enter#{}", public_url.trim_end_matches('/'), self.0)
+    }
+
+    /// When a link that is made now stops working.
+    #[must_use]
+    pub const fn expires(made: Timestamp) -> Timestamp {
+        Timestamp::from_millis(made.millis().saturating_add(LIVES_MS))
+    }
+}
+
+impl Drop for LinkToken {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for LinkToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("LinkToken(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_carries_the_token_behind_the_hash_sign() {
+        let token = LinkToken::generate([0xab; 32]);
+        let url = token.url("https://p.example/");
+        assert_eq!(url, format!("https://p.example/dashboard/enter#{}", "ab".repeat(32)));
+        assert_eq!(token.hash(), SecretHash::of(&"ab".repeat(32)));
+        assert_eq!(LinkToken::expires(Timestamp::from_millis(5)).millis(), 86_400_005);
+        assert!(!format!("{token:?}").contains("abab"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Writes down every minute, and at the end, what the journal came to: outside the ledger, in the file given by `--anchors`.
+//!
+//! An anchor only covers what is on disk: what a power cut may still take away would later look like tampering.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_ledger::anchor::AnchorFile;
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Ledger, LedgerError};
+
+use crate::clock;
+
+/// Between two anchors.
+const EVERY: Duration = Duration::from_secs(60);
+/// Longer than any commit takes to reach the disk.
+const ON_DISK: Duration = Duration::from_secs(1);
+
+/// An anchor file and the ledger it covers.
+#[derive(Debug)]
+pub(super) struct Anchoring {
+    file: AnchorFile,
+    ledger: Arc<SqliteLedger>,
+}
+
+impl Anchoring {
+    /// Goes on with an anchor file, or begins one.
+    ///
+    /// # Errors
+    /// When it cannot be used, or the ledger has less than it covers: an older copy was put in its place.
+    pub(super) async fn open(path: &Path, ledger: Arc<SqliteLedger>) -> Result<Self, LedgerError> {
+        let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
+        let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
+        let (covered, entries) = (file.last().entries.count, ledger.totals().await?.entries);
+        if i64::try_from(entries).is_ok_and(|entries| entries < covered) {
+            let why = format!("they cover {covered} entries, the ledger has {entries}; was an older copy restored?");
+            return Err(unusable(why + " Move the anchors away to serve from it all the same"));
+        }
+        Ok(Self { file, ledger })
+    }
+
+    /// Writes an anchor every minute; never ends.
+    pub(super) async fn run(&mut self) -> Infallible {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.write(ON_DISK).await;
+        }
+    }
+
+    /// Writes the last anchor; the ledger is closed and everything on disk.
+    pub(super) async fn finish(mut self) {
+        self.write(Duration::ZERO).await;
+    }
+
+    async fn write(&mut self, wait: Duration) {
+        let next = self.ledger.anchor(self.file.last(), clock::now()).await;
+        tokio::time::sleep(wait).await;
+        let written = match next {
+            Ok(next) => self.file.append(next).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = written {
+            tracing::error!(error, "no anchor was written; the next one covers the same");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `farebox keys adjust|refund|set|rotate`: what an operator does with a key that is in use. Works beside a running gateway.
+//!
+//! Every act goes into the audit with its actor; money moves at most once for a reference.
+
+use std::time::Duration;
+
+use farebox_ledger::key::Change;
+use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
+use farebox_ledger::{Credit, CreditKind, Key, KeyChange, KeyId, Ledger, LedgerError, Refusal, Secret, Timestamp};
+use serde_json::json;
+
+use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions};
+use super::keys::{act, open, print_key, print_secret};
+use super::output::{self, Failed};
+use super::view;
+use crate::clock;
+use crate::proxy::record::request_id;
+
+pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let kind = CreditKind::Adjust { reason: options.reason.clone() };
+    post(args, &ledger, Credit { amount: options.amount, ..blank(args, options.id, kind, &options.reference) }).await
+}
+
+pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let charge = ledger.entry(options.request).await?;
+    let charge = charge.filter(|entry| entry.bill.is_some());
+    let charge = charge.ok_or_else(|| Failed::refused(format!("there is no charge of {}", request_id(options.request))))?;
+    let kind = CreditKind::Refund { request: options.request, reason: options.reason.clone() };
+    post(args, &ledger, Credit { amount: options.amount, ..blank(args, charge.key, kind, &options.reference) }).await
+}
+
+pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let mut settings = find(&ledger, options.id).await?.settings;
+    if let Some(label) = &options.label {
+        settings.label.clone_from(label);
+    }
+    if let Some(models) = &options.models {
+        settings.models = (*models != ["all"]).then(|| models.clone());
+    }
+    settings.expires_at = options.expires.map_or(settings.expires_at, |expires| expires.0);
+    settings.rate = options.rate.map_or(settings.rate, |rate| rate.0);
+    settings.concurrency = options.concurrency.map_or(settings.concurrency, |concurrency| concurrency.0);
+    let change = KeyChange { key: options.id, change: Change::Set(settings), act: act(args) };
+    print_key(args, &ledger.change_key(change).await?);
+    Ok(())
+}
+
+pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let secret = Secret::generate(options.id, clock::random());
+    let old_until = overlap(options.overlap).map(|time| after(clock::now(), time));
+    let change = KeyChange { key: options.id, change: Change::Rotate { secret: secret.hash(), old_until }, act: act(args) };
+    let key = ledger.change_key(change).await?;
+    print_secret(args, &key, &secret);
+    match old_until {
+        None => output::note("The old secret no longer works."),
+        Some(until) => output::note(&format!("The old secret works until {until}.")),
+    }
+    Ok(())
+}
+
+/// Prints the outcome of money that moved.
+pub(super) async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> Result<(), Failed> {
+    let posted = ledger.credit(credit).await?;
+    if posted.repeated {
+        output::note("This reference was applied before; nothing was done again.");
+    }
+    match args.format() {
+        Format::Json => {
+            output::print_json(&json!({ "entry": view::entry(&posted.entry), "key": view::key(&posted.key, clock::now()) }));
+        }
+        _ => print_key(args, &posted.key),
+    }
+    Ok(())
+}
+
+/// A credit of nothing yet.
+pub(super) fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) -> Credit {
+    Credit {
+        operation: clock::operation_id(),
+        key,
+        kind,
+        amount: farebox_ledger::Amount::ZERO,
+        reference: reference.to_owned(),
+        actor: args.actor(),
+        at: clock::now(),
+    }
+}
+
+/// The key, or the refusal that there is none.
+pub(super) async fn find(ledger: &SqliteLedger, id: KeyId) -> Result<Key, Failed> {
+    let key = ledger.find_key(id).await?;
+    key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
+}
+
+const fn overlap(overlap: Overlap) -> Option<Duration> {
+    match overlap {
+        Overlap::None => None,
+        Overlap::Hour => Some(Duration::from_secs(60 * 60)),
+        Overlap::Day => Some(Duration::from_secs(24 * 60 * 60)),
+    }
+}
+
+fn after(now: Timestamp, time: Duration) -> Timestamp {
+    Timestamp::from_millis(now.millis().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,238 @@
+//! The console beside a real gateway that serves requests meanwhile: what is done here works there, and the other way round.
+//!
+//! The gateway is the `farebox` that was built beside the console; without one these stories are skipped loudly, except on CI.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::console::*;
+
+/// `farebox serve` with the shipped files, whose models are simulated.
+struct Served {
+    child: Child,
+    base: String,
+    admin: String,
+}
+
+fn farebox() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_BIN_EXE_farebox-console")).with_file_name("farebox");
+    assert!(path.exists() || std::env::var_os("CI").is_none(), "there is no {}", path.display());
+    if !path.exists() {
+        println!("SKIPPED: there is no gateway at {}; cargo build makes it", path.display());
+    }
+    path.exists().then_some(path)
+}
+
+impl Served {
+    fn start(farebox: &Path, console: &Console) -> Self {
+        let folder = console.path("");
+        for (name, text) in
+            [("catalog.toml", include_str!("../../../catalog.toml")), ("routes.toml", include_str!("../../../routes.toml"))]
+        {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        let mut child = Command::new(farebox)
+            .current_dir(&folder)
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (mut base, mut admin) = (None, None);
+        while base.is_none() || admin.is_none() {
+            let line = lines.next().unwrap();
+            base = base.or_else(|| address(&line, " models at http://"));
+            admin = admin.or_else(|| address(&line, "admin listener at http://"));
+        }
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, base: base.unwrap(), admin: admin.unwrap() }
+    }
+
+    /// Status and body of one POST.
+    fn post(&self, path: &str, kind: &str, secret: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.base).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {secret}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            self.base,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    fn chat(&self, secret: &str) -> u16 {
+        self.ask(secret).0
+    }
+
+    fn ask(&self, secret: &str) -> (u16, String) {
+        let body = r#"{"model":"sim-chat","max_tokens":16,"messages":[{"role":"user","content":"hello"}]}"#;
+        self.post("/v1/chat/completions", "application/json", secret, body)
+    }
+
+    fn tell(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `host:port` that stands behind these words.
+fn address(line: &str, before: &str) -> Option<String> {
+    let (_, rest) = line.split_once(before)?;
+    rest.split(['/', ' ']).next().map(|address| address.trim_end_matches(':').to_owned())
+}
+
+/// Requests of one key, one after the other, until dropped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    served: Arc<AtomicU64>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(gateway: &Arc<Served>, secret: &str) -> Self {
+        let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let worker = || {
+            let (gateway, secret, stop, served) =
+                (Arc::clone(gateway), secret.to_owned(), Arc::clone(&stop), Arc::clone(&served));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(gateway.chat(&secret), 200);
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        };
+        let threads = (0..2).map(|_| worker()).collect();
+        Self { stop, served, threads }
+    }
+
+    /// Ends it; how many requests were served.
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+/// The secret of the key with this number, as `seed` made it.
+fn secret(number: u64) -> String {
+    farebox_ledger::Secret::generate(farebox_ledger::KeyId::from_random(number), [7; 32]).reveal().to_owned()
+}
+
+fn beside() -> Option<(Console, Arc<Served>)> {
+    let farebox = has_tmux().then(farebox).flatten()?;
+    let console = Console::not_started(3);
+    let gateway = Served::start(&farebox, &console);
+    console.start_with(&format!("--admin http://{}", gateway.admin));
+    console.wait_for("Keys ·");
+    Some((console, Arc::new(gateway)))
+}
+
+#[test]
+fn the_life_of_a_customer_under_load() {
+    let Some((console, gateway)) = beside() else { return };
+    let load = Load::start(&gateway, &secret(2));
+    // At zero it is refused there; topped up here, its next request is served.
+    let (status, refusal) = gateway.ask(&secret(1));
+    assert!(status == 429 && refusal.contains("insufficient_quota"), "{refusal}");
+    console.review_a_top_up("5", "inv-1");
+    console.press(&["y", "y"]);
+    console.wait_for("✓ applied");
+    assert_eq!(gateway.chat(&secret(1)), 200);
+    console.press(&["Escape", "2"]);
+    console.wait_for("sim-chat");
+    // Blocked and served again.
+    console.press(&["1", "G"]);
+    console.wait_for("> k_0000000001");
+    for (word, status) in [("blocked", 403), ("active", 200)] {
+        console.press(&["b"]);
+        console.wait_for("[ Cancel ]");
+        console.press(&["y"]);
+        console.wait_for("✓");
+        console.press(&["Escape"]);
+        assert_eq!(gateway.chat(&secret(1)), status, "{word}");
+    }
+    let served = load.end();
+    assert!(served > 10, "{served}");
+    let (_, entries) = console.books(2);
+    assert_eq!(entries as u64, served + 1, "one charge for each request and the first money");
+}
+
+#[test]
+fn a_link_made_here_signs_in_there_once() {
+    let Some((console, gateway)) = beside() else { return };
+    // The base is the gateway's own public URL, which the console learns from it.
+    console.press(&["7"]);
+    console.wait_for("generation 1");
+    console.press(&["1", "G"]);
+    console.wait_for("> k_0000000001");
+    console.press(&["L"]);
+    console.wait_for("[ Cancel ]");
+    console.press(&["y"]);
+    let page = console.wait_for("for one sign-in");
+    let start = format!("http://{}/dashboard/enter#", gateway.base);
+    let letters: String = page.chars().filter(|letter| letter.is_ascii_graphic()).collect();
+    let token: String = letters.split_once(&start).unwrap().1.chars().take(64).collect();
+    assert!(token.chars().all(|letter| letter.is_ascii_hexdigit()), "{page}");
+    let enter = || gateway.post("/dashboard/enter", "application/x-www-form-urlencoded", "", &format!("token={token}"));
+    let (status, answer) = enter();
+    assert!(status == 303 && answer.to_ascii_lowercase().contains("set-cookie: farebox="), "{answer}");
+    assert_eq!(enter().0, 401, "a link works once");
+}
+
+#[test]
+fn a_new_key_says_the_base_urls_that_answer() {
+    let Some((console, gateway)) = beside() else { return };
+    console.press(&["7"]);
+    console.wait_for("generation 1");
+    console.press(&["1", "n", "somebody", "Enter", "5", "Enter", "inv-n", "Enter", "C-s"]);
+    console.wait_for("[ Cancel ]");
+    console.press(&["y"]);
+    let page = console.wait_for("sk-fb-");
+    let secret = page.split_whitespace().find(|word| word.starts_with("sk-fb-")).unwrap();
+    for base in [format!("http://{}/v1", gateway.base), format!("http://{}/native", gateway.base)] {
+        assert!(page.contains(&base), "{base}: {page}");
+    }
+    assert_eq!(gateway.chat(secret), 200);
+    let body = r#"{"model":"claude-sim-sonnet","max_tokens":16,"messages":[{"role":"user","content":"hello"}]}"#;
+    let (status, answer) = gateway.post("/native/v1/messages", "application/json", secret, body);
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[test]
+fn a_reload_shows_what_it_changed_and_a_mistake_where_it_is() {
+    let Some((console, gateway)) = beside() else { return };
+    let catalog = std::fs::read_to_string(console.path("catalog.toml")).unwrap();
+    console.press(&["7"]);
+    console.wait_for("generation 1");
+    let dearer = catalog.replacen("output = \"10.00\"", "output = \"987.00\"", 1);
+    assert_ne!(dearer, catalog);
+    std::fs::write(console.path("catalog.toml"), dearer).unwrap();
+    gateway.tell("-HUP");
+    console.wait_for("generation 2");
+    let screen = console.wait_for("What the last reload changed");
+    assert!(screen.contains("987.00"), "{screen}");
+    std::fs::write(console.path("catalog.toml"), format!("{catalog}\n[[[\n")).unwrap();
+    gateway.tell("-HUP");
+    console.wait_for("NEW FILES REJECTED");
+    console.press(&["G"]);
+    console.wait_for("^");
+    let started = Instant::now();
+    while gateway.chat(&secret(2)) != 200 {
+        assert!(started.elapsed() < Duration::from_secs(5), "the running version stays in force");
+    }
+}
