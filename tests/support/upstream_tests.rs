@@ -169,5 +169,5 @@ fn speeches_are_well_formed_in_every_family() {
         assert_eq!(reader.usage().output, None, "{family}");
     }
     let cut = Speech::new(Family::Responses, "a").stop("incomplete");
-    assert!(String::from_utf8(cut.stream().parts.concat()).unwrap().contains("event: response.incomplete"));
+    assert!(cut.stream().texts().concat().contains("event: response.incomplete"));
 }
