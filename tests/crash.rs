@@ -183,8 +183,17 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
+/// A gateway with fifty streams of all families that wait in the middle, and a stop signal that it has heard.
+struct Stopping {
+    _upstream: ScriptedUpstream,
+    gate: Gate,
+    folder: tempfile::TempDir,
+    ledger: PathBuf,
+    served: Served,
+    answers: Vec<(Family, reqwest::Response)>,
+}
+
+async fn stopping() -> Stopping {
     let gate = Gate::new();
     let held_back = gate.clone();
     let script = Script::by(move |seen, _| load::speech(seen).1.stream().gate_after(6, &held_back));
@@ -205,6 +214,12 @@ async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
     assert_eq!(reading(&ledger).open_holds(None, 100).await.unwrap().len(), 50);
     served.signal("TERM");
     served.wait_for_log("running requests are given time to end");
+    Stopping { _upstream: upstream, gate, folder, ledger, served, answers }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
+    let Stopping { _upstream, gate, folder: _folder, ledger, mut served, answers } = stopping().await;
     gate.open();
     for (family, answer) in answers {
         let text = answer.text().await.unwrap();
@@ -215,4 +230,20 @@ async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
     let totals = ledger.totals().await.unwrap();
     assert_eq!((totals.holds, totals.spent), (0, 50 * (400 * 3_000_000 + 1_500 * 15_000_000)));
     assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_is_cut_short_is_recovered_by_the_next_start() {
+    let Stopping { _upstream, folder, ledger, mut served, answers, .. } = stopping().await;
+    served.kill();
+    for (family, answer) in answers {
+        let ended = answer.text().await.is_ok_and(|text| ends_properly(family, &text));
+        assert!(!ended, "a stream that was cut does not look whole");
+    }
+    let (mut served, _) = start(folder.path(), "prompt").await;
+    let totals = reading(&ledger).totals().await.unwrap();
+    assert_eq!((totals.holds, totals.held, totals.entries), (0, 0, 51), "one entry for each request, and the first credit");
+    served.signal("TERM");
+    assert!(served.ended().success(), "{}", served.log());
+    assert_eq!(reading(&ledger).verify().await.unwrap().faults, Vec::<String>::new());
 }

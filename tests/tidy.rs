@@ -272,12 +272,20 @@ fn every_key_of_the_two_files_is_documented() {
 fn every_test_that_a_promise_names_exists() {
     let page = fs::read_to_string(root().join("docs/PROMISES.md")).expect("docs/PROMISES.md");
     let code: String = files(&["src", "ledger", "tests", "tui"], &[".rs"]).into_iter().map(|file| file.text).collect();
-    let names =
-        page.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() >= 2 && !word.contains(['/', '.', ' ']));
-    report(
-        names
-            .filter(|name| !code.contains(&format!("fn {name}(")))
-            .map(|name| format!("docs/PROMISES.md names `{name}`, which is no test"))
-            .collect(),
-    );
+    let words: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let mut faults = Vec::new();
+    for word in &words {
+        let is_path = word.ends_with(".rs");
+        let is_test = word.matches('_').count() >= 2 && !word.contains(['/', '.', ' ']);
+        if is_path && !root().join(word).exists() || is_test && !code.contains(&format!("fn {word}(")) {
+            faults.push(format!("docs/PROMISES.md names `{word}`, which does not exist"));
+        }
+    }
+    for promise in 1..=9 {
+        let section = page.split("\n## ").find(|section| section.starts_with(&format!("P{promise} ")));
+        if !section.is_some_and(|section| section.contains(".rs`")) {
+            faults.push(format!("docs/PROMISES.md: P{promise} names no test"));
+        }
+    }
+    report(faults);
 }

@@ -150,3 +150,7 @@ fn never_above_the_truth(charges: &HashMap<OperationId, &Entry>, told: &[Told], 
         }
     }
 }
+
+#[cfg(test)]
+#[path = "checker_tests.rs"]
+mod tests;
