@@ -1,8 +1,8 @@
 //! The model test: random sequences of operations have the same outcomes on the reference store and on SQLite.
 //!
 //! Ids, references and amounts come from small ranges, so that repetitions, conflicts and empty balances happen all the time.
-//! After every step the accounts are compared and checked; every sequence ends with `verify`. `FAREBOX_CASES` sets how many
-//! sequences are tried.
+//! After every step the accounts are compared and checked; every sequence ends with `verify`. 2,000 sequences are tried, 100,000
+//! with `FAREBOX_FULL=1`.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
@@ -177,7 +177,7 @@ fn memory_dir() -> tempfile::TempDir {
 
 #[test]
 fn both_stores_do_the_same() {
-    let cases = std::env::var("FAREBOX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    let cases = if std::env::var_os("FAREBOX_FULL").is_some() { 100_000 } else { 2_000 };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)

@@ -1,7 +1,7 @@
 //! Room 2: the front door, and the only room that knows salvo. Every path is on this page.
 //!
 //! Whatever is not listed here is answered with a 404 that names the right base URL. A path that reaches an upstream goes
-//! through [`generate`], and so through a hold and a settlement.
+//! through `generate`, and so through a hold and a settlement.
 
 mod account;
 pub mod admin;
