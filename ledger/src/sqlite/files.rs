@@ -9,6 +9,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
@@ -109,6 +110,8 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
         tries < BUSY_TRIES
     }))?;
     conn.set_prepared_statement_cache_capacity(96);
+    // Plans do not depend on bound values. Otherwise SQLite prepares every join anew at each use, in search of a better plan.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
          PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000;
