@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, chat, sized, talking};
+use crate::support::{Answer, Gateway, TestKey, big_ledger, chat, sized, talking};
 
 /// Somebody with a browser's habits and without its page.
 struct Visitor<'a> {
@@ -310,9 +310,9 @@ async fn an_open_page_does_not_hold_up_a_stop() {
 #[tokio::test]
 async fn a_page_is_small_and_fast_with_a_long_history() {
     let (_upstream, gateway) = gateway().await;
-    let key = gateway.key("500.00").await;
-    let entries = sized(10_000, 1_000_000).cast_signed();
-    crate::support::history::write(gateway.ledger.as_ref(), key.id, entries).await;
+    let entries = sized(10_000, 1_000_000);
+    big_ledger::generate(&(gateway.ledger.clone() as _), 1, entries, clock::now()).await;
+    let key = TestKey { id: big_ledger::key_id(0), secret: big_ledger::secret(0).reveal().to_owned() };
     let visitor = Visitor::signed_in(&gateway, &key).await;
     visitor.get("").await;
     let mut times = Vec::new();

@@ -84,7 +84,7 @@ fn first_paint_and_screens_are_quick() {
     }
     let directory = tempfile::tempdir().unwrap();
     let ledger = directory.path().join("farebox.db");
-    support::seed(&ledger, 10_000, 90_000);
+    support::seed(&ledger, 10_000, 100_000);
     let start = || Running::start(&ledger, directory.path());
     let first = (0..TRIES).map(|_| start().until(" fb")).min().unwrap();
     let rows = (0..TRIES).map(|_| start().until("k_")).min().unwrap();
@@ -113,9 +113,9 @@ mod support {
     use std::path::Path;
     use std::process::Command;
 
-    pub(crate) fn seed(path: &Path, keys: u64, requests: u64) {
+    pub(crate) fn seed(path: &Path, keys: u64, entries: u64) {
         let target = Path::new(env!("CARGO_BIN_EXE_farebox-console")).parent().unwrap();
-        let seeded = Command::new(target.join("examples/seed")).arg(path).args([keys.to_string(), requests.to_string()]).status();
+        let seeded = Command::new(target.join("examples/seed")).arg(path).args([keys.to_string(), entries.to_string()]).status();
         assert!(seeded.unwrap().success());
     }
 }

@@ -110,8 +110,7 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
         tries < BUSY_TRIES
     }))?;
     conn.set_prepared_statement_cache_capacity(96);
-    // Otherwise SQLite plans many statements anew at each execution, because a bound value might suit another plan: twenty
-    // times the cost of a point read.
+    // Plans do not depend on bound values. Otherwise SQLite prepares every join anew at each use, in search of a better plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;

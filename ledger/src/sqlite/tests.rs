@@ -161,3 +161,15 @@ fn a_panicking_writer_leaves_nobody_waiting() {
         assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
     });
 }
+
+#[test]
+fn statements_are_prepared_once() {
+    let (dir, ledger) = open();
+    run(create(&ledger));
+    let conn = files::open(&dir.path().join("farebox.db"), OpenMode::ReadOnly).unwrap();
+    for id in 0..3 {
+        reads::find_key(&conn, KeyId::from_random(id)).unwrap();
+    }
+    let statement = conn.prepare_cached(&rows::KEY_BY_ID).unwrap();
+    assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+}
