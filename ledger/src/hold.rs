@@ -69,11 +69,11 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
 }
 
 /// The entry that ends a hold, at its place.
-pub(crate) fn charge_entry(hold: &OpenHold, finish: Finish, ending: &Ending, position: i64, seq: i64) -> Option<Entry> {
+pub(crate) fn charge_entry(key: KeyId, held: Amount, finish: Finish, ending: &Ending, position: i64, seq: i64) -> Option<Entry> {
     Some(Entry {
         position,
         seq,
-        key: hold.key,
+        key,
         operation: finish.request,
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
@@ -83,7 +83,7 @@ pub(crate) fn charge_entry(hold: &OpenHold, finish: Finish, ending: &Ending, pos
         reference: None,
         reason: None,
         refunds: None,
-        bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
+        bill: Some(Bill { hold: held, loss: ending.loss, ..finish.bill }),
     })
 }
 

@@ -229,7 +229,7 @@ impl State {
         };
         let ending = self.key(held.open.key)?.account.finish(held.open.amount, finish.bill.cost()?)?;
         let (position, seq) = (self.next_position(), self.next_seq(held.open.key));
-        if let Some(entry) = charge_entry(&held.open, finish.clone(), &ending, position, seq) {
+        if let Some(entry) = charge_entry(held.open.key, held.open.amount, finish.clone(), &ending, position, seq) {
             self.holds.remove(&finish.request);
             self.post(entry, ending.account);
         }

@@ -9,7 +9,7 @@ use super::batch::{Batch, Fault};
 use super::rows::{self, Head, StoredHold};
 use crate::account::Account;
 use crate::hold::{charge_entry, recovered};
-use crate::{Extension, Finish, Finished, KeyId, NewHold, OperationId, Recovered, Refusal, Status, Timestamp};
+use crate::{Amount, Extension, Finish, Finished, KeyId, NewHold, OperationId, Recovered, Refusal, Status, Timestamp};
 
 /// What a hold reads of a key.
 struct Payer {
@@ -29,8 +29,8 @@ impl Payer {
     }
 }
 
-fn payer(batch: &Batch<'_>, key: KeyId) -> Result<Payer, Fault> {
-    let mut statement = batch.conn.prepare_cached(
+fn payer(batch: &mut Batch<'_>, key: KeyId) -> Result<Payer, Fault> {
+    let statement = batch.statement(
         "SELECT a.credit, a.spent, a.held, a.seq, a.last, a.hash, k.status, k.expires_at
          FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1",
     )?;
@@ -42,9 +42,20 @@ fn payer(batch: &Batch<'_>, key: KeyId) -> Result<Payer, Fault> {
     read.optional()?.ok_or(Fault::Refused(Refusal::NoSuchKey(key)))
 }
 
-fn find(batch: &Batch<'_>, request: OperationId) -> Result<Option<StoredHold>, Fault> {
-    let mut statement = batch.conn.prepare_cached("SELECT * FROM holds WHERE request = ?1")?;
+fn find(batch: &mut Batch<'_>, request: OperationId) -> Result<Option<StoredHold>, Fault> {
+    let statement = batch.statement("SELECT * FROM holds WHERE request = ?1")?;
     Ok(statement.query_row([request], rows::stored_hold).optional()?)
+}
+
+/// What extending or ending a hold reads of it.
+struct Held {
+    key: KeyId,
+    amount: Amount,
+}
+
+fn held(batch: &mut Batch<'_>, request: OperationId) -> Result<Option<Held>, Fault> {
+    let statement = batch.statement("SELECT key, amount FROM holds WHERE request = ?1")?;
+    Ok(statement.query_row([request], |row| Ok(Held { key: row.get(0)?, amount: row.get(1)? })).optional()?)
 }
 
 pub(super) fn open(batch: &mut Batch<'_>, new: &NewHold) -> Result<(), Fault> {
@@ -54,37 +65,37 @@ pub(super) fn open(batch: &mut Batch<'_>, new: &NewHold) -> Result<(), Fault> {
             (open.key, hold.opened, &open.slug, &open.family, open.at) == (new.key, new.amount, &new.slug, &new.family, new.at);
         return if same { Ok(()) } else { Err(Refusal::OperationUsed(new.request).into()) };
     }
-    let mut statement = batch.conn.prepare_cached("SELECT 1 FROM entries WHERE operation = ?1")?;
+    let statement = batch.statement("SELECT 1 FROM entries WHERE operation = ?1")?;
     if statement.exists([new.request])? {
         return Err(Refusal::OperationUsed(new.request).into());
     }
     let payer = payer(batch, new.key)?;
     payer.check_active(new.at)?;
     let account = payer.account.hold(new.amount)?;
-    let mut statement = batch.conn.prepare_cached("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL)")?;
-    statement.execute(params![new.request, new.key, new.amount, new.slug, new.family, new.at, batch.epoch()])?;
+    let epoch = batch.epoch();
+    let statement = batch.statement("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL)")?;
+    statement.execute(params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch])?;
     batch.set_held(new.key, payer.account, account)?;
     batch.count_hold(true);
     Ok(())
 }
 
 pub(super) fn extend(batch: &mut Batch<'_>, extension: &Extension) -> Result<(), Fault> {
-    let hold = find(batch, extension.request)?.ok_or(Refusal::NoSuchHold(extension.request))?.open;
+    let hold = held(batch, extension.request)?.ok_or(Refusal::NoSuchHold(extension.request))?;
     let payer = payer(batch, hold.key)?;
     payer.check_active(extension.at)?;
     let used = extension.checkpoint.cost()?;
     let (account, amount) = payer.account.extend(hold.amount, extension.total)?;
     let checkpoint =
         serde_json::to_string(&extension.checkpoint).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let mut statement =
-        batch.conn.prepare_cached("UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1")?;
+    let statement = batch.statement("UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1")?;
     statement.execute(params![extension.request, amount, used, checkpoint])?;
     batch.set_held(hold.key, payer.account, account)?;
     Ok(())
 }
 
 pub(super) fn finish(batch: &mut Batch<'_>, finish: &Finish) -> Result<Finished, Fault> {
-    match find(batch, finish.request)? {
+    match held(batch, finish.request)? {
         Some(hold) => end(batch, &hold, finish.clone()),
         None => ended(batch, finish.request),
     }
@@ -101,20 +112,20 @@ pub(super) fn resolve(batch: &mut Batch<'_>, wanted: &Finish) -> Result<Finished
     }
 }
 
-fn end(batch: &mut Batch<'_>, hold: &StoredHold, finish: Finish) -> Result<Finished, Fault> {
-    let payer = payer(batch, hold.open.key)?;
-    let ending = payer.account.finish(hold.open.amount, finish.bill.cost()?)?;
+fn end(batch: &mut Batch<'_>, hold: &Held, finish: Finish) -> Result<Finished, Fault> {
+    let payer = payer(batch, hold.key)?;
+    let ending = payer.account.finish(hold.amount, finish.bill.cost()?)?;
     let (position, seq) = (batch.next_entry(), payer.head.seq.saturating_add(1));
     let request = finish.request;
-    let entry = charge_entry(&hold.open, finish, &ending, position, seq).ok_or(Refusal::NoSuchHold(request))?;
+    let entry = charge_entry(hold.key, hold.amount, finish, &ending, position, seq).ok_or(Refusal::NoSuchHold(request))?;
     batch.append(&entry, &payer.head, payer.account, ending.account)?;
-    batch.conn.prepare_cached("DELETE FROM holds WHERE request = ?1")?.execute([request])?;
+    batch.statement("DELETE FROM holds WHERE request = ?1")?.execute([request])?;
     batch.count_hold(false);
     Ok(Finished { charge: ending.charge, loss: ending.loss, available: ending.account.available() })
 }
 
 /// The outcome of a hold that has ended before.
-fn ended(batch: &Batch<'_>, request: OperationId) -> Result<Finished, Fault> {
+fn ended(batch: &mut Batch<'_>, request: OperationId) -> Result<Finished, Fault> {
     let entry = batch.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
     let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
     let available = payer(batch, entry.key)?.account.available();
@@ -132,11 +143,13 @@ pub(super) fn begin_epoch(batch: &mut Batch<'_>, now: Timestamp) -> Result<i64, 
 /// Ends some holds of epochs before `epoch`; `None` when there are none left.
 pub(super) fn recover_some(batch: &mut Batch<'_>, epoch: i64, now: Timestamp) -> Result<Option<Recovered>, Fault> {
     const AT_ONCE: i64 = 500;
-    let mut statement = batch.conn.prepare_cached("SELECT * FROM holds WHERE epoch < ?1 LIMIT ?2")?;
+    let statement = batch.statement("SELECT * FROM holds WHERE epoch < ?1 LIMIT ?2")?;
     let dead = statement.query_map(params![epoch, AT_ONCE], rows::stored_hold)?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut done = Recovered { epoch, ..Recovered::default() };
     for hold in &dead {
-        let finished = end(batch, hold, recovered(&hold.open, hold.checkpoint.clone(), now))?;
+        let StoredHold { open, checkpoint, .. } = hold;
+        let held = Held { key: open.key, amount: open.amount };
+        let finished = end(batch, &held, recovered(open, checkpoint.clone(), now))?;
         let count = if finished.charge.is_positive() { &mut done.settled } else { &mut done.released };
         *count = count.saturating_add(1);
     }

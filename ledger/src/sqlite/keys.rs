@@ -44,7 +44,7 @@ pub(super) fn create(batch: &mut Batch<'_>, new: &NewKey) -> Result<Key, Fault> 
 
 fn insert(batch: &mut Batch<'_>, key: &Key) -> Result<(), Fault> {
     let settings = &key.settings;
-    batch.conn.prepare_cached("INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, ?10, 0, ?11)")?.execute(
+    batch.statement("INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, ?10, 0, ?11)")?.execute(
         params![
             key.id,
             settings.label,
@@ -59,7 +59,7 @@ fn insert(batch: &mut Batch<'_>, key: &Key) -> Result<(), Fault> {
             GENESIS
         ],
     )?;
-    let mut statement = batch.conn.prepare_cached("INSERT INTO accounts VALUES (?1, 0, 0, 0, 0, 0, NULL, ?2)")?;
+    let statement = batch.statement("INSERT INTO accounts VALUES (?1, 0, 0, 0, 0, 0, NULL, ?2)")?;
     statement.execute(params![key.id, GENESIS])?;
     batch.count_key();
     Ok(())
@@ -75,8 +75,7 @@ pub(super) fn change(batch: &mut Batch<'_>, change: &KeyChange) -> Result<Key, F
     key.apply(&change.change)?;
     let settings = &key.settings;
     batch
-        .conn
-        .prepare_cached(
+        .statement(
             "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
              old_secret = ?9, old_until = ?10 WHERE id = ?1",
         )?
@@ -130,11 +129,11 @@ pub(super) fn credit(batch: &mut Batch<'_>, credit: &Credit) -> Result<Posted, F
     Ok(Posted { entry, key, repeated: false })
 }
 
-fn repeated(batch: &Batch<'_>, entry: Entry) -> Result<Posted, Fault> {
+fn repeated(batch: &mut Batch<'_>, entry: Entry) -> Result<Posted, Fault> {
     Ok(Posted { key: batch.key(entry.key)?.key, entry, repeated: true })
 }
 
-fn check_reference(batch: &Batch<'_>, reference: &str) -> Result<(), Fault> {
+fn check_reference(batch: &mut Batch<'_>, reference: &str) -> Result<(), Fault> {
     match batch.entry_by_reference(reference)? {
         Some(entry) => Err(Refusal::ReferenceUsed { reference: reference.to_owned(), key: entry.key }.into()),
         None => Ok(()),
@@ -142,10 +141,10 @@ fn check_reference(batch: &Batch<'_>, reference: &str) -> Result<(), Fault> {
 }
 
 /// The charge of a request and the sum of its refunds so far.
-fn refunded(batch: &Batch<'_>, key: KeyId, request: OperationId) -> Result<(Amount, Amount), Fault> {
+fn refunded(batch: &mut Batch<'_>, key: KeyId, request: OperationId) -> Result<(Amount, Amount), Fault> {
     let nothing = || Fault::Refused(Refusal::NotRefundable { request, refundable: Amount::ZERO });
     let charge = batch.entry(request)?.filter(|entry| entry.kind == EntryKind::Charge && entry.key == key).ok_or_else(nothing)?;
-    let mut statement = batch.conn.prepare_cached("SELECT amount FROM entries WHERE refunds = ?1")?;
+    let statement = batch.statement("SELECT amount FROM entries WHERE refunds = ?1")?;
     let refunds = statement.query_map([request], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Amount>>>()?;
     charge.amount.checked_neg().zip(Amount::checked_sum(refunds)).ok_or_else(nothing)
 }
@@ -164,7 +163,7 @@ pub(super) fn create_link(
     batch.check_unused(act.operation)?;
     let stored = batch.key(key)?;
     stored.key.check_not_stopped()?;
-    if batch.conn.prepare_cached("SELECT 1 FROM links WHERE token = ?1")?.exists([token])? {
+    if batch.statement("SELECT 1 FROM links WHERE token = ?1")?.exists([token])? {
         return Err(Refusal::NotApplicable("this link exists already".to_owned()).into());
     }
     batch.conn.execute("DELETE FROM links WHERE expires <= ?1", [act.at])?;
@@ -174,14 +173,14 @@ pub(super) fn create_link(
 }
 
 pub(super) fn consume_link(batch: &mut Batch<'_>, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, Fault> {
-    let mut statement = batch.conn.prepare_cached("DELETE FROM links WHERE token = ?1 RETURNING key, expires")?;
+    let statement = batch.statement("DELETE FROM links WHERE token = ?1 RETURNING key, expires")?;
     let link = statement.query_row([token], |row| Ok((row.get(0)?, row.get::<_, Timestamp>(1)?))).optional()?;
     Ok(link.filter(|(_, expires)| now < *expires).map(|(key, _)| key))
 }
 
 pub(super) fn open_session(batch: &mut Batch<'_>, session: &Session) -> Result<(), Fault> {
     batch.key(session.key)?.key.check_not_stopped()?;
-    let mut statement = batch.conn.prepare_cached("SELECT key, at, expires FROM sessions WHERE token = ?1")?;
+    let statement = batch.statement("SELECT key, at, expires FROM sessions WHERE token = ?1")?;
     let known = statement.query_row([session.token], |row| {
         Ok(Session { token: session.token, key: row.get(0)?, at: row.get(1)?, expires: row.get(2)? })
     });
@@ -191,18 +190,18 @@ pub(super) fn open_session(batch: &mut Batch<'_>, session: &Session) -> Result<(
         None => {}
     }
     batch.conn.execute("DELETE FROM sessions WHERE expires <= ?1", [session.at])?;
-    let mut statement = batch.conn.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)")?;
+    let statement = batch.statement("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)")?;
     statement.execute(params![session.token, session.key, session.at, session.expires])?;
     Ok(())
 }
 
 pub(super) fn close_session(batch: &mut Batch<'_>, token: SecretHash) -> Result<(), Fault> {
-    batch.conn.prepare_cached("DELETE FROM sessions WHERE token = ?1")?.execute([token])?;
+    batch.statement("DELETE FROM sessions WHERE token = ?1")?.execute([token])?;
     Ok(())
 }
 
 pub(super) fn publish(batch: &mut Batch<'_>, slugs: &[String], now: Timestamp) -> Result<(), Fault> {
-    let mut statement = batch.conn.prepare_cached(
+    let statement = batch.statement(
         "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)",
     )?;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::batch;
-use super::rows::{self, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry};
+use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp,
-    Totals, UsageRow,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals,
+    UsageRow,
 };
 
 /// Rows that one statement of a scan looks at.
@@ -148,19 +148,21 @@ pub(super) fn hours(conn: &Connection, first: i64, last: i64) -> Result<std::ops
 pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let mut statement = conn.prepare_cached(
-        "SELECT s.slug AS name, u.* FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
+        "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
+         u.charge, u.loss FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
     )?;
     let mut found = Vec::new();
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key], |row| {
+            let mut columns = Columns::of(row);
             Ok(UsageRow {
                 hour: start,
-                slug: row.get("name")?,
-                requests: rows::count(row, "requests")?,
-                usage: rows::usage(row)?,
-                charge: row.get::<_, Amount>("charge")?,
-                loss: row.get("loss")?,
+                slug: columns.take()?,
+                requests: columns.small()?,
+                usage: columns.usage()?,
+                charge: columns.take()?,
+                loss: columns.take()?,
             })
         })? {
             found.push(row?);

@@ -97,7 +97,7 @@ pub(super) fn count(row: &Row<'_>, column: &str) -> Result<u64> {
     u64::try_from(stored).map_err(|error| malformed(Type::Integer, error))
 }
 
-pub(super) fn small<T: TryFrom<i64>>(stored: i64) -> Result<T>
+fn small<T: TryFrom<i64>>(stored: i64) -> Result<T>
 where
     T::Error: std::error::Error + Send + Sync + 'static,
 {
@@ -125,44 +125,93 @@ pub(super) struct Head {
     pub(super) hash: Hash,
 }
 
-/// Selects what [`stored_key`] reads; a condition may follow.
-pub(super) const SELECT_KEY: &str = "SELECT k.*, a.credit, a.spent, a.held, a.seq, a.last, a.last_at, a.hash
-     FROM keys k JOIN accounts a ON a.id = k.id";
+/// A row's columns, taken in the order in which they were selected: finding each by its name is most of what a read costs.
+pub(super) struct Columns<'row, 'statement> {
+    row: &'row Row<'statement>,
+    next: usize,
+}
+
+impl<'row, 'statement> Columns<'row, 'statement> {
+    pub(super) const fn of(row: &'row Row<'statement>) -> Self {
+        Self { row, next: 0 }
+    }
+
+    /// The next column.
+    pub(super) fn take<T: FromSql>(&mut self) -> Result<T> {
+        let at = self.next;
+        self.next = at.saturating_add(1);
+        self.row.get(at)
+    }
+
+    /// The next column, of a number that is stored wider than it is.
+    pub(super) fn small<T: TryFrom<i64>>(&mut self) -> Result<T>
+    where
+        T::Error: std::error::Error + Send + Sync + 'static,
+    {
+        small(self.take()?)
+    }
+
+    fn maybe_small<T: TryFrom<i64>>(&mut self) -> Result<Option<T>>
+    where
+        T::Error: std::error::Error + Send + Sync + 'static,
+    {
+        self.take::<Option<i64>>()?.map(small).transpose()
+    }
+
+    /// The seven counts, of an entry or a rollup.
+    pub(super) fn usage(&mut self) -> Result<Usage> {
+        Ok(Usage {
+            input: self.small()?,
+            cache_read: self.small()?,
+            cache_write: self.small()?,
+            cache_write_1h: self.small()?,
+            output: self.small()?,
+            reasoning: self.small()?,
+            images: self.small()?,
+        })
+    }
+}
+
+/// Selects what [`stored_key`] takes, in its order; a condition may follow.
+pub(super) const SELECT_KEY: &str = "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
+     k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_last, k.audit_hash,
+     a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id";
 
 /// One key.
 pub(super) static KEY_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{SELECT_KEY} WHERE k.id = ?1"));
 
 pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
-    let models: Option<String> = row.get("models")?;
-    let models = models.map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))).transpose()?;
-    let limit = |column: &str| row.get::<_, Option<i64>>(column)?.map(small).transpose();
-    let old: (Option<SecretHash>, Option<Timestamp>) = (row.get("old_secret")?, row.get("old_until")?);
+    let mut columns = Columns::of(row);
     let key = Key {
-        id: row.get("id")?,
+        id: columns.take()?,
         settings: KeySettings {
-            label: row.get("label")?,
-            models,
-            expires_at: row.get("expires_at")?,
-            rate: limit("rate")?,
-            concurrency: limit("concurrency")?,
+            label: columns.take()?,
+            models: columns.take::<Option<String>>()?.map(|json| models(&json)).transpose()?,
+            expires_at: columns.take()?,
+            rate: columns.maybe_small()?,
+            concurrency: columns.maybe_small()?,
         },
-        stored_status: row.get("status")?,
-        secret: row.get("secret")?,
-        old_secret: old.0.zip(old.1),
-        account: account(row)?,
-        created_at: row.get("created_at")?,
-        created_by: row.get("created_by")?,
-        last_entry_at: row.get("last_at")?,
+        stored_status: columns.take()?,
+        secret: columns.take()?,
+        old_secret: {
+            let old: (Option<SecretHash>, Option<Timestamp>) = (columns.take()?, columns.take()?);
+            old.0.zip(old.1)
+        },
+        account: Account { credit: columns.take()?, spent: columns.take()?, held: columns.take()? },
+        created_at: columns.take()?,
+        created_by: columns.take()?,
+        last_entry_at: columns.take()?,
     };
-    Ok(StoredKey { key, audit_last: row.get("audit_last")?, audit_hash: row.get("audit_hash")?, head: head(row)? })
+    Ok(StoredKey {
+        key,
+        audit_last: columns.take()?,
+        audit_hash: columns.take()?,
+        head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()? },
+    })
 }
 
-pub(super) fn account(row: &Row<'_>) -> Result<Account> {
-    Ok(Account { credit: row.get("credit")?, spent: row.get("spent")?, held: row.get("held")? })
-}
-
-pub(super) fn head(row: &Row<'_>) -> Result<Head> {
-    Ok(Head { seq: row.get("seq")?, last: row.get("last")?, hash: row.get("hash")? })
+fn models(json: &str) -> Result<Vec<String>> {
+    serde_json::from_str(json).map_err(|error| malformed(Type::Text, error))
 }
 
 /// An entry with its place in the chain.
@@ -173,14 +222,14 @@ pub(super) struct StoredEntry {
     pub(super) hash: Hash,
 }
 
-/// Selects what [`stored_entry`] reads; a condition may follow.
+/// Selects what [`stored_entry`] takes, in its order; a condition may follow.
 pub(super) const SELECT_ENTRY: &str =
-    "SELECT e.position, e.key, e.seq, e.prev, e.operation, e.kind, e.amount, e.balance_after, e.at,
-     e.actor, e.reference, e.reason, e.refunds, s.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms,
-     e.answer_id, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning,
-     e.images, e.lines, e.hash,
+    "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
+     e.refunds, e.prev, e.hash, s.slug,
      coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
-     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL AS billed
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL,
+     e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence,
+     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines
      FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
 
 /// One entry, by the operation that made it.
@@ -191,57 +240,46 @@ pub(super) static ENTRY_BY_REFERENCE: LazyLock<String> = LazyLock::new(|| format
 pub(super) static ENTRY_AT: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.position = ?1"));
 
 pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
-    let slug: Option<String> = row.get("slug")?;
-    if slug.is_none() && row.get("billed")? {
+    let mut columns = Columns::of(row);
+    let mut entry = Entry {
+        position: columns.take()?,
+        seq: columns.take()?,
+        key: columns.take()?,
+        operation: columns.take()?,
+        kind: columns.take()?,
+        amount: columns.take()?,
+        balance_after: columns.take()?,
+        at: columns.take()?,
+        actor: columns.take()?,
+        reference: columns.take()?,
+        reason: columns.take()?,
+        refunds: columns.take()?,
+        bill: None,
+    };
+    let (prev, hash) = (columns.take()?, columns.take()?);
+    let (slug, billed): (Option<String>, bool) = (columns.take()?, columns.take()?);
+    if slug.is_none() && billed {
         return Err(malformed(Type::Null, std::fmt::Error));
     }
-    let entry = Entry {
-        position: row.get("position")?,
-        seq: row.get("seq")?,
-        key: row.get("key")?,
-        operation: row.get("operation")?,
-        kind: row.get("kind")?,
-        amount: row.get("amount")?,
-        balance_after: row.get("balance_after")?,
-        at: row.get("at")?,
-        actor: row.get("actor")?,
-        reference: row.get("reference")?,
-        reason: row.get("reason")?,
-        refunds: row.get("refunds")?,
-        bill: slug.map(|slug| bill(row, slug)).transpose()?,
-    };
-    Ok(StoredEntry { entry, prev: row.get("prev")?, hash: row.get("hash")? })
+    entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
+    Ok(StoredEntry { entry, prev, hash })
 }
 
-fn bill(row: &Row<'_>, slug: String) -> Result<Bill> {
-    let lines: String = row.get("lines")?;
+fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
     Ok(Bill {
         slug,
-        family: row.get("family")?,
-        target: row.get("target")?,
-        status: small(row.get("status")?)?,
-        end_reason: row.get("end_reason")?,
-        first_byte_ms: row.get::<_, Option<i64>>("first_byte_ms")?.map(small).transpose()?,
-        total_ms: small(row.get("total_ms")?)?,
-        answer_id: row.get("answer_id")?,
-        hold: row.get("hold")?,
-        loss: row.get("loss")?,
-        evidence: row.get("evidence")?,
-        usage: usage(row)?,
-        lines: lines_of(&lines)?,
-    })
-}
-
-/// The seven counts, of an entry or a rollup.
-pub(super) fn usage(row: &Row<'_>) -> Result<Usage> {
-    Ok(Usage {
-        input: count(row, "input")?,
-        cache_read: count(row, "cache_read")?,
-        cache_write: count(row, "cache_write")?,
-        cache_write_1h: count(row, "cache_write_1h")?,
-        output: count(row, "output")?,
-        reasoning: count(row, "reasoning")?,
-        images: count(row, "images")?,
+        family: columns.take()?,
+        target: columns.take()?,
+        status: columns.small()?,
+        end_reason: columns.take()?,
+        first_byte_ms: columns.maybe_small()?,
+        total_ms: columns.small()?,
+        answer_id: columns.take()?,
+        hold: columns.take()?,
+        loss: columns.take()?,
+        evidence: columns.take()?,
+        usage: columns.usage()?,
+        lines: lines_of(&columns.take::<String>()?)?,
     })
 }
 

@@ -1,5 +1,6 @@
 -- The ledger's first schema. Money is whole picodollars, times are milliseconds since 1970, ids and hashes are raw bytes.
--- The CHECKs repeat the rules of account.rs: a program with a mistake is stopped here.
+-- The CHECKs repeat the rules of account.rs: a program with a mistake is stopped here. They say BETWEEN, because SQLite makes a
+-- table at each use of an IN with more than two values.
 
 CREATE TABLE keys (
     id          INTEGER PRIMARY KEY CHECK (id >= 0),
@@ -8,7 +9,7 @@ CREATE TABLE keys (
     expires_at  INTEGER,
     rate        INTEGER CHECK (rate >= 0),
     concurrency INTEGER CHECK (concurrency >= 0),
-    status      INTEGER NOT NULL CHECK (status IN (1, 2, 3)),   -- active, blocked, revoked
+    status      INTEGER NOT NULL CHECK (status BETWEEN 1 AND 3),   -- active, blocked, revoked
     secret      BLOB    NOT NULL CHECK (length(secret) = 32),
     old_secret  BLOB    CHECK (length(old_secret) = 32),
     old_until   INTEGER,
@@ -45,7 +46,7 @@ CREATE TABLE entries (
     seq            INTEGER NOT NULL CHECK (seq > 0),
     prev           INTEGER NOT NULL CHECK (prev >= 0 AND prev < position),
     operation      BLOB    NOT NULL CHECK (length(operation) = 16),
-    kind           INTEGER NOT NULL CHECK (kind IN (1, 2, 3, 4)),   -- top_up, charge, refund, adjust
+    kind           INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 4),   -- top_up, charge, refund, adjust
     amount         INTEGER NOT NULL,
     balance_after  INTEGER NOT NULL CHECK (balance_after >= 0),
     at             INTEGER NOT NULL,
@@ -63,7 +64,7 @@ CREATE TABLE entries (
     answer_id      TEXT,
     hold           INTEGER CHECK (hold >= 0),
     loss           INTEGER CHECK (loss >= 0),
-    evidence       INTEGER CHECK (evidence IN (1, 2, 3, 4)),        -- provider, local, disputed, recovered
+    evidence       INTEGER CHECK (evidence BETWEEN 1 AND 4),        -- provider, local, disputed, recovered
     input          INTEGER,
     cache_read     INTEGER,
     cache_write    INTEGER,

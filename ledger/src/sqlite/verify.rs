@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, Error, OptionalExtension, Result, params};
 
 use super::reads::entry_at;
-use super::rows::{self, SELECT_ENTRY, StoredEntry, StoredKey};
+use super::rows::{self, Columns, SELECT_ENTRY, StoredEntry, StoredKey};
 use crate::chain::{self, GENESIS, Hash};
 use crate::{Account, Amount, Entry, EntryKind, KeyId, OperationId, Timestamp, Totals, Usage, UsageRow, VerifyReport, audit};
 
@@ -376,14 +376,17 @@ impl Check<'_> {
 
 /// One hour by slug, over all keys.
 fn rollup_of(conn: &Connection, hour: i64) -> Result<BTreeMap<String, HourSum>> {
-    let mut statement =
-        conn.prepare_cached("SELECT s.slug AS name, u.* FROM usage u LEFT JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1")?;
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug, u.key, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
+         u.requests, u.charge, u.loss FROM usage u LEFT JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
+    )?;
     let mut found: BTreeMap<String, HourSum> = BTreeMap::new();
     let mut rows = statement.query(params![hour])?;
     while let Some(row) = rows.next()? {
-        let slug: String = row.get("name")?;
+        let mut columns = Columns::of(row);
+        let slug: String = columns.take()?;
         let sums = found.entry(slug.clone()).or_insert_with(|| HourSum::empty(&slug));
-        sums.add(row.get("key")?, &rows::usage(row)?, rows::count(row, "requests")?, row.get("charge")?, row.get("loss")?);
+        sums.add(columns.take()?, &columns.usage()?, columns.small()?, columns.take()?, columns.take()?);
     }
     Ok(found)
 }

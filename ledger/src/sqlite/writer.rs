@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-use super::batch::{Batch, Fault, Slugs};
+use super::batch::{Batch, Fault};
 use super::files::WalSync;
 use super::{Durability, WriterStats};
 use crate::{LedgerError, Refusal};
@@ -127,22 +127,9 @@ impl Writer {
             stats: Mutex::new(WriterStats::default()),
             fatal: watch::Sender::new(None),
         });
-        let worker = Worker {
-            shared: Arc::clone(&shared),
-            conn,
-            wal: WalSync::new(wal),
-            strict: durability == Durability::Strict,
-            full_sync: None,
-            slugs: Slugs::new(),
-            unresolved: Vec::new(),
-            last_try: false,
-            retry_at: None,
-            full_until: None,
-            sync_at: None,
-            expected: 1,
-            gather: Duration::ZERO,
-        };
-        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(move || worker.run())?;
+        let for_worker = Arc::clone(&shared);
+        let work = move || Worker::new(for_worker, &conn, wal, durability).run();
+        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -251,14 +238,13 @@ fn trouble(error: &rusqlite::Error) -> Trouble {
     }
 }
 
-struct Worker {
+struct Worker<'c> {
     shared: Arc<Shared>,
-    conn: Connection,
+    batch: Batch<'c>,
     wal: WalSync,
     strict: bool,
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
-    slugs: Slugs,
     unresolved: Vec<Box<dyn Job>>,
     /// Closing has tried once more what could not be written; recovery does the rest.
     last_try: bool,
@@ -284,7 +270,7 @@ fn soon(delay: Duration) -> Option<Instant> {
 }
 
 /// A panic is a bug, and a writer that is gone must not leave callers waiting for it.
-impl Drop for Worker {
+impl Drop for Worker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.stop(&"it panicked", Vec::new());
@@ -292,7 +278,24 @@ impl Drop for Worker {
     }
 }
 
-impl Worker {
+impl<'c> Worker<'c> {
+    fn new(shared: Arc<Shared>, conn: &'c Connection, wal: PathBuf, durability: Durability) -> Self {
+        Self {
+            shared,
+            batch: Batch::new(conn),
+            wal: WalSync::new(wal),
+            strict: durability == Durability::Strict,
+            full_sync: None,
+            unresolved: Vec::new(),
+            last_try: false,
+            retry_at: None,
+            full_until: None,
+            sync_at: None,
+            expected: 1,
+            gather: Duration::ZERO,
+        }
+    }
+
     fn run(mut self) {
         while let Some(jobs) = self.next_batch() {
             let jobs = self.refuse_while_full(jobs);
@@ -403,18 +406,16 @@ impl Worker {
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
         let full = self.strict || jobs.iter().any(|job| job.class() == Class::Money);
         if self.full_sync != Some(full) {
-            self.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
+            self.batch.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
             self.full_sync = Some(full);
         }
-        let result = Batch::begin(&self.conn, &mut self.slugs).and_then(|mut batch| {
-            jobs.iter_mut().try_for_each(|job| job.run(&mut batch))?;
+        let batch = &mut self.batch;
+        let result = batch.begin().and_then(|()| {
+            jobs.iter_mut().try_for_each(|job| job.run(batch))?;
             batch.commit()
         });
         if result.is_err() {
-            self.slugs.clear();
-            if !self.conn.is_autocommit() {
-                self.conn.execute_batch("ROLLBACK")?;
-            }
+            batch.roll_back()?;
         } else if full {
             self.sync_at = None;
         } else if self.sync_at.is_none() {
