@@ -1,0 +1,165 @@
+//! Request bodies: a small question, and what a coding client sends all day. The same bytes in every run.
+
+use serde_json::{Value, json};
+
+use crate::answers::{Family, SLUG};
+
+/// Names of a coding client's tools.
+const TOOLS: [&str; 12] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search_text",
+    "run_command",
+    "fetch_page",
+    "ask_user",
+    "make_plan",
+    "run_tests",
+    "look_up_symbol",
+    "rename_symbol",
+];
+
+const PROMPT: &str = "You are a careful programmer who works in the user's repository. Read before you write; change as little as \
+    possible; run the tests after every change.\n\n# Tone\n- Answer in one or two sentences.\n- Say \"I do not know\" when you \
+    do not know.\n\n# Files\nPaths are relative to the repository. Quote code in fences (```rust … ```), never tabs\tin prose.\n";
+
+/// A body of exactly 1 KiB.
+pub(crate) fn small(family: Family, stream: bool) -> Vec<u8> {
+    let question = "Why does \"parse\" return an empty list when the file ends without a newline? Answer in one paragraph.\n";
+    exactly(1024, |padding| {
+        let text = format!("{question}{padding}");
+        let mut body = match family {
+            Family::Chat => json!({"model": SLUG, "messages": [
+                {"role": "system", "content": "You answer questions about programs."}, {"role": "user", "content": text}]}),
+            Family::Messages => json!({"model": SLUG, "system": "You answer questions about programs.",
+                "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}),
+        };
+        settings(&mut body, family, stream);
+        body
+    })
+}
+
+/// A coding client's body of exactly this size: a long prompt, tools, and turns of calls with their results.
+pub(crate) fn coding(family: Family, size: usize) -> Vec<u8> {
+    let one_turn = turns(family, 1).iter().map(|message| message.to_string().len() + 1).sum::<usize>();
+    let fixed = body_of(family, 0, "").to_string().len();
+    let count = size.saturating_sub(fixed + 1_000) / (one_turn + 8);
+    exactly(size, |padding| body_of(family, count, padding))
+}
+
+/// Fills a body up with words.
+fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
+    let length = body("").to_string().len();
+    let words = "and then look at the next line ".repeat(size.saturating_sub(length) / 31 + 1);
+    let bytes = body(words.get(..size.saturating_sub(length)).unwrap_or_default()).to_string().into_bytes();
+    assert!(bytes.len() == size, "{} instead of {size} bytes", bytes.len());
+    bytes
+}
+
+fn settings(body: &mut Value, family: Family, stream: bool) {
+    let limit = match family {
+        Family::Chat => "max_completion_tokens",
+        Family::Messages => "max_tokens",
+    };
+    body[limit] = json!(4_096);
+    body["temperature"] = json!(0.2);
+    if stream {
+        body["stream"] = json!(true);
+        if family == Family::Chat {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+    }
+}
+
+fn body_of(family: Family, count: usize, padding: &str) -> Value {
+    let prompt = PROMPT.repeat(16);
+    let question = format!("Please find out why the last test fails, and mend it.\n{padding}");
+    let mut body = match family {
+        Family::Chat => {
+            let mut messages = vec![json!({"role": "system", "content": prompt})];
+            messages.extend(turns(family, count));
+            messages.push(json!({"role": "user", "content": question}));
+            json!({"model": SLUG, "messages": messages, "tool_choice": "auto", "tools": tools(family)})
+        }
+        Family::Messages => {
+            let mut messages = turns(family, count);
+            messages.push(json!({"role": "user", "content": [{"type": "text", "text": question}]}));
+            let system = json!([{"type": "text", "text": prompt, "cache_control": {"type": "ephemeral"}}]);
+            json!({"model": SLUG, "system": system, "messages": messages, "tools": tools(family)})
+        }
+    };
+    settings(&mut body, family, false);
+    body
+}
+
+fn tools(family: Family) -> Vec<Value> {
+    TOOLS
+        .iter()
+        .map(|name| {
+            let description = format!("Does what \"{name}\" says, in the user's repository.\nFails when a path leads out of it. {}", PROMPT.trim());
+            let schema = json!({"type": "object", "required": ["path"], "additionalProperties": false, "properties": {
+                "path": {"type": "string", "description": "A path relative to the repository"},
+                "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}, "description": "Which lines, 1 is the first"},
+                "mode": {"type": "string", "enum": ["quick", "thorough"], "default": "quick"}}});
+            match family {
+                Family::Chat => json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
+                Family::Messages => json!({"name": name, "description": description, "input_schema": schema}),
+            }
+        })
+        .collect()
+}
+
+/// So many turns: a call with its words, and the file that came back.
+fn turns(family: Family, count: usize) -> Vec<Value> {
+    (0..count).flat_map(|turn| turn_of(family, turn)).collect()
+}
+
+fn turn_of(family: Family, turn: usize) -> [Value; 2] {
+    // Numbers of fixed width keep every turn as long as the first.
+    let id = format!("call_{turn:06}");
+    let said = format!("Turn {turn:06}: I will read the file first, then decide → the caller may be wrong, too.");
+    let name = TOOLS[turn % 2];
+    let arguments = json!({"path": format!("src/part_{turn:06}.rs"), "lines": [1, 2, 40], "mode": "thorough"});
+    let result = file(turn);
+    match family {
+        Family::Chat => [
+            json!({"role": "assistant", "content": said, "tool_calls": [
+                {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]}),
+            json!({"role": "tool", "tool_call_id": id, "content": result}),
+        ],
+        Family::Messages => [
+            json!({"role": "assistant", "content": [
+                {"type": "text", "text": said}, {"type": "tool_use", "id": id, "name": name, "input": arguments}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result}]}),
+        ],
+    }
+}
+
+/// A source file as a tool returns it: numbered lines with quotes, backslashes, tabs and letters beyond ASCII.
+fn file(turn: usize) -> String {
+    let line = |number: usize| match number % 4 {
+        0 => format!("{number:>6}\t/// Opens the “{turn:06}” file; C:\\temp is refused.\n"),
+        1 => format!("{number:>6}\tpub fn open_{turn:06}(path: &str) -> Result<File, Error> {{\n"),
+        2 => format!("{number:>6}\t    println!(\"{{path}}: {{}} é\", \"caf\\u{{e9}}\");\n"),
+        _ => format!("{number:>6}\t}}\n"),
+    };
+    (1..=48).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{coding, small};
+    use crate::answers::Family;
+
+    #[test]
+    fn bodies_have_their_size_and_are_json() {
+        for family in Family::ALL {
+            assert_eq!(small(family, true).len(), 1024);
+            for size in [100 * 1024, 1024 * 1024] {
+                let body: serde_json::Value = serde_json::from_slice(&coding(family, size)).unwrap();
+                assert!(body["messages"].as_array().unwrap().len() > 20);
+            }
+        }
+    }
+}

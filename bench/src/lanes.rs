@@ -1,0 +1,230 @@
+//! The lanes: what is sent in each of them, to whom, and which figures come out.
+
+use std::time::Duration;
+
+use crate::answers::{Answer, Family};
+use crate::bodies;
+use crate::generator::{Expected, Outcome};
+use crate::machine::Sample;
+use crate::subjects::Subject;
+use crate::upstream::Mode;
+
+/// Streams open at once in [`Lane::Open`].
+const OPEN: usize = 1_000;
+/// Requests each second in [`Lane::Rate`].
+const RATE: u32 = 500;
+
+/// One way of loading a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// 1 KiB, as fast as it goes.
+    Small,
+    /// 1 KiB, 500 requests each second.
+    Rate,
+    /// 100 KiB, as fast as it goes.
+    Large,
+    /// 1 MiB, as fast as it goes.
+    Huge,
+    /// 64 streams with a chunk every 5 ms.
+    Paced,
+    /// 1,000 streams open at once.
+    Open,
+    /// From exec to the first paid answer, with 1,000,000 keys.
+    Cold,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figure {
+    CpuPerRequest,
+    RequestsPerSecond,
+    CpuPerChunk,
+    P50,
+    P99,
+    /// Over asking the upstream directly, in the same round.
+    AddedP50,
+    AddedP99,
+    KibPerStream,
+    ReadyMs,
+    PaidMs,
+}
+
+impl Figure {
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::CpuPerRequest => "CPU-µs / request",
+            Self::RequestsPerSecond => "requests/s",
+            Self::CpuPerChunk => "CPU-µs / chunk",
+            Self::P50 => "p50 µs",
+            Self::P99 => "p99 µs",
+            Self::AddedP50 => "added p50 µs",
+            Self::AddedP99 => "added p99 µs",
+            Self::KibPerStream => "KiB / open stream",
+            Self::ReadyMs => "/readyz, ms",
+            Self::PaidMs => "first paid answer, ms",
+        }
+    }
+
+    /// The better one of two rounds.
+    pub(crate) fn better(self, one: f64, other: f64) -> f64 {
+        if self == Self::RequestsPerSecond { one.max(other) } else { one.min(other) }
+    }
+
+    /// Whether a quiet machine gives it twice alike.
+    pub(crate) const fn is_steady(self) -> bool {
+        matches!(self, Self::CpuPerRequest | Self::CpuPerChunk | Self::P50)
+    }
+}
+
+/// The figures of one round.
+pub(crate) type Figures = Vec<(Figure, f64)>;
+
+/// How a lane is driven.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) body: Vec<u8>,
+    pub(crate) mode: Mode,
+    pub(crate) connections: usize,
+    pub(crate) rate: Option<u32>,
+    pub(crate) apart: Duration,
+    pub(crate) warm: Duration,
+    pub(crate) window: Duration,
+}
+
+impl Lane {
+    pub(crate) const ALL: [Self; 7] = [Self::Small, Self::Rate, Self::Large, Self::Huge, Self::Paced, Self::Open, Self::Cold];
+
+    /// As it is typed.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Rate => "rate",
+            Self::Large => "100k",
+            Self::Huge => "1m",
+            Self::Paced => "sse",
+            Self::Open => "open",
+            Self::Cold => "cold",
+        }
+    }
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Small => "1 KiB requests, saturated",
+            Self::Rate => "1 KiB requests, 500 each second",
+            Self::Large => "100 KiB requests of a coding client, saturated",
+            Self::Huge => "1 MiB requests of a coding client, saturated",
+            Self::Paced => "64 streams, a chunk every 5 ms",
+            Self::Open => "1,000 open streams",
+            Self::Cold => "Cold start with 1,000,000 keys",
+        }
+    }
+
+    pub(crate) const fn subjects(self) -> &'static [Subject] {
+        use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict};
+        match self {
+            Self::Small => &[Nginx, Bare, Onwards, Farebox, Strict, Logging],
+            Self::Large | Self::Huge | Self::Open => &[Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Cold => &[Farebox],
+        }
+    }
+
+    /// The figures it gives, in the order in which they are shown.
+    pub(crate) const fn figures(self) -> &'static [Figure] {
+        use Figure::{
+            AddedP50, AddedP99, CpuPerChunk, CpuPerRequest, KibPerStream, P50, P99, PaidMs, ReadyMs, RequestsPerSecond,
+        };
+        match self {
+            Self::Small | Self::Large | Self::Huge => &[CpuPerRequest, RequestsPerSecond],
+            Self::Rate => &[P50, P99, AddedP50, AddedP99, CpuPerRequest],
+            Self::Paced => &[CpuPerChunk, P50, P99],
+            Self::Open => &[KibPerStream],
+            Self::Cold => &[ReadyMs, PaidMs],
+        }
+    }
+
+    /// Every connection asks again at once, so that the subject should be the bottleneck.
+    pub(crate) const fn is_saturated(self) -> bool {
+        matches!(self, Self::Small | Self::Large | Self::Huge)
+    }
+
+    /// What is sent, and for how long; short for development.
+    pub(crate) fn shape(self, family: Family, quick: bool) -> Shape {
+        let seconds = |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
+        let small = Shape {
+            body: bodies::small(family, false),
+            mode: Mode::Whole,
+            connections: 64,
+            rate: None,
+            apart: Duration::ZERO,
+            warm: seconds(1_000, 300),
+            window: seconds(4_000, 1_000),
+        };
+        match self {
+            Self::Small | Self::Cold => small,
+            // Many, because one that waits must not hold up the clock.
+            Self::Rate => Shape { rate: Some(RATE), connections: 256, window: seconds(6_000, 2_000), ..small },
+            Self::Large => Shape { body: bodies::coding(family, 100 * 1024), connections: 32, ..small },
+            Self::Huge => Shape { body: bodies::coding(family, 1024 * 1024), connections: 8, ..small },
+            Self::Paced => Shape {
+                body: bodies::small(family, true),
+                mode: Mode::Stream { pace: Duration::from_millis(5), chunks: 200 },
+                // Spread over a stream's second and over the 5 ms, so that neither beginnings nor chunks come in bursts.
+                apart: Duration::from_micros(15_700),
+                warm: seconds(1_500, 1_200),
+                window: seconds(6_000, 2_000),
+                ..small
+            },
+            Self::Open => Shape {
+                body: bodies::small(family, true),
+                mode: Mode::Stream { pace: Duration::from_millis(200), chunks: 30 },
+                connections: OPEN,
+                apart: Duration::from_millis(1),
+                warm: Duration::ZERO,
+                // Looked at when each has been open for at least two seconds of its six.
+                window: Duration::from_secs(3),
+                ..small
+            },
+        }
+    }
+
+    /// The figures of one round. `before` was taken before the first connection.
+    pub(crate) fn read(self, outcome: &mut Outcome, before: &Sample) -> Result<Figures, String> {
+        let cpu = outcome.after.cpu_since(&outcome.before).as_secs_f64() * 1e6;
+        let (requests, chunks) = (outcome.requests.max(1) as f64, outcome.chunks.max(1) as f64);
+        let figure = |figure| match figure {
+            Figure::CpuPerRequest => cpu / requests,
+            Figure::RequestsPerSecond => requests / outcome.window.as_secs_f64(),
+            Figure::CpuPerChunk => cpu / chunks,
+            Figure::KibPerStream => outcome.after.resident.saturating_sub(before.resident) as f64 / OPEN as f64,
+            _ => f64::NAN,
+        };
+        let mut figures: Figures =
+            self.figures().iter().map(|name| (*name, figure(*name))).filter(|one| !one.1.is_nan()).collect();
+        match self {
+            Self::Rate => figures.extend(percentiles(&mut outcome.latencies)),
+            Self::Paced => figures.extend(percentiles(&mut outcome.delays)),
+            Self::Open if outcome.requests > 0 => return Err("streams ended before they were counted".to_owned()),
+            _ => {}
+        }
+        if self != Self::Open && outcome.requests == 0 {
+            return Err("nothing was answered in the window".to_owned());
+        }
+        Ok(figures)
+    }
+}
+
+fn percentiles(nanos: &mut [u32]) -> [(Figure, f64); 2] {
+    nanos.sort_unstable();
+    let at = |share: usize| nanos.get(nanos.len() * share / 100).copied().map_or(f64::NAN, |nanos| f64::from(nanos) / 1e3);
+    [(Figure::P50, at(50)), (Figure::P99, at(99))]
+}
+
+/// What a subject that shows this model name must answer.
+pub(crate) fn expected(family: Family, mode: Mode, model: &str) -> Expected {
+    let answer = match mode {
+        Mode::Whole => Answer::whole(family, model),
+        Mode::Stream { chunks, .. } => Answer::stream(family, model, chunks),
+    };
+    Expected { body: answer.body(), stamps: answer.stamps() }
+}

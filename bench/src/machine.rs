@@ -1,0 +1,146 @@
+//! What the machine says: the CPU time and memory of a process tree, how busy each CPU was, and what machine it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+/// The generator and the upstream run on one CPU, the subject alone on the other.
+pub(crate) const OURS: &str = "0";
+pub(crate) const SUBJECTS: &str = "1";
+
+/// Ticks of the kernel's accounting each second; fixed for programs on Linux.
+const TICKS: u64 = 100;
+
+/// A look at the clocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// CPU time of the subject's threads, by thread id, in nanoseconds.
+    threads: BTreeMap<u32, u64>,
+    /// CPU time of its processes with all ended threads, coarse.
+    processes: Duration,
+    /// Resident memory of the tree, KiB.
+    pub(crate) resident: u64,
+    /// Busy and idle ticks of our CPU and of the subject's.
+    ours: (u64, u64),
+    subjects: (u64, u64),
+    /// CPU time of this process and the upstream, ticks.
+    load: u64,
+}
+
+impl Sample {
+    /// Of a subject's [`tree`]; `upstream` shares our CPU.
+    pub(crate) fn take(subject: &[u32], upstream: u32) -> Self {
+        let mut sample = Self { ours: cpu(OURS), subjects: cpu(SUBJECTS), ..Self::default() };
+        sample.load = ticks(std::process::id()) + ticks(upstream);
+        let mut of_processes = 0;
+        for process in subject.iter().copied() {
+            of_processes += ticks(process);
+            sample.resident += resident(process);
+            for thread in numbers(&format!("/proc/{process}/task")) {
+                let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).unwrap_or_default();
+                sample.threads.insert(thread, text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0));
+            }
+        }
+        sample.processes = Duration::from_millis(of_processes * 1_000 / TICKS);
+        sample
+    }
+
+    /// CPU time of the tree since an earlier look.
+    pub(crate) fn cpu_since(&self, earlier: &Self) -> Duration {
+        let of_thread = |(thread, nanos): (&u32, &u64)| nanos.saturating_sub(earlier.threads.get(thread).copied().unwrap_or(0));
+        let exact = Duration::from_nanos(self.threads.iter().map(of_thread).sum());
+        // What threads did that ended in between is only in the coarse count.
+        let ended = earlier.threads.keys().any(|thread| !self.threads.contains_key(thread));
+        if ended { self.processes.saturating_sub(earlier.processes).max(exact) } else { exact }
+    }
+
+    /// How idle our CPU and the subject's were since an earlier look, and which share of both something else took: 0 to 1.
+    pub(crate) fn shares_since(&self, earlier: &Self) -> Shares {
+        let idle = |now: (u64, u64), then: (u64, u64)| {
+            let (busy, idle) = (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
+            idle as f64 / (busy + idle).max(1) as f64
+        };
+        let busy = (self.ours.0 + self.subjects.0).saturating_sub(earlier.ours.0 + earlier.subjects.0);
+        let known = self.load.saturating_sub(earlier.load) as f64 + self.cpu_since(earlier).as_secs_f64() * TICKS as f64;
+        let all = busy + (self.ours.1 + self.subjects.1).saturating_sub(earlier.ours.1 + earlier.subjects.1);
+        Shares {
+            our_idle: idle(self.ours, earlier.ours),
+            subjects_idle: idle(self.subjects, earlier.subjects),
+            others: ((busy as f64 - known) / all.max(1) as f64).max(0.0),
+        }
+    }
+}
+
+/// How two CPUs spent a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Shares {
+    pub(crate) our_idle: f64,
+    pub(crate) subjects_idle: f64,
+    pub(crate) others: f64,
+}
+
+/// A process and all its children. Looking for them takes milliseconds, so it is done before a window, not in it.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = numbers("/proc").into_iter().filter_map(|process| Some((process, parent(process)?))).collect();
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(process) = tree.get(at).copied() {
+        tree.extend(parents.iter().filter(|(_, parent)| *parent == process).map(|(child, _)| *child));
+        at += 1;
+    }
+    tree
+}
+
+fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The fields of `stat` behind the name, which may contain anything.
+fn stat(process: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn parent(process: u32) -> Option<u32> {
+    stat(process)?.get(1)?.parse().ok()
+}
+
+/// User and system time with that of ended threads, in ticks.
+fn ticks(process: u32) -> u64 {
+    let fields = stat(process).unwrap_or_default();
+    [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum()
+}
+
+fn resident(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Busy and idle ticks of one CPU.
+fn cpu(number: &str) -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{number} ");
+    let fields: Vec<u64> = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&name))
+        .map(|line| line.split_whitespace().filter_map(|field| field.parse().ok()).collect())
+        .unwrap_or_default();
+    // user nice system idle iowait irq softirq steal; what follows is inside user already.
+    let idle: u64 = fields.iter().skip(3).take(2).sum();
+    let all: u64 = fields.iter().take(8).sum();
+    (all - idle, idle)
+}
+
+/// The machine, in words.
+pub(crate) fn facts() -> Vec<String> {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("unknown", |(_, name)| name);
+    let count = cpu.lines().filter(|line| line.starts_with("processor")).count();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib: u64 = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    vec![format!("{count} × {model}, {:.1} GiB", kib as f64 / 1_048_576.0), format!("Linux {}", kernel.trim())]
+}

@@ -1,0 +1,178 @@
+//! The results as Markdown: the aims, every figure, and the machine.
+
+use std::fmt::Write;
+
+use crate::answers::{COST, Family};
+use crate::lanes::{Figure, Lane};
+use crate::machine;
+use crate::rounds::Bench;
+use crate::subjects::Subject;
+
+/// What a figure of Farebox is compared with.
+#[derive(Debug, Clone, Copy)]
+enum Against {
+    Subject(Subject),
+    /// Nothing: the figure itself, in so many of its units to one of the table's.
+    Itself(f64),
+}
+
+/// One row of the table of aims.
+struct Aim {
+    what: &'static str,
+    lane: Lane,
+    figure: Figure,
+    against: Against,
+    aim: f64,
+    stretch: f64,
+    /// The figure itself must be below this, too.
+    below: Option<f64>,
+    unit: &'static str,
+}
+
+const fn ratio(what: &'static str, lane: Lane, figure: Figure, against: Subject, aim: f64, stretch: f64) -> Aim {
+    Aim { what, lane, figure, against: Against::Subject(against), aim, stretch, below: None, unit: "" }
+}
+
+const AIMS: [Aim; 10] = [
+    ratio("CPU, small request / nginx", Lane::Small, Figure::CpuPerRequest, Subject::Nginx, 4.0, 3.1),
+    ratio("CPU, small request / bare salvo+reqwest", Lane::Small, Figure::CpuPerRequest, Subject::Bare, 1.75, 1.4),
+    ratio("CPU, small request / onwards without accounting", Lane::Small, Figure::CpuPerRequest, Subject::Onwards, 1.0, 0.8),
+    ratio("CPU, 100 KiB / nginx", Lane::Large, Figure::CpuPerRequest, Subject::Nginx, 3.0, 2.0),
+    ratio("CPU per SSE chunk / nginx", Lane::Paced, Figure::CpuPerChunk, Subject::Nginx, 1.5, 1.2),
+    Aim {
+        below: Some(5_000.0),
+        ..ratio("chunk delay p99 / nginx, and under 5 ms", Lane::Paced, Figure::P99, Subject::Nginx, 1.5, 1.0)
+    },
+    ratio("added p50 at 500/s / nginx's added", Lane::Rate, Figure::AddedP50, Subject::Nginx, 3.0, 2.0),
+    ratio("added p99 at 500/s / nginx's added", Lane::Rate, Figure::AddedP99, Subject::Nginx, 3.0, 2.0),
+    Aim {
+        unit: " KiB",
+        against: Against::Itself(1.0),
+        ..ratio("KiB per open stream", Lane::Open, Figure::KibPerStream, Subject::Direct, 36.0, 26.0)
+    },
+    Aim {
+        unit: " ms",
+        against: Against::Itself(1.0),
+        ..ratio("cold start with 1,000,000 keys", Lane::Cold, Figure::PaidMs, Subject::Direct, 1_000.0, 200.0)
+    },
+];
+
+impl Aim {
+    /// What a variant of Farebox came to, and whether it also stayed below the fixed bound.
+    fn measured(&self, bench: &Bench, family: Family, variant: Subject) -> Option<(f64, bool)> {
+        let own = bench.best(self.lane, family, variant, self.figure)?;
+        let value = match self.against {
+            Against::Subject(other) => own / bench.best(self.lane, family, other, self.figure)?,
+            Against::Itself(units) => own / units,
+        };
+        Some((value, self.below.is_none_or(|bound| own < bound)))
+    }
+
+    fn row(&self, bench: &Bench) -> String {
+        let cell = |family, variant| self.measured(bench, family, variant);
+        let prompt = Family::ALL.map(|family| cell(family, Subject::Farebox));
+        let strict = Family::ALL.map(|family| cell(family, Subject::Strict));
+        let number =
+            |value: f64| if value < 20.0 { format!("{value:.2}{}", self.unit) } else { format!("{value:.0}{}", self.unit) };
+        let shown = |value: Option<(f64, bool)>| value.map_or_else(|| "–".to_owned(), |(value, _)| number(value));
+        let worst = prompt.iter().flatten().fold(None, |worst: Option<(f64, bool)>, (value, below)| {
+            Some(worst.map_or((*value, *below), |(most, all)| (most.max(*value), all && *below)))
+        });
+        let verdict = match worst {
+            None => "not measured",
+            Some((value, true)) if value <= self.stretch => "stretch",
+            Some((value, true)) if value <= self.aim => "aim",
+            Some(_) => "**missed**",
+        };
+        format!(
+            "| {} | ≤ {}{u} | ≤ {}{u} | {} | {} | {} | {} | {verdict} |",
+            self.what,
+            self.aim,
+            self.stretch,
+            shown(prompt[0]),
+            shown(prompt[1]),
+            shown(strict[0]),
+            shown(strict[1]),
+            u = self.unit
+        )
+    }
+}
+
+/// The whole report.
+pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
+    let mut text = String::new();
+    for why in &bench.void {
+        let _ = writeln!(text, "**VOID**: {why}\n");
+    }
+    if bench.quick {
+        let _ = writeln!(text, "Short rounds (`--quick`): for development, not for comparison.\n");
+    }
+    let _ = writeln!(
+        text,
+        "| what (same run, accounting on) | aim | stretch | chat | messages | strict, chat | strict, messages | verdict |"
+    );
+    let _ = writeln!(text, "|---|---|---|---|---|---|---|---|");
+    for aim in &AIMS {
+        let _ = writeln!(text, "{}", aim.row(bench));
+    }
+    let _ = writeln!(
+        text,
+        "\nThe verdict is that of the default mode, of the worse family. `cargo bench -p farebox-ledger` has the ledger's own rows."
+    );
+    let usd = i128::from(COST) * i128::from(bench.governed);
+    let _ = writeln!(
+        text,
+        "\nBooks: {} answers of Farebox for {}.{:012} USD; after every round the ledger was equal to what the upstream served, in sum \
+         and for each key, to the last picodollar, without an open hold, and `farebox ledger verify` found no fault.",
+        bench.governed,
+        usd / 1_000_000_000_000,
+        usd % 1_000_000_000_000
+    );
+    for lane in Lane::ALL {
+        for family in Family::ALL {
+            table(&mut text, bench, lane, family);
+        }
+    }
+    let _ = writeln!(text, "\n### Machine and versions\n");
+    let others = bench.rounds.iter().map(|round| round.shares.others).fold(0.0, f64::max);
+    for fact in machine::facts().iter().chain(versions) {
+        let _ = writeln!(text, "- {fact}");
+    }
+    let _ = writeln!(text, "- at most {:.0} % of both CPUs went to anything else in a window", others * 100.0);
+    text
+}
+
+/// Every figure of one lane: the best round, and all of them.
+fn table(text: &mut String, bench: &Bench, lane: Lane, family: Family) {
+    let rounds: Vec<_> = bench.rounds.iter().filter(|round| (round.lane, round.family) == (lane, family)).collect();
+    if rounds.is_empty() {
+        return;
+    }
+    let titles: Vec<&str> = lane.figures().iter().map(|figure| figure.title()).collect();
+    let _ = writeln!(text, "\n### {} ({})\n", lane.title(), family.name());
+    let _ = writeln!(text, "| subject | {} | idle: its CPU, ours |", titles.join(" | "));
+    let _ = writeln!(text, "|---|{}---|", "---|".repeat(titles.len()));
+    for subject in lane.subjects() {
+        let of_subject: Vec<_> = rounds.iter().filter(|round| round.subject == *subject).collect();
+        if of_subject.is_empty() {
+            let why = if subject.path(family).is_none() { "does not speak it" } else { "not installed" };
+            let _ = writeln!(text, "| {} | {why} |{}", subject.name(), " |".repeat(titles.len()));
+            continue;
+        }
+        let cells = lane.figures().iter().map(|figure| {
+            let all: Vec<String> = of_subject
+                .iter()
+                .filter_map(|round| crate::rounds::of_figures(&round.figures, *figure))
+                .map(|value| format!("{value:.1}"))
+                .collect();
+            let best = bench.best(lane, family, *subject, *figure);
+            best.map_or_else(|| "–".to_owned(), |best| format!("**{best:.1}** ({})", all.join(", ")))
+        });
+        let cells: Vec<String> = cells.collect();
+        let idle = |share: fn(&machine::Shares) -> f64| {
+            100.0 * of_subject.iter().map(|round| share(&round.shares)).sum::<f64>() / of_subject.len() as f64
+        };
+        let (its, ours) = (idle(|shares| shares.subjects_idle), idle(|shares| shares.our_idle));
+        let _ = writeln!(text, "| {} | {} | {its:.0} %, {ours:.0} % |", subject.name(), cells.join(" | "));
+    }
+}

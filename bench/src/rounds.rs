@@ -1,0 +1,298 @@
+//! The rounds: subjects one after another, three times over, each started afresh; and what makes a run void.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::answers::Family;
+use crate::generator::{Expected, Plan, run};
+use crate::lanes::{Figure, Figures, Lane, Shape, expected};
+use crate::machine::{OURS, Sample, Shares};
+use crate::subjects::{Programs, Running, Subject, free_address, spawn};
+use crate::upstream::{Mode, ask};
+use crate::{books, progress};
+
+/// Keys that requests are spread over.
+const KEYS: u64 = 1_000;
+/// Keys of a cold start.
+const MANY_KEYS: u64 = 1_000_000;
+const ROUNDS: usize = 3;
+/// Of nginx's steady figures, the worst round to the best.
+const NOISE: f64 = 1.3;
+
+/// One round of one subject.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) lane: Lane,
+    pub(crate) family: Family,
+    pub(crate) subject: Subject,
+    pub(crate) figures: Figures,
+    pub(crate) shares: Shares,
+}
+
+/// A run of the benchmark.
+pub(crate) struct Bench {
+    pub(crate) programs: Programs,
+    pub(crate) quick: bool,
+    pub(crate) rounds: Vec<Round>,
+    /// Why the figures do not count.
+    pub(crate) void: Vec<String>,
+    /// Answers of Farebox that its books were compared with.
+    pub(crate) governed: u64,
+    upstream: Running,
+    secrets: Vec<String>,
+    big_ledger: PathBuf,
+}
+
+impl Bench {
+    /// Starts the upstream and prepares a ledger.
+    pub(crate) fn new(mut programs: Programs, quick: bool, big_ledger: PathBuf) -> Result<Self, String> {
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        programs.upstream = address;
+        let folder = programs.folder.join("upstream");
+        let made = std::fs::create_dir_all(&folder).and_then(|()| std::env::current_exe());
+        let mut command = std::process::Command::new(made.map_err(|error| format!("{}: {error}", folder.display()))?);
+        command.args(["upstream", &address.to_string()]);
+        let mut upstream = spawn(command, OURS, &folder, "upstream", address)?;
+        upstream.wait_until_it_answers()?;
+        for ending in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{ending}", programs.ledger.display()));
+        }
+        books::make(&programs.ledger, KEYS)?;
+        let (rounds, void, secrets) = (Vec::new(), Vec::new(), books::secrets(KEYS));
+        Ok(Self { programs, quick, rounds, void, governed: 0, upstream, secrets, big_ledger })
+    }
+
+    /// All rounds of one lane.
+    pub(crate) fn lane(&mut self, lane: Lane) -> Result<(), String> {
+        if lane == Lane::Cold {
+            return self.cold_starts();
+        }
+        for family in Family::ALL {
+            let shape = lane.shape(family, self.quick);
+            for round in 1..=ROUNDS {
+                let first = self.rounds.len();
+                for subject in lane.subjects() {
+                    if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
+                        continue;
+                    }
+                    let (figures, shares) = self.round(lane, family, *subject, &shape)?;
+                    progress(&format!(
+                        "{:>5} {:<8} {round} {:<16} {}",
+                        lane.name(),
+                        family.name(),
+                        subject.name(),
+                        line(&figures)
+                    ));
+                    self.rounds.push(Round { lane, family, subject: *subject, figures, shares });
+                    self.judge(lane, *subject, shares);
+                }
+                self.add_differences(first);
+            }
+            self.judge_noise(lane, family);
+        }
+        Ok(())
+    }
+
+    /// One subject, from its start to its end.
+    fn round(&mut self, lane: Lane, family: Family, subject: Subject, shape: &Shape) -> Result<(Figures, Shares), String> {
+        let served_before: u64 = ask(self.upstream.address, Mode::Whole.path().as_str())?.iter().sum();
+        let mut running = self.programs.start(subject, self.secrets.len())?;
+        let measured = self.measure(lane, family, subject, shape, &mut running);
+        let (figures, shares) = measured.map_err(|fault| running.explain(&fault))?;
+        let served = ask(self.upstream.address, Mode::Whole.path().as_str())?.iter().sum::<u64>() - served_before;
+        if let Some(books) = &running.books {
+            books.check(served).map_err(|fault| running.explain(&fault))?;
+            self.governed += served;
+        }
+        running.stop()?;
+        if let Some(books) = &running.books {
+            self.programs.verify(&books.ledger)?;
+        }
+        Ok((figures, shares))
+    }
+
+    fn measure(
+        &self,
+        lane: Lane,
+        family: Family,
+        subject: Subject,
+        shape: &Shape,
+        running: &mut Running,
+    ) -> Result<(Figures, Shares), String> {
+        let upstream = self.upstream.processes.first().copied().unwrap_or(0);
+        let sample = |running: &Running| Sample::take(&running.processes, upstream);
+        let (heads, small) = (self.heads(subject, family, running, shape.body.len()), Lane::Small.shape(family, true));
+        if lane == Lane::Open {
+            // Everything that is made once is there before memory is looked at.
+            let expected = expected(family, Mode::Whole, subject.answers_as());
+            let heads = self.heads(subject, family, running, small.body.len());
+            let plan = Plan { rate: Some(200), ..plan(running, &heads, &small, &expected) };
+            let answers = run(&plan, Sample::default)?.answers;
+            running.count(&answers);
+        }
+        ask(self.upstream.address, &shape.mode.path())?;
+        let expected = expected(family, shape.mode, subject.answers_as());
+        let before = sample(running);
+        let mut outcome = run(&plan(running, &heads, shape, &expected), || sample(running))?;
+        running.count(&outcome.answers);
+        let shares = outcome.after.shares_since(&outcome.before);
+        Ok((lane.read(&mut outcome, &before)?, shares))
+    }
+
+    /// The head of a request with each key.
+    fn heads(&self, subject: Subject, family: Family, running: &Running, length: usize) -> Vec<Vec<u8>> {
+        let path = subject.path(family).unwrap_or_default();
+        let version = if family == Family::Messages { "anthropic-version: 2023-06-01\r\n" } else { "" };
+        let head = |secret: &String| {
+            format!(
+                "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\n\
+                 accept: application/json\r\nuser-agent: bench/1.0\r\n{version}content-length: {length}\r\n\r\n",
+                running.address
+            )
+            .into_bytes()
+        };
+        self.secrets.iter().map(head).collect()
+    }
+
+    /// What is over direct, for the rounds from `first` on.
+    fn add_differences(&mut self, first: usize) {
+        let Some((direct, others)) = self.rounds.get_mut(first..).and_then(|rounds| rounds.split_first_mut()) else { return };
+        if direct.lane != Lane::Rate || direct.subject != Subject::Direct {
+            return;
+        }
+        for round in others {
+            for (of, added) in [(Figure::P50, Figure::AddedP50), (Figure::P99, Figure::AddedP99)] {
+                if let (Some(with), Some(without)) = (of_figures(&round.figures, of), of_figures(&direct.figures, of)) {
+                    round.figures.push((added, with - without));
+                }
+            }
+        }
+    }
+
+    /// Our own CPU must not be what limits a saturated lane.
+    fn judge(&mut self, lane: Lane, subject: Subject, shares: Shares) {
+        if lane.is_saturated() && shares.our_idle < 0.03 && shares.subjects_idle > 0.10 {
+            self.void.push(format!(
+                "the generator was the bottleneck in lane {} with {}: its CPU was {:.0} % busy, the subject's {:.0} % idle",
+                lane.name(),
+                subject.name(),
+                100.0 * (1.0 - shares.our_idle),
+                100.0 * shares.subjects_idle
+            ));
+        }
+    }
+
+    fn judge_noise(&mut self, lane: Lane, family: Family) {
+        for figure in lane.figures().iter().filter(|figure| figure.is_steady()) {
+            // At 500 requests each second the CPU mostly wakes and sleeps, which is not what is compared there.
+            if lane == Lane::Rate && *figure == Figure::CpuPerRequest {
+                continue;
+            }
+            let values = self.values(lane, family, Subject::Nginx, *figure);
+            let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), one| (least.min(*one), most.max(*one)));
+            if most > least * NOISE {
+                let (lane, family) = (lane.name(), family.name());
+                self.void.push(format!(
+                    "nginx is not steady in lane {lane}, {family}: {} from {least:.1} to {most:.1}",
+                    figure.title()
+                ));
+            }
+        }
+    }
+
+    fn values(&self, lane: Lane, family: Family, subject: Subject, figure: Figure) -> Vec<f64> {
+        let rounds = self.rounds.iter().filter(|round| (round.lane, round.family, round.subject) == (lane, family, subject));
+        rounds.filter_map(|round| of_figures(&round.figures, figure)).collect()
+    }
+
+    /// The best of the rounds.
+    pub(crate) fn best(&self, lane: Lane, family: Family, subject: Subject, figure: Figure) -> Option<f64> {
+        self.values(lane, family, subject, figure).into_iter().reduce(|one, other| figure.better(one, other))
+    }
+
+    /// Starts with many keys, each time until the first paid answer.
+    fn cold_starts(&mut self) -> Result<(), String> {
+        let ledger = self.big_ledger.clone();
+        if !ledger.exists() {
+            progress(&format!("making {MANY_KEYS} keys in {}, once", ledger.display()));
+            books::make(&ledger, MANY_KEYS)?;
+        }
+        // A ledger from elsewhere gets the one key that is used.
+        books::make(&ledger, 1)?;
+        ask(self.upstream.address, &Mode::Whole.path())?;
+        for round in 1..=ROUNDS {
+            let figures = self.cold_start(&ledger)?;
+            progress(&format!(" cold chat     {round} farebox          {}", line(&figures)));
+            let (lane, family, subject, shares) = (Lane::Cold, Family::Chat, Subject::Farebox, Shares::default());
+            self.rounds.push(Round { lane, family, subject, figures, shares });
+        }
+        Ok(())
+    }
+
+    fn cold_start(&self, ledger: &std::path::Path) -> Result<Figures, String> {
+        let folder = self.programs.folder.join("cold");
+        let prepared = std::fs::create_dir_all(&folder).and_then(|()| {
+            let address = free_address()?;
+            let admin = free_address()?;
+            let mut command = self.programs.farebox(&folder, ledger, address, admin)?;
+            command.env("FAREBOX_LOG", "warn");
+            Ok((command, address, admin))
+        });
+        let (command, address, admin) = prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
+        let begun = Instant::now();
+        let mut running = spawn(command, crate::machine::SUBJECTS, &folder, "farebox", address)?;
+        let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n";
+        let patience = Duration::from_secs(120);
+        let until = |address, request: &[u8]| {
+            while begun.elapsed() < patience {
+                if answers(address, request) {
+                    return Ok(begun.elapsed().as_secs_f64() * 1e3);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(format!("{address} does not answer"))
+        };
+        let shape = Lane::Cold.shape(Family::Chat, true);
+        let head = self.heads(Subject::Farebox, Family::Chat, &running, shape.body.len()).swap_remove(0);
+        let request_paid = [head, shape.body].concat();
+        let ready = until(admin, request).map_err(|fault| running.explain(&fault))?;
+        let paid = until(address, &request_paid).map_err(|fault| running.explain(&fault))?;
+        running.stop()?;
+        Ok(vec![(Figure::ReadyMs, ready), (Figure::PaidMs, paid)])
+    }
+}
+
+fn plan<'a>(running: &Running, heads: &'a [Vec<u8>], shape: &'a Shape, expected: &'a Expected) -> Plan<'a> {
+    Plan {
+        address: running.address,
+        heads,
+        body: &shape.body,
+        expected,
+        connections: shape.connections,
+        rate: shape.rate,
+        apart: shape.apart,
+        warm: shape.warm,
+        window: shape.window,
+    }
+}
+
+/// Whether this address answers this request with 200 now.
+fn answers(address: std::net::SocketAddr, request: &[u8]) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let mut begin = [0; 12];
+    let patience = stream.set_read_timeout(Some(Duration::from_secs(30)));
+    patience.and_then(|()| stream.write_all(request)).and_then(|()| stream.read_exact(&mut begin)).is_ok()
+        && begin == *b"HTTP/1.1 200"
+}
+
+/// One figure of a round.
+pub(crate) fn of_figures(figures: &Figures, wanted: Figure) -> Option<f64> {
+    figures.iter().find(|(figure, _)| *figure == wanted).map(|(_, value)| *value)
+}
+
+fn line(figures: &Figures) -> String {
+    let shown: Vec<String> = figures.iter().map(|(figure, value)| format!("{} {value:.1}", figure.title())).collect();
+    shown.join(" · ")
+}

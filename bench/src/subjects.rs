@@ -1,0 +1,313 @@
+//! What is measured: how each subject is configured, started on its own CPU, and ended.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::answers::{Family, PRICES, SLUG, UPSTREAM_MODEL};
+use crate::books::{self, Books};
+use crate::machine::{SUBJECTS, tree};
+
+/// How long a subject may take to start, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One row of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// Nobody: the generator asks the upstream itself.
+    Direct,
+    Nginx,
+    Bare,
+    Onwards,
+    /// As it is installed, but without a line in the log for each request: nobody else here writes one.
+    Farebox,
+    /// The same with `--durability strict`.
+    Strict,
+    /// The same as [`Subject::Farebox`] with its log.
+    Logging,
+}
+
+impl Subject {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Nginx => "nginx",
+            Self::Bare => "bare",
+            Self::Onwards => "onwards",
+            Self::Farebox => "farebox",
+            Self::Strict => "farebox strict",
+            Self::Logging => "farebox with log",
+        }
+    }
+
+    pub(crate) const fn is_farebox(self) -> bool {
+        matches!(self, Self::Farebox | Self::Strict | Self::Logging)
+    }
+
+    /// Where it serves a family, if it does.
+    pub(crate) const fn path(self, family: Family) -> Option<&'static str> {
+        match (self, family) {
+            (Self::Onwards, Family::Messages) => None,
+            (Self::Farebox | Self::Strict | Self::Logging, Family::Messages) => Some("/native/v1/messages"),
+            _ => Some(family.path()),
+        }
+    }
+
+    /// The model's name in its answers: a gateway that renames puts the customers' name back.
+    pub(crate) const fn answers_as(self) -> &'static str {
+        if self.is_farebox() { SLUG } else { UPSTREAM_MODEL }
+    }
+}
+
+/// The programs, and a folder for files.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) folder: PathBuf,
+    pub(crate) nginx: PathBuf,
+    pub(crate) onwards: Option<PathBuf>,
+    pub(crate) farebox: PathBuf,
+    pub(crate) upstream: SocketAddr,
+    /// A ledger with funded keys, copied for each start.
+    pub(crate) ledger: PathBuf,
+}
+
+/// A subject that runs. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    name: &'static str,
+    pub(crate) address: SocketAddr,
+    /// Its processes.
+    pub(crate) processes: Vec<u32>,
+    pub(crate) books: Option<Books>,
+    log: PathBuf,
+    child: Option<Child>,
+}
+
+impl Programs {
+    /// Starts a subject afresh and waits until it answers.
+    pub(crate) fn start(&self, subject: Subject, keys: usize) -> Result<Running, String> {
+        if subject == Subject::Direct {
+            let (address, log) = (self.upstream, PathBuf::new());
+            return Ok(Running { name: subject.name(), address, processes: Vec::new(), books: None, log, child: None });
+        }
+        let folder = self.folder.join(subject.name().replace(' ', "-"));
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let prepared = self.prepare(subject, &folder, address);
+        let command = prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
+        let books = subject.is_farebox().then(|| Books { ledger: folder.join("farebox.db"), answers: vec![0; keys] });
+        let mut running = spawn(command, SUBJECTS, &folder, subject.name(), address)?;
+        running.books = books;
+        running.wait_until_it_answers()?;
+        Ok(running)
+    }
+
+    /// A new folder with its files, and the command that serves at this address.
+    fn prepare(&self, subject: Subject, folder: &Path, address: SocketAddr) -> io::Result<Command> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        match subject {
+            Subject::Direct | Subject::Bare => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["bare", &address.to_string(), &self.upstream.to_string()]);
+                Ok(command)
+            }
+            Subject::Nginx => {
+                fs::write(folder.join("nginx.conf"), nginx_conf(address, self.upstream))?;
+                let mut command = Command::new(&self.nginx);
+                command.arg("-p").arg(folder).args(["-e", "stderr", "-c", "nginx.conf"]);
+                Ok(command)
+            }
+            Subject::Onwards => {
+                let target = json!({"url": format!("http://{}", self.upstream), "onwards_model": UPSTREAM_MODEL});
+                let config = json!({"targets": {SLUG: target}, "http_pool": {"max_idle_per_host": 2_000}});
+                fs::write(folder.join("config.json"), config.to_string())?;
+                let mut command = Command::new(self.onwards.as_deref().unwrap_or(Path::new("onwards")));
+                command.arg("-f").arg(folder.join("config.json")).args(["-p", &address.port().to_string()]);
+                command.args(["--metrics-port", &free_address()?.port().to_string(), "--shutdown-delay-secs", "0"]);
+                command.args(["--shutdown-timeout-secs", "1"]);
+                Ok(command)
+            }
+            Subject::Farebox | Subject::Strict | Subject::Logging => {
+                let ledger = folder.join("farebox.db");
+                books::copy(&self.ledger, &ledger).map_err(io::Error::other)?;
+                let mut command = self.farebox(folder, &ledger, address, free_address()?)?;
+                command.args(["--durability", if subject == Subject::Strict { "strict" } else { "prompt" }]);
+                if subject != Subject::Logging {
+                    command.env("FAREBOX_LOG", "warn");
+                }
+                Ok(command)
+            }
+        }
+    }
+
+    /// `farebox serve` for this ledger.
+    pub(crate) fn farebox(&self, folder: &Path, ledger: &Path, address: SocketAddr, admin: SocketAddr) -> io::Result<Command> {
+        let (catalog, routes) = (folder.join("catalog.toml"), folder.join("routes.toml"));
+        fs::write(&catalog, catalog_toml())?;
+        fs::write(&routes, routes_toml(self.upstream))?;
+        let mut command = Command::new(&self.farebox);
+        command.arg("serve").arg("--catalog").arg(catalog).arg("--routes").arg(routes).arg("--ledger").arg(ledger);
+        command.args(["--listen", &address.to_string(), "--admin-listen", &admin.to_string()]);
+        Ok(command)
+    }
+
+    /// Has the gateway's own command recompute every balance, charge and chain.
+    pub(crate) fn verify(&self, ledger: &Path) -> Result<(), String> {
+        let output = Command::new(&self.farebox).arg("--ledger").arg(ledger).args(["ledger", "verify"]).env_clear().output();
+        let output = output.map_err(|error| format!("{}: {error}", self.farebox.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        Err(format!("farebox ledger verify: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+    }
+}
+
+/// Starts a program on one CPU. It is told to end when this process does, however that comes about.
+pub(crate) fn spawn(
+    command: Command,
+    cpu: &str,
+    folder: &Path,
+    name: &'static str,
+    address: SocketAddr,
+) -> Result<Running, String> {
+    let log = folder.join("log");
+    let program = command.get_program().to_owned();
+    let started = || -> io::Result<Child> {
+        let file = File::create(&log)?;
+        let mut pinned = Command::new("taskset");
+        pinned.args(["-c", cpu, "setpriv", "--pdeathsig", "TERM"]).arg(&program).args(command.get_args());
+        pinned.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("RUST_LOG", "warn");
+        pinned.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        pinned.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
+    };
+    let child = started().map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+    let processes = vec![child.id()];
+    Ok(Running { name, address, processes, books: None, log, child: Some(child) })
+}
+
+impl Running {
+    /// Waits until it answers, whatever it says: one process may listen before another is there to serve.
+    pub(crate) fn wait_until_it_answers(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        while !answers(self.address) {
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            if ended.is_some() || begun.elapsed() > PATIENCE {
+                return Err(self.explain(&format!("does not serve ({ended:?})")));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.processes = self.child.iter().flat_map(|child| tree(child.id())).collect();
+        Ok(())
+    }
+
+    /// A fault with whose it is, and what it said last.
+    pub(crate) fn explain(&self, fault: &str) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default().join("\n  ");
+        format!("{}: {fault}\nits log ends:\n  {last}", self.name)
+    }
+
+    /// Remembers answers that its customers got.
+    pub(crate) fn count(&mut self, answers: &[u64]) {
+        for (sum, more) in self.books.iter_mut().flat_map(|books| &mut books.answers).zip(answers) {
+            *sum += more;
+        }
+    }
+
+    /// Ends it in order.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        let begun = Instant::now();
+        loop {
+            match child.try_wait() {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
+                _ => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(self.explain("does not end"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+fn answers(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let patience = stream.set_read_timeout(Some(PATIENCE));
+    let asked = patience.and_then(|()| stream.write_all(b"GET /bench/served HTTP/1.1\r\nhost: bench\r\n\r\n"));
+    asked.and_then(|()| stream.read_exact(&mut [0; 8])).is_ok()
+}
+
+/// An address nobody listens on now.
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+fn nginx_conf(address: SocketAddr, upstream: SocketAddr) -> String {
+    format!(
+        "daemon off; worker_processes 1; worker_rlimit_nofile 16384; error_log stderr warn; pid nginx.pid;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off;
+  client_body_buffer_size 4m; client_max_body_size 32m;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  keepalive_requests 1000000000;
+  upstream bench {{ server {upstream}; keepalive 2048; keepalive_requests 1000000000; }}
+  server {{
+    listen {address} backlog=4096;
+    location / {{
+      proxy_pass http://bench; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_buffering off;
+    }}
+  }}
+}}
+"
+    )
+}
+
+fn catalog_toml() -> String {
+    let prices: Vec<String> = PRICES.iter().map(|(kind, price)| format!("{kind} = \"{price}\"")).collect();
+    format!(
+        "[[model]]
+model = \"Bench\"
+slug = \"{SLUG}\"
+provider = \"Bench\"
+best_path = \"chat\"
+best_environments = [\"benchmarks\"]
+price = {{ {} }}
+capabilities = [\"vision\", \"tools\", \"streaming\"]
+limits = {{ context = 2_000_000, max_output = 64_000 }}
+",
+        prices.join(", ")
+    )
+}
+
+fn routes_toml(upstream: SocketAddr) -> String {
+    format!(
+        "[provider.bench]
+base_url = \"http://{upstream}/v1\"
+speaks = [\"chat\", \"messages\"]
+
+[[route]]
+slug = \"{SLUG}\"
+targets = [ {{ provider = \"bench\", model = \"{UPSTREAM_MODEL}\" }} ]
+"
+    )
+}
