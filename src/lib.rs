@@ -15,9 +15,11 @@
 //! - `farebox-ledger`: money and keys; the one crate that can change a balance.
 //! - `farebox-console` (in `tui/`): the admin's console; opens the ledger itself.
 //!
-//! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only clock, [`csv`] rows for spreadsheets.
+//! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only
+//! clock, [`alarm`] a timer for streams, [`csv`] rows for spreadsheets.
 //! `docs/ARCHITECTURE.md` walks a request through the rooms.
 
+pub mod alarm;
 pub mod app;
 pub mod cli;
 pub mod clock;

@@ -14,6 +14,7 @@ use super::job::{End, Job, ReplyTo, never};
 use super::pipe::{self, Sender};
 use super::splice::{self, Marks};
 use super::{Reply, ReplyBody, record, whole};
+use crate::alarm::Alarm;
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::metering::Ending;
@@ -59,6 +60,7 @@ struct Relay {
     last_sent: Instant,
     kept_since: Option<Instant>,
     noted: Instant,
+    alarm: Alarm,
 }
 
 enum Next {
@@ -84,6 +86,7 @@ impl Relay {
             last_sent: now,
             kept_since: None,
             noted: now,
+            alarm: Alarm::at(now + HIDDEN_TICK),
             job,
             frames,
             customer,
@@ -173,7 +176,7 @@ impl Relay {
                         return Next::End(CLIENT_GONE);
                     }
                 }
-                () = tokio::time::sleep_until(wake) => {
+                () = self.alarm.wait_until(wake) => {
                     if let Some(end) = self.woken().await {
                         return Next::End(end);
                     }

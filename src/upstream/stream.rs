@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use farebox_protocol::{Frame, FrameReader};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::health::Try;
+use crate::alarm::Alarm;
 
 /// The bytes of one answer.
 pub(super) enum Body {
@@ -112,6 +113,7 @@ struct Running {
     unread: Box<Unread>,
     idle: Duration,
     waiting_since: Option<Instant>,
+    alarm: Alarm,
     broken: Option<StreamBroken>,
     health: Try,
 }
@@ -119,7 +121,7 @@ struct Running {
 impl FrameStream {
     /// The rest of an answer whose first frame was read.
     pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Try) -> Self {
-        Self(Box::new(Running { unread, idle, waiting_since: None, broken: None, health }))
+        Self(Box::new(Running { unread, idle, waiting_since: None, alarm: Alarm::at(Instant::now() + idle), broken: None, health }))
     }
 
     /// The next frame, `None` at the end of the upstream's bytes.
@@ -157,10 +159,13 @@ impl Running {
                 return Ok(Some(frame));
             }
             let since = *self.waiting_since.get_or_insert_with(Instant::now);
-            let chunk = timeout_at(since + self.idle, self.unread.body.chunk()).await;
-            let chunk = chunk.map_err(|_| format!("silent for {:?}", self.idle))??;
+            let chunk = tokio::select! {
+                biased;
+                chunk = self.unread.body.chunk() => chunk,
+                () = self.alarm.wait_until(since + self.idle) => Err(format!("silent for {:?}", self.idle)),
+            };
             self.waiting_since = None;
-            match chunk {
+            match chunk? {
                 Some(chunk) => self.unread.reader.push(chunk),
                 None => return self.end(),
             }
