@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farebox_protocol::AuthStyle;
+use reqwest::Url;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -71,23 +72,31 @@ pub(super) struct Pool {
     pub(super) provider: Arc<Provider>,
     /// Repeats it may cost.
     pub(super) budget: Mutex<Budget>,
-    client: Option<reqwest::Client>,
+    http: Option<Http>,
     turn: AtomicUsize,
     slots: Option<Arc<Semaphore>>,
+}
+
+/// A client, and what is the same for every request it sends.
+struct Http {
+    client: reqwest::Client,
+    base: Url,
+    /// The operator's own headers.
+    headers: HeaderMap,
 }
 
 impl Pool {
     /// Opens no connection yet. `before` is the pool of the provider's last definition: running requests keep counting
     /// against an unchanged `max_concurrent`.
     pub(super) fn new(provider: Arc<Provider>, trust: &Trust, before: Option<&Self>) -> Result<Self, String> {
-        let client = match provider.endpoint {
+        let http = match &provider.endpoint {
             Endpoint::Simulated => None,
-            Endpoint::Http(_) => Some(client(&provider, trust)?),
+            Endpoint::Http(base) => Some(Http::new(&provider, base, trust)?),
         };
         let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent).and_then(|old| old.slots.clone());
         let slots = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Arc::new(Semaphore::new(slots_of(most)))));
         let budget = Mutex::new(Budget::new(Instant::now()));
-        Ok(Self { provider, budget, client, turn: AtomicUsize::new(0), slots })
+        Ok(Self { provider, budget, http, turn: AtomicUsize::new(0), slots })
     }
 
     /// A place among the provider's concurrent requests. `Err` when all are taken; `Ok(None)` when they are not counted.
@@ -102,9 +111,10 @@ impl Pool {
 
     /// The request as it leaves, or `None` for the built-in provider.
     pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
-        let (Some(client), Endpoint::Http(base)) = (&self.client, &self.provider.endpoint) else { return Ok(None) };
+        let Some(http) = &self.http else { return Ok(None) };
         let protocol = call.family.protocol();
-        let url = format!("{base}{}{}", protocol.path(), call.path_suffix);
+        let mut url = http.base.clone();
+        url.set_path(&[http.base.path().trim_end_matches('/'), protocol.path(), call.path_suffix].concat());
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -113,18 +123,27 @@ impl Pool {
             let (name, value) = credential(self.provider.auth.unwrap_or_else(|| protocol.default_auth()), key)?;
             headers.insert(name, value);
         }
-        for (name, value) in &self.provider.headers {
-            let (name, mut value) = header(name, value.reveal().as_bytes())?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        Ok(Some(client.post(url).headers(headers).body(prepared.body.clone())))
+        headers.extend(http.headers.clone());
+        Ok(Some(http.client.post(url).headers(headers).body(prepared.body.clone())))
     }
 
     fn next_key(&self) -> Option<&str> {
         let keys = &self.provider.keys;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         keys.get(turn.checked_rem(keys.len())?).map(|key| key.reveal())
+    }
+}
+
+impl Http {
+    fn new(provider: &Provider, base: &str, trust: &Trust) -> Result<Self, String> {
+        let mut headers = HeaderMap::with_capacity(provider.headers.len());
+        for (name, value) in &provider.headers {
+            let (name, mut value) = header(name, value.reveal().as_bytes())?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let base = Url::parse(base).map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
+        Ok(Self { client: client(provider, trust)?, base, headers })
     }
 }
 
