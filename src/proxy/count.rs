@@ -32,7 +32,7 @@ pub async fn tokens(
             Prepared { body: Bytes::from(body), headers: headers.clone() }
         };
         if let Ok(answer) = proxy.upstreams.dispatch(call, &prepare).await
-            && let AnswerContent::Whole(answer) = answer.content
+            && let AnswerContent::Whole(answer, _) = answer.content
             && let Some(tokens) = counted(&answer)
         {
             return Ok(tokens);

@@ -1,4 +1,4 @@
-//! One admitted request, in the task that owns it: dispatch, hand over to the relay, and the one settlement.
+//! One admitted request, as the task that owns it carries it from dispatch through the relay, and the one settlement.
 //!
 //! [`Job::settle`] is the only place where held money ends. Whatever happens before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
@@ -6,19 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger};
-use farebox_protocol::{Edits, Inspection};
+use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::record::{self, Record};
-use super::{Failure, Proxy, Reply, Request, stream, whole};
+use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
-use crate::config::{ChatLimit, Model, OnDisconnect, Target};
+use crate::config::Model;
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Ending, Meter, Terms};
-use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -40,7 +38,8 @@ pub(super) struct Job {
     pub(super) hold: Hold,
     pub(super) outcome: Outcome,
     pub(super) output_limit: u64,
-    limit: Option<u32>,
+    /// The output limit to write into the request.
+    pub(super) limit: Option<u32>,
 }
 
 /// What is known of the answer up to now, for the journal and the log.
@@ -100,75 +99,9 @@ impl Job {
         }
     }
 
-    /// Sends the request to a target and relays what it answers.
-    pub(super) async fn run(mut self, mut reply: ReplyTo) {
+    /// Notes that the request is about to go to its upstream.
+    pub(super) fn begin(&mut self) {
         self.outcome.prepared = self.request.arrived.elapsed();
-        let proxy = Arc::clone(&self.proxy);
-        let model = Arc::clone(&self.model);
-        let call = Call { route: &model.route, family: self.request.family, path_suffix: "", stream: self.seen.stream };
-        // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
-        let given_up = self.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
-        let prepare = |target: &Target| self.prepare(target);
-        let dispatched = tokio::select! {
-            biased;
-            dispatched = proxy.upstreams.dispatch(call, &prepare) => dispatched,
-            () = reply.closed(), if given_up => {
-                self.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
-                return;
-            }
-            () = tokio::time::sleep_until(self.deadline()) => Err(DispatchError::NoTarget {
-                attempts: Vec::new(),
-                retry_after: None,
-            }),
-        };
-        match dispatched {
-            Ok(answer) => self.relay(answer, reply).await,
-            Err(error) => self.fail(error, reply).await,
-        }
-    }
-
-    async fn relay(mut self, answer: Answer, reply: ReplyTo) {
-        // The upstream has the request: an answer that runs for an hour must not keep its body.
-        self.request.body = Bytes::new();
-        self.request.room = None;
-        self.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
-        self.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
-        self.meter.reasoning_outside(answer.target.provider.reasoning_outside);
-        match answer.content {
-            AnswerContent::Whole(body) => whole::relay(self, body, reply).await,
-            AnswerContent::Stream(first, frames) => stream::relay(self, first, frames, reply).await,
-        }
-    }
-
-    /// No target answered. The hold is released before the customer hears of it.
-    async fn fail(mut self, error: DispatchError, reply: ReplyTo) {
-        let failure = match error {
-            DispatchError::ClientFault { status, error, target } => {
-                self.outcome.target = target;
-                Failure::Upstream(status, error)
-            }
-            DispatchError::NoTarget { attempts, retry_after } => {
-                self.outcome.attempts.extend(attempts.iter().map(Attempt::to_string));
-                Failure::NoTarget(retry_after)
-            }
-        };
-        let status = failure.status(self.request.family);
-        self.settle(End { ending: Ending::Nothing, reason: failure.reason(), status }).await;
-        // A customer who has left does not mind.
-        let _ = reply.send(Err(failure));
-    }
-
-    /// The request as this target wants it.
-    fn prepare(&self, target: &Target) -> Prepared {
-        let chat_field = match target.provider.chat_limit {
-            ChatLimit::MaxCompletionTokens => "max_completion_tokens",
-            ChatLimit::MaxTokens => "max_tokens",
-        };
-        let protocol = self.request.family.protocol();
-        let field = protocol.limit_field().unwrap_or(chat_field);
-        let edits = Edits { model: &target.model, limit: self.limit.map(|limit| (field, limit)) };
-        let body = protocol.patch(&self.request.body, &self.seen, &edits);
-        Prepared { body: Bytes::from(body), headers: self.request.headers.clone() }
     }
 
     /// When the request ends at the latest.

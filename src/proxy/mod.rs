@@ -8,6 +8,7 @@ mod abilities;
 mod admit;
 pub mod count;
 mod credit;
+mod dispatch;
 pub mod failure;
 pub mod gate;
 mod job;
@@ -107,7 +108,7 @@ impl Proxy {
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();
         let job = Job::new(Arc::clone(self), request, seen, model, terms, hold);
-        self.tasks.spawn(job.run(answer));
+        self.tasks.spawn(dispatch::dispatch(job, answer));
         answered.await.unwrap_or(Err(Failure::Internal))
     }
 }

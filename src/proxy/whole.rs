@@ -2,6 +2,7 @@
 //! unless the ledger did not speak for five seconds.
 
 use bytes::Bytes;
+use farebox_protocol::AnswerFacts;
 
 use super::job::{End, Job, ReplyTo, Settled};
 use super::splice::{self, Marks};
@@ -9,13 +10,12 @@ use super::{Reply, ReplyBody};
 use crate::metering::Ending;
 
 /// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut job: Job, body: Bytes, reply: ReplyTo) {
+pub(super) async fn relay(mut job: Job, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
     job.first_byte();
-    let facts = job.request.family.protocol().read_answer(&body).unwrap_or_default();
     job.outcome.answer_id.clone_from(&facts.id);
     job.meter.show(facts.shown);
     job.meter.report(&facts.usage, true);
-    let marks = Marks::from(&facts);
+    let marks = Marks::from(facts);
     let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
     let removed = job.seen.removed_tools.clone();
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Family, Frame, FrameReader, UpstreamError};
+use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use tokio::time::timeout;
 
@@ -44,8 +44,8 @@ pub(super) enum Kind {
 
 /// A good answer.
 pub(super) enum Begun {
-    /// All of it.
-    Whole(Bytes),
+    /// All of it, and what it says.
+    Whole(Bytes, Box<AnswerFacts>),
     /// Its first data frame, and where the rest comes from.
     Stream(Frame, Box<Unread>),
 }
@@ -112,10 +112,8 @@ async fn whole(mut body: Body, family: Family) -> Result<Begun, Fault> {
     let bytes = body.whole(MAX_ANSWER_BYTES).await.map_err(Fault::Broken)?;
     match family.protocol().read_answer(&bytes) {
         None => Err(Fault::Broken("the answer is not a JSON object".to_owned())),
-        Some(facts) => match facts.error {
-            Some(error) => Err(classify::of_error(error)),
-            None => Ok(Begun::Whole(bytes)),
-        },
+        Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
+        Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts))),
     }
 }
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Family, Frame, UpstreamError};
+use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
 use tokio::time::Instant;
 
 use crate::config::{Config, Provider, Route, Target};
@@ -99,8 +99,8 @@ pub struct Answer {
 /// Whole or streamed.
 #[derive(Debug)]
 pub enum AnswerContent {
-    /// All of it.
-    Whole(Bytes),
+    /// All of it, and what it says.
+    Whole(Bytes, Box<AnswerFacts>),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Frame, FrameStream),
 }
@@ -191,12 +191,12 @@ impl Upstreams {
         call: Call<'_>,
         prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
     ) -> Result<Answer, DispatchError> {
-        let mut failures = Failures { known: Known::of(call.route), attempts: Vec::new(), retry_after: None };
+        let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
         for target in route::candidates(call.route, call.family) {
             match self.ask(&call, target, prepare, &mut failures).await {
                 Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
                 Some(Err(Fault::Client { status, error })) => {
-                    let error = scrub::scrub(&error, &failures.known);
+                    let error = scrub::scrub(&error, &Known::of(call.route));
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -303,7 +303,7 @@ impl State {
 
 /// What went wrong so far.
 struct Failures<'a> {
-    known: Known<'a>,
+    route: &'a Route,
     attempts: Vec<Attempt>,
     retry_after: Option<Duration>,
 }
@@ -311,7 +311,7 @@ struct Failures<'a> {
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
     fn add(&mut self, target: &Target, why: &str, retry_after: Option<Duration>) -> String {
-        let why = scrub::text_for_operator(why, &self.known);
+        let why = scrub::text_for_operator(why, &Known::of(self.route));
         self.attempts.push(Attempt { target: label(target), why: why.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
@@ -326,11 +326,11 @@ fn is_generation(call: &Call<'_>) -> bool {
 
 fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {
     match begun {
-        Begun::Whole(bytes) => {
+        Begun::Whole(bytes, facts) => {
             if is_generation(call) {
                 running.succeeded();
             }
-            AnswerContent::Whole(bytes)
+            AnswerContent::Whole(bytes, facts)
         }
         Begun::Stream(first, unread) => {
             running.began();

@@ -98,7 +98,7 @@ impl Desk {
 async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
     let mut all = Vec::new();
     match answer.content {
-        AnswerContent::Whole(bytes) => all.extend_from_slice(&bytes),
+        AnswerContent::Whole(bytes, _) => all.extend_from_slice(&bytes),
         AnswerContent::Stream(first, mut rest) => {
             all.extend_from_slice(first.raw());
             while let Some(frame) = rest.next().await? {
