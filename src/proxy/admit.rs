@@ -1,12 +1,13 @@
 //! Admission: the one place where money is held.
 //!
-//! A refusal is decided from a fresh read of the account and costs no write; only what can be admitted enters the ledger's
-//! writer, which checks again in its own transaction. When another request took the money in between, the terms are decided
-//! anew from what is left.
+//! The first decision is made on the key as it was read at the door, moments ago: what it admits is checked again by the
+//! ledger's writer in its own transaction. A refusal is never told without a fresh look at the account, and costs no write.
+//! When another request took the money in between, the terms are decided anew from what is left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use farebox_ledger::{Hold, LedgerError, NewHold, Refusal, SharedLedger};
+use farebox_ledger::{Account, Hold, LedgerError, NewHold, Refusal, SharedLedger};
 use farebox_protocol::Inspection;
 
 use super::{Failure, Request};
@@ -15,7 +16,9 @@ use crate::config::Model;
 use crate::metering::{Shortfall, Terms, estimate, terms};
 
 /// Tries before a key whose balance keeps changing under us is told to come back.
-const TRIES: usize = 4;
+const TRIES: usize = 5;
+/// A key that was read longer ago, because the body took its time to arrive, is read again.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// Holds the money for a request.
 ///
@@ -37,17 +40,20 @@ pub(super) async fn admit(
         estimate: estimate::input(&seen.content, model.limits.context),
     };
     let mut refusal = Failure::Ledger;
+    let mut fresh = request.arrived.elapsed() > FRESH;
+    let mut account = if fresh { read(ledger, request).await? } else { request.key.account };
     for _ in 0..TRIES {
-        // The body may have taken its time to arrive: the key is read again, so that this decision is as fresh as can be.
-        let Some(key) = ledger.find_key(request.key.id).await? else {
-            return Err(Failure::Unauthenticated("this key is not known"));
+        let terms = match terms::decide(&ask, &model.price, &model.limits, account.available()) {
+            Ok(terms) => terms,
+            Err(short) if fresh => return Err(Failure::balance(&model.slug, &short, account.available(), account.held)),
+            Err(_) => {
+                (account, fresh) = (read(ledger, request).await?, true);
+                continue;
+            }
         };
-        let available = key.account.available();
-        let terms = terms::decide(&ask, &model.price, &model.limits, available)
-            .map_err(|short| Failure::balance(&model.slug, &short, available, key.account.held))?;
         let new = NewHold {
             request: request.id,
-            key: key.id,
+            key: request.key.id,
             amount: terms.hold,
             slug: model.slug.clone(),
             family: request.family.name().to_owned(),
@@ -60,9 +66,16 @@ pub(super) async fn admit(
                 let short = terms::decide(&ask, &model.price, &model.limits, available).err();
                 let short = short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0 });
                 refusal = Failure::balance(&model.slug, &short, available, held);
+                (account, fresh) = (read(ledger, request).await?, true);
             }
             Err(error) => return Err(error.into()),
         }
     }
     Err(refusal)
+}
+
+/// The account as it is now.
+async fn read(ledger: &SharedLedger, request: &Request) -> Result<Account, Failure> {
+    let key = ledger.find_key(request.key.id).await?;
+    key.map(|key| key.account).ok_or(Failure::Unauthenticated("this key is not known"))
 }
