@@ -4,12 +4,14 @@
 //! looked at; the [`Reloader`] compares contents. A poll catches what the kernel does not report. Nothing is spawned here:
 //! [`watch`] is a future for the application to run and to drop.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::event::ModifyKind;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
@@ -97,8 +99,7 @@ type Identity = Option<(u64, u64)>;
 impl Eyes {
     fn open(events: Arc<Notify>) -> Self {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading a file is an event too, and we read them.
-            if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+            if !event.is_ok_and(|event| is_noise(&event)) {
                 events.notify_one();
             }
         });
@@ -140,6 +141,16 @@ impl Eyes {
             }
         }
         blind
+    }
+}
+
+/// Reading a file is an event too, and we read them; and a ledger that lives beside the files writes its log all the time.
+fn is_noise(event: &Event) -> bool {
+    let is_log = |path: &PathBuf| path.as_os_str().as_bytes().ends_with(b"-wal");
+    match event.kind {
+        EventKind::Access(_) => true,
+        EventKind::Modify(ModifyKind::Data(_)) => event.paths.iter().all(is_log),
+        _ => false,
     }
 }
 
