@@ -44,6 +44,9 @@ pub struct RequestLog;
 
 impl Observer for RequestLog {
     fn ended(&self, record: Arc<Record>) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
         let key = record.key.map(|key| key.to_string()).unwrap_or_default();
         let client = record.origin.client.map(|client| client.to_string()).unwrap_or_default();
         let usage = record.usage;
