@@ -137,6 +137,9 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
     let models = models.map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))).transpose()?;
     let limit = |column: &str| row.get::<_, Option<i64>>(column)?.map(small).transpose();
     let old: (Option<SecretHash>, Option<Timestamp>) = (row.get("old_secret")?, row.get("old_until")?);
+    if old.0.is_some() != old.1.is_some() {
+        return Err(Error::InvalidColumnType(0, "old_secret without old_until, or the reverse".to_owned(), Type::Null));
+    }
     let key = Key {
         id: row.get("id")?,
         settings: KeySettings {
