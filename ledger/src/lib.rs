@@ -89,6 +89,11 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// absurd bill is replaced by the last checkpoint's counts, as disputed.
     fn abandon_hold(&self, finish: Finish);
 
+    /// Whether it has stopped for good: no write will be taken any more, so waiting for one is in vain.
+    fn stopped(&self) -> bool {
+        false
+    }
+
     /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError>;
 

@@ -1,7 +1,7 @@
 //! Tampering: every kind of row edited behind the program's back is found by `verify`.
 //!
 //! The edits go straight to the file, as somebody with the file and a SQLite shell would make them: without triggers, without
-//! CHECKs.
+//! CHECKs. Besides chosen ones, 100 random edits are tried, 1,000 with `FAREBOX_FULL=1`.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
@@ -12,6 +12,11 @@ use std::path::Path;
 use common::*;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use farebox_ledger::*;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, TestRunner};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
 
 /// A ledger with every kind of row: two keys, all kinds of entries, a rotation, an open hold with a checkpoint.
 async fn fill(path: &Path) {
@@ -32,14 +37,34 @@ async fn fill(path: &Path) {
     sound(&ledger).await;
 }
 
-fn edit(path: &Path, sql: &str) {
-    let conn = rusqlite::Connection::open(path).unwrap();
+/// What an edit of these columns could gain is nothing: sizes at the beginning, names and times of holds that still run.
+const FREE: [&str; 10] = [
+    "holds.slug",
+    "holds.family",
+    "holds.at",
+    "holds.epoch",
+    "holds.request",
+    "accounts.last_at",
+    "holds.opened",
+    "totals.id",
+    "totals.audits",
+    "totals.epoch",
+];
+
+/// The file as somebody with a SQLite shell has it.
+fn unguarded(path: &Path) -> Connection {
+    let conn = Connection::open(path).unwrap();
     conn.execute_batch(
         "PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
          DROP TRIGGER entries_no_update; DROP TRIGGER entries_no_delete; DROP TRIGGER audit_no_update;
          DROP TRIGGER audit_no_delete; DROP TRIGGER keys_no_delete; DROP TRIGGER accounts_no_delete;",
     )
     .unwrap();
+    conn
+}
+
+fn edit(path: &Path, sql: &str) {
+    let conn = unguarded(path);
     conn.execute_batch(sql).unwrap();
     let changed = conn.query_row("SELECT total_changes()", [], |row| row.get::<_, i64>(0)).unwrap();
     assert!(changed > 0, "nothing was edited: {sql}");
@@ -56,11 +81,16 @@ async fn filled() -> Vec<u8> {
 }
 
 async fn faults_after(file: &[u8], sql: &str) -> Vec<String> {
+    faults(file, |path| edit(path, sql)).await
+}
+
+/// What `verify` finds in a copy of the file after an edit.
+async fn faults(file: &[u8], edit: impl FnOnce(&Path)) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     std::fs::write(&path, file).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    edit(&path, sql);
+    edit(&path);
     let ledger = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
     ledger.verify().await.unwrap().faults
 }
@@ -78,8 +108,6 @@ fn columns(table: &str) -> Vec<String> {
 
 #[test]
 fn every_column_of_every_book_is_guarded() {
-    // What an edit of these columns could gain is nothing: sizes at the beginning, names and times of holds that still run.
-    let free = ["holds.slug", "holds.family", "holds.at", "holds.epoch", "holds.request", "accounts.last_at", "holds.opened"];
     run(async {
         let file = filled().await;
         for (table, row) in [
@@ -96,7 +124,7 @@ fn every_column_of_every_book_is_guarded() {
         ] {
             for column in columns(table) {
                 let name = format!("{table}.{column}");
-                if free.contains(&&*name) || matches!(&*name, "totals.id" | "totals.audits" | "totals.epoch") {
+                if FREE.contains(&&*name) {
                     continue;
                 }
                 // A different value of the same type: another number, another text, a flipped byte; something for nothing.
@@ -117,6 +145,96 @@ fn every_column_of_every_book_is_guarded() {
             }
         }
     });
+}
+
+/// The books, and what tells their rows apart.
+const BOOKS: [(&str, &str); 8] = [
+    ("entries", "position"),
+    ("entries", "position"),
+    ("audit", "position"),
+    ("keys", "id"),
+    ("accounts", "id"),
+    ("holds", "request"),
+    ("usage", "hour, key, slug"),
+    ("totals", "id"),
+];
+
+/// One random edit: where, and with what.
+#[derive(Debug, Clone)]
+struct Edit {
+    book: usize,
+    row: Index,
+    column: Index,
+    place: Index,
+    change: u8,
+    delete: bool,
+}
+
+fn random_edit() -> impl Strategy<Value = Edit> {
+    let indexes = (any::<Index>(), any::<Index>(), any::<Index>());
+    (0..BOOKS.len(), indexes, 1..=u8::MAX, prop::bool::weighted(0.05))
+        .prop_map(|(book, (row, column, place), change, delete)| Edit { book, row, column, place, change, delete })
+}
+
+impl Edit {
+    /// Makes the edit and says what it was.
+    fn make(&self, conn: &Connection) -> String {
+        let (book, names) = BOOKS[self.book];
+        let columns: Vec<String> =
+            columns(book).into_iter().filter(|column| !FREE.contains(&&*format!("{book}.{column}"))).collect();
+        let column = self.column.get(&columns);
+        let rows: i64 = conn.query_row(&format!("SELECT count(*) FROM {book}"), [], |row| row.get(0)).unwrap();
+        let place = format!("({names}) = (SELECT {names} FROM {book} LIMIT 1 OFFSET {})", self.row.index(rows as usize));
+        if self.delete {
+            assert_eq!(conn.execute(&format!("DELETE FROM {book} WHERE {place}"), []), Ok(1));
+            return format!("{book}: deleted where {place}");
+        }
+        let found = conn.query_row(&format!("SELECT {column} FROM {book} WHERE {place}"), [], |row| row.get(0)).unwrap();
+        let declared = "SELECT type FROM pragma_table_info(?1) WHERE name = ?2";
+        let declared: String = conn.query_row(declared, params![book, column], |row| row.get(0)).unwrap();
+        let other = self.other(&found, &declared);
+        // A number that another row has already is no edit that could be made: the next free one is.
+        let update = format!("UPDATE {book} SET {column} = ?1 WHERE {place}");
+        let changed = conn.execute(&update, [&other]).or_else(|_| conn.execute(&update, [Value::Integer(1_000_003)]));
+        assert_eq!(changed, Ok(1));
+        format!("{book}.{column} where {place}: {found:?} became {other:?}")
+    }
+
+    /// Another value of the same type.
+    fn other(&self, found: &Value, declared: &str) -> Value {
+        match found {
+            Value::Integer(number) => Value::Integer(number ^ (1_i64 << self.place.index(40))),
+            Value::Blob(bytes) => {
+                let mut bytes = bytes.clone();
+                let at = self.place.index(bytes.len());
+                bytes[at] ^= self.change;
+                Value::Blob(bytes)
+            }
+            Value::Text(text) => {
+                let (before, behind) = text.split_at(self.place.index(text.len() + 1));
+                Value::Text(format!("{before}{}{behind}", char::from(b'a' + self.change % 26)))
+            }
+            _ if declared == "TEXT" => Value::Text("[]".to_owned()),
+            _ if declared == "BLOB" => Value::Blob(vec![self.change; 32]),
+            _ => Value::Integer(i64::from(self.change)),
+        }
+    }
+}
+
+#[test]
+fn random_edits_are_all_found() {
+    let cases = if std::env::var_os("FAREBOX_FULL").is_some() { 1_000 } else { 100 };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let file = runtime.block_on(filled());
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&random_edit(), |edit| {
+            let mut what = String::new();
+            let found = runtime.block_on(faults(&file, |path| what = edit.make(&unguarded(path))));
+            prop_assert!(!found.is_empty(), "{}", what);
+            Ok(())
+        })
+        .unwrap();
 }
 
 #[test]

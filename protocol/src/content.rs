@@ -9,7 +9,7 @@ use crate::bought::{MEDIA, STATE};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
-use crate::{BadRequest, Content, Detail, Inspection, Picture, TextSize};
+use crate::{BadRequest, Content, Detail, Inspection, Picture};
 
 /// Names whose values the model does not read.
 const SILENT: &[&str] = &[
@@ -27,6 +27,9 @@ const SILENT: &[&str] = &[
     "citations",
     "phase",
 ];
+
+/// Names whose values are reasoning in a form that only the provider can read.
+const SEALED: &[&str] = &["encrypted_content", "data"];
 
 /// Member names and part types that are sound or moving pictures.
 const UNPRICED_MEDIA: &[&str] = &["input_audio", "audio", "audio_url", "input_video", "video", "video_url"];
@@ -75,7 +78,7 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32,
         Kind::Object => return part(cursor, out).map(|()| 1),
         _ => {
             let value = cursor.skip()?;
-            count(&mut out.seen.content, &value);
+            count(&mut out.seen.content, cursor, &value);
             return Ok(1);
         }
     }
@@ -84,7 +87,10 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32,
     while cursor.element(&mut walk)? {
         match cursor.peek()? {
             Kind::Object => part(cursor, out).map_err(|bad| bad.within(format_args!("[{index}]")))?,
-            _ => count(&mut out.seen.content, &cursor.skip()?),
+            _ => {
+                let value = cursor.skip()?;
+                count(&mut out.seen.content, cursor, &value);
+            }
         }
         index = index.saturating_add(1);
     }
@@ -162,7 +168,8 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
         "file_data" => part.file = Some(value),
         _ if UNPRICED_MEDIA.contains(&name) => return Err(unpriced(name)),
         _ if SILENT.contains(&name) => {}
-        _ => count(&mut out.seen.content, &value),
+        _ if SEALED.contains(&name) => out.seen.content.unread(value.text_size().bytes()),
+        _ => count(&mut out.seen.content, cursor, &value),
     }
     Ok(())
 }
@@ -176,7 +183,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     }
     if let Some(data) = part.data.as_ref().filter(|value| value.kind == Kind::String) {
         if part.source == "text" {
-            count(&mut out.seen.content, data);
+            count(&mut out.seen.content, cursor, data);
         } else {
             let base64 = raw(cursor, data);
             inline(out, part, &Payload { media: &part.media, base64: &base64 }, part.kind == "document");
@@ -204,7 +211,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
 
 fn inline(out: &mut Out<'_>, part: &Part<'_>, payload: &Payload<'_>, document: bool) {
     if payload.is_text() {
-        out.seen.content.text.add(TextSize { ascii: payload.bytes(), other: 0 });
+        out.seen.content.unread(payload.bytes());
     } else if document || payload.media == "application/pdf" {
         out.seen.content.documents.push(payload.document());
     } else {
@@ -225,9 +232,9 @@ pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> R
 }
 
 /// Counts a value as text; `null` is nothing.
-fn count(content: &mut Content, value: &Value) {
+fn count(content: &mut Content, cursor: &Cursor<'_>, value: &Value) {
     if value.kind != Kind::Null {
-        content.text.add(value.text_size());
+        content.read(value.text_size(), cursor.inner(value));
     }
 }
 

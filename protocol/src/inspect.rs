@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::json::{Cursor, Cuts, Fault, Kind, Value};
 use crate::usage::count;
+use crate::weigh::Weight;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
@@ -79,6 +80,8 @@ pub struct Edits<'a> {
 pub struct Content {
     /// Text of messages, system prompts, tool results and tool schemas.
     pub text: TextSize,
+    /// How many tokens that text is likely to be.
+    pub weight: Weight,
     /// Messages or input items.
     pub messages: u32,
     /// Tools offered.
@@ -139,6 +142,20 @@ pub struct BadRequest {
     pub param: Option<String>,
     /// A stable word for programs, when one helps.
     pub code: Option<&'static str>,
+}
+
+impl Content {
+    /// Takes in text: its size, and how it stands in JSON.
+    pub(crate) fn read(&mut self, size: TextSize, text: &str) {
+        self.text.add(size);
+        self.weight.add(text);
+    }
+
+    /// Takes in bytes of text that cannot be read here.
+    pub(crate) fn unread(&mut self, bytes: u64) {
+        self.text.add(TextSize { ascii: bytes, other: 0 });
+        self.weight.add_unread(bytes);
+    }
 }
 
 impl TextSize {
@@ -378,7 +395,7 @@ pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> R
 pub(crate) fn text(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     if value.kind != Kind::Null {
-        seen.content.text.add(value.text_size());
+        seen.content.read(value.text_size(), cursor.inner(&value));
     }
     Ok(())
 }

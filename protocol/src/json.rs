@@ -218,6 +218,12 @@ impl<'a> Cursor<'a> {
         (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
     }
 
+    /// What stands in a value that was skipped: a string's text as it is in JSON, another value's bytes.
+    #[must_use]
+    pub(crate) fn inner(&self, value: &Value) -> &'a str {
+        self.raw_text(value).unwrap_or_else(|| self.slice(value.span.clone()))
+    }
+
     /// The text of the string at `span`, quotes included, unescaped.
     #[must_use]
     pub fn string_at(&self, span: Range<usize>) -> Cow<'a, str> {

@@ -23,6 +23,7 @@ pub mod responses;
 pub mod sse;
 mod tools;
 pub mod usage;
+pub mod weigh;
 
 use std::fmt;
 use std::ops::Range;

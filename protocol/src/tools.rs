@@ -10,7 +10,7 @@ use crate::bought::SERVER_TOOL;
 use crate::content::{cache_control, word};
 use crate::inspect::Request;
 use crate::json::{Cursor, Cuts, Kind};
-use crate::{BadRequest, Inspection, TextSize};
+use crate::{BadRequest, Inspection};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
 pub(crate) type Row = (&'static str, Tool);
@@ -52,7 +52,7 @@ impl Tools {
     pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
-        seen.content.text.add(cursor.size_since(&before));
+        seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Tools {
     pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.tool(table, cursor, seen, false)?;
-        seen.content.text.add(cursor.size_since(&before));
+        seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
         Ok(())
     }
 
@@ -149,8 +149,7 @@ impl Tools {
         }
         if top {
             self.kept += 1;
-            let size: TextSize = cursor.size_since(&before);
-            seen.content.text.add(size);
+            seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
         }
         seen.content.tools = seen.content.tools.saturating_add(1);
         Ok(true)

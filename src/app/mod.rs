@@ -37,6 +37,9 @@ pub use settings::{Files, Settings, StartError};
 /// How long a stopping gateway waits for running requests.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
+/// The same after its ledger has failed: nothing that ends now can be booked before the next start.
+const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
+
 /// A gateway that is ready to serve.
 #[derive(Debug)]
 pub struct App {
@@ -145,7 +148,7 @@ impl App {
             admin.drain();
             front.desk.close();
             if let Some(handle) = handle {
-                handle.stop_graceful(Some(DRAIN));
+                handle.stop_graceful(Some(patience(&outcome)));
             }
             outcome
         };
@@ -161,7 +164,7 @@ impl App {
         };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
-        if tokio::time::timeout(DRAIN, front.proxy.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait()).await.is_err() {
             tracing::warn!(
                 running = front.proxy.tasks.len(),
                 "stopping with requests that did not end; the next start recovers their holds"
@@ -175,6 +178,11 @@ impl App {
         drop(lock);
         outcome.and(served.map_err(|error| error.to_string()))
     }
+}
+
+/// How long to wait for running requests.
+fn patience(outcome: &Result<(), String>) -> Duration {
+    if outcome.is_ok() { DRAIN } else { DRAIN_UNBOOKED }
 }
 
 /// The snapshot to begin with, and what follows the files.

@@ -25,7 +25,7 @@ pub struct Estimate {
     pub input: u64,
     /// Never exceeded; at most the model's context.
     pub ceiling: u64,
-    /// Hardly ever undercut.
+    /// Seldom undercut.
     pub least: u64,
 }
 
@@ -39,15 +39,23 @@ pub fn input(content: &Content, context: u64) -> Estimate {
     let documents = content.documents.iter().map(|document| pages(document, context)).fold(0, u64::saturating_add);
     let fixed = framing.saturating_add(pictures).saturating_add(documents);
     let bytes = content.text.ascii.saturating_add(content.text.other);
+    // Samples may weigh more than the whole can.
+    let likely = content.weight.tokens().min(bytes);
     let pictures_at_most = LARGEST_PICTURE.saturating_mul(content.pictures.len() as u64);
     Estimate {
-        input: fixed.saturating_add(upper(content.text)).min(context),
+        input: fixed.saturating_add(likely).min(context),
         ceiling: framing.saturating_add(documents).saturating_add(pictures_at_most).saturating_add(bytes).min(context),
-        least: lower(content.text).min(context),
+        least: least(content.text, fixed.saturating_add(likely)).min(context),
     }
 }
 
-/// Tokens of a text, rather too many: for holding.
+/// Input tokens, rather too few: for what no provider counted. A share of the estimate, for text that takes few tokens.
+#[must_use]
+pub fn least(text: TextSize, estimate: u64) -> u64 {
+    lower(text).min(estimate.saturating_mul(7) / 10)
+}
+
+/// Tokens of an answer's text, rather too many: for holding.
 #[must_use]
 pub fn upper(text: TextSize) -> u64 {
     // English prose has about 4.3 ASCII bytes to a token, code and JSON about 3.3; other scripts about 2 bytes.
@@ -87,10 +95,14 @@ fn pages(document: &Document, context: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use farebox_protocol::weigh::Weight;
+
     use super::*;
 
     fn text(ascii: u64) -> Content {
-        Content { text: TextSize { ascii, other: 0 }, messages: 1, ..Content::default() }
+        let mut weight = Weight::default();
+        weight.add_unread(ascii);
+        Content { text: TextSize { ascii, other: 0 }, weight, messages: 1, ..Content::default() }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Meter {
             model.price.base.per_image != Amount::ZERO || model.price.tiers.iter().any(|tier| tier.1.per_image != Amount::ZERO);
         Self {
             estimated_input: start.estimated_input,
-            input_at_least: estimate::lower(start.text).min(start.estimated_input),
+            input_at_least: estimate::least(start.text, start.estimated_input),
             images: if priced_images { start.images } else { 0 },
             output_limit: start.output_limit,
             reasoning_outside: false,

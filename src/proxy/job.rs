@@ -191,12 +191,14 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Fi
         Ok(finished) => return Some(finished),
         Err(error) => tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the resolver"),
     }
-    loop {
+    // A ledger that has stopped resolves nothing: the next start does.
+    while !ledger.stopped() {
         tokio::time::sleep(SETTLE_LOOK).await;
         let Ok(Some(entry)) = ledger.entry(request).await else { continue };
         let available = ledger.find_key(entry.key).await.ok().flatten()?.account.available();
         return Some(Finished { charge: entry.amount.checked_neg()?, loss: entry.bill?.loss, available });
     }
+    None
 }
 
 fn millis(elapsed: Duration) -> u32 {
@@ -210,4 +212,31 @@ fn micros(elapsed: Duration) -> u32 {
 /// A moment to sleep to that never comes.
 pub(super) fn never() -> Instant {
     Instant::now() + Duration::from_secs(86_400)
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+    use farebox_ledger::{Act, KeySettings, Ledger, NewHold, NewKey, SecretHash};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_ledger_that_has_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("farebox.db");
+        let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
+        let (id, at) = (clock::key_id(), clock::now());
+        let act = Act { operation: clock::operation_id(), actor: "test".to_owned(), at };
+        let first_credit = Some((Amount::from_picos(100), "first".to_owned()));
+        let settings = KeySettings::default();
+        ledger.create_key(NewKey { id, secret: SecretHash([1; 32]), settings, first_credit, act }).await.unwrap();
+        let (slug, family) = ("slug".to_owned(), "chat".to_owned());
+        let new = NewHold { request: clock::operation_id(), key: id, amount: Amount::from_picos(9), slug, family, at };
+        let shared: SharedLedger = Arc::clone(&ledger) as SharedLedger;
+        let hold = Hold::open(Arc::clone(&shared), new).await.unwrap();
+        ledger.close();
+        let waited = tokio::time::timeout(SETTLE_PATIENCE, acknowledged(shared, hold, Bill::default())).await;
+        assert!(waited.unwrap().is_none(), "unknown, and at once");
+    }
 }

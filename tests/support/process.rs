@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -15,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Served {
     child: Child,
     log: Arc<Mutex<String>>,
+    /// Reads the log to its end.
+    reader: Option<JoinHandle<()>>,
     /// Where customers reach it.
     pub(crate) base: String,
     /// Where the operator reaches it.
@@ -89,12 +92,12 @@ impl Served {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 *kept.lock().unwrap() += &(line + "\n");
             }
         });
-        Self { child, log, base: String::new(), admin: String::new() }
+        Self { child, log, reader: Some(reader), base: String::new(), admin: String::new() }
     }
 
     fn address_after(&mut self, before: &str, behind: &str) -> String {
@@ -138,11 +141,12 @@ impl Served {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for its end, and for the end of its log.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
+                self.reader.take().map_or(Ok(()), JoinHandle::join).unwrap();
                 return status;
             }
             assert!(begun.elapsed() < PATIENCE, "it does not end:\n{}", self.log());

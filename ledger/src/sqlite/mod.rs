@@ -212,6 +212,10 @@ impl Ledger for SqliteLedger {
         }
     }
 
+    fn stopped(&self) -> bool {
+        self.writer.as_ref().is_none_or(Writer::stopped)
+    }
+
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
         self.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
     }

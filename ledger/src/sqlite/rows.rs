@@ -195,6 +195,9 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         secret: columns.take()?,
         old_secret: {
             let old: (Option<SecretHash>, Option<Timestamp>) = (columns.take()?, columns.take()?);
+            if old.0.is_some() != old.1.is_some() {
+                return Err(Error::InvalidColumnType(0, "old_secret without old_until, or the reverse".to_owned(), Type::Null));
+            }
             old.0.zip(old.1)
         },
         account: Account { credit: columns.take()?, spent: columns.take()?, held: columns.take()? },

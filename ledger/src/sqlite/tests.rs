@@ -115,7 +115,7 @@ fn an_io_error_stops_the_writer_for_good() {
         let together = tokio::spawn(async move { shared.fatal().await });
         assert!(matches!(ledger.write(Class::Settle, broken).await, Err(LedgerError::Unknown(_))));
         assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
-        assert!(together.await.unwrap().contains("stopped") && ledger.stats().stopped);
+        assert!(together.await.unwrap().contains("stopped") && ledger.stats().stopped && ledger.stopped());
         assert!(ledger.find_key(KeyId::from_random(1)).await.unwrap().is_some(), "reading goes on");
     });
 }

@@ -182,6 +182,11 @@ impl Writer {
         WriterStats { queued, ..lock(&self.shared.stats).clone() }
     }
 
+    /// Whether it has stopped or is about to.
+    pub(super) fn stopped(&self) -> bool {
+        lock(&self.shared.queue).closed.is_some()
+    }
+
     /// Resolves when the writer has stopped for good, with the reason.
     pub(super) async fn fatal(&self) -> String {
         let mut watcher = self.shared.fatal.subscribe();
