@@ -70,6 +70,23 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     copied.map(drop).map_err(|error| format!("{}: {error}", to.display()))
 }
 
+/// Has the system forget what it remembers of a ledger's file, so that a start finds it on the disk.
+pub(crate) fn forget(ledger: &Path) -> Result<(), String> {
+    let forgotten = || {
+        let file = std::fs::File::open(ledger)?;
+        file.sync_all()?;
+        Ok::<_, std::io::Error>(rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?)
+    };
+    forgotten().map_err(|error| format!("{}: {error}", ledger.display()))
+}
+
+/// Removes a ledger with the files beside it.
+pub(crate) fn remove(ledger: &Path) {
+    for ending in ["", "-wal", "-shm", ".lock"] {
+        let _ = std::fs::remove_file(format!("{}{ending}", ledger.display()));
+    }
+}
+
 fn new_key(number: u64, now: Timestamp) -> NewKey {
     let (id, secret) = key(number);
     // Fixed ids: making a key again has no second effect.

@@ -122,7 +122,7 @@ impl Lane {
     pub(crate) const fn subjects(self) -> &'static [Subject] {
         use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict};
         match self {
-            Self::Small => &[Nginx, Bare, Onwards, Farebox, Strict, Logging],
+            Self::Small => &[Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging],
             Self::Large | Self::Huge | Self::Open => &[Nginx, Bare, Onwards, Farebox, Strict],
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
             Self::Cold => &[Farebox],
@@ -189,8 +189,10 @@ impl Lane {
     }
 
     /// The figures of one round. `before` was taken before the first connection.
-    pub(crate) fn read(self, outcome: &mut Outcome, before: &Sample) -> Result<Figures, String> {
-        let cpu = outcome.after.cpu_since(&outcome.before).as_secs_f64() * 1e6;
+    pub(crate) fn read(self, subject: Subject, outcome: &mut Outcome, before: &Sample) -> Result<Figures, String> {
+        // Without anybody between, it is the load's own cost.
+        let cpu = if subject == Subject::Direct { Sample::load_since } else { Sample::cpu_since };
+        let cpu = cpu(&outcome.after, &outcome.before).as_secs_f64() * 1e6;
         let (requests, chunks) = (outcome.requests.max(1) as f64, outcome.chunks.max(1) as f64);
         let figure = |figure| match figure {
             Figure::CpuPerRequest => cpu / requests,

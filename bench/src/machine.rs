@@ -54,6 +54,11 @@ impl Sample {
         if ended { self.processes.saturating_sub(earlier.processes).max(exact) } else { exact }
     }
 
+    /// CPU time of the generator and the upstream since an earlier look.
+    pub(crate) fn load_since(&self, earlier: &Self) -> Duration {
+        Duration::from_millis(self.load.saturating_sub(earlier.load) * 1_000 / TICKS)
+    }
+
     /// How idle our CPU and the subject's were since an earlier look, and which share of both something else took: 0 to 1.
     pub(crate) fn shares_since(&self, earlier: &Self) -> Shares {
         let idle = |now: (u64, u64), then: (u64, u64)| {
@@ -61,7 +66,7 @@ impl Sample {
             idle as f64 / (busy + idle).max(1) as f64
         };
         let busy = (self.ours.0 + self.subjects.0).saturating_sub(earlier.ours.0 + earlier.subjects.0);
-        let known = self.load.saturating_sub(earlier.load) as f64 + self.cpu_since(earlier).as_secs_f64() * TICKS as f64;
+        let known = (self.load_since(earlier) + self.cpu_since(earlier)).as_secs_f64() * TICKS as f64;
         let all = busy + (self.ours.1 + self.subjects.1).saturating_sub(earlier.ours.1 + earlier.subjects.1);
         Shares {
             our_idle: idle(self.ours, earlier.ours),
