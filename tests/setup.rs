@@ -55,7 +55,11 @@ fn every_client_gets_its_base_url_once() {
     let native = printed(&["setup", "claude-code"]);
     assert!(native.contains("http://127.0.0.1:8080/native") && native.contains("claude-sim-sonnet"), "{native}");
     assert!(native.contains("<API_KEY>"));
-    assert!(printed(&["--public-url", "https://p.example", "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
+    for base in ["https://p.example", "https://p.example/v1/"] {
+        assert!(printed(&["--public-url", base, "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
+    }
+    let refused = String::from_utf8(farebox(&["--public-url", "p.example", "setup", "codex"]).stderr).unwrap();
+    assert!(refused.contains("write it whole, as in https://"), "{refused}");
     assert!(printed(&["setup", "codex"]).contains("model = \"sim-codex\""), "the model is one that is best on the client's path");
     let document: serde_json::Value = serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");

@@ -37,7 +37,7 @@ fn settings(args: &Args) -> Settings {
         durability: args.durability.into(),
         admin_listen: Some(args.admin_listen),
         admin_token_file: args.admin_token_file.clone(),
-        public_url: args.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
+        public_url: args.public_url.clone(),
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),

@@ -13,7 +13,7 @@ use crate::metering::Ending;
 use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
 
 /// Sends the request and sees to its answer until it is settled.
-pub(super) async fn dispatch(mut job: Job, mut reply: ReplyTo) {
+pub(super) async fn dispatch(mut job: Box<Job>, mut reply: ReplyTo) {
     job.begin();
     let (proxy, model) = (job.proxy.clone(), job.model.clone());
     let call = Call { route: &model.route, family: job.request.family, path_suffix: "", stream: job.seen.stream };
@@ -38,7 +38,7 @@ pub(super) async fn dispatch(mut job: Job, mut reply: ReplyTo) {
     }
 }
 
-async fn relay(mut job: Job, answer: Answer, reply: ReplyTo) {
+async fn relay(mut job: Box<Job>, answer: Answer, reply: ReplyTo) {
     // The upstream has the request: an answer that runs for an hour must not keep its body.
     job.request.body = Bytes::new();
     job.request.room = None;
@@ -52,7 +52,7 @@ async fn relay(mut job: Job, answer: Answer, reply: ReplyTo) {
 }
 
 /// No target answered.
-async fn fail(mut job: Job, error: DispatchError, reply: ReplyTo) {
+async fn fail(mut job: Box<Job>, error: DispatchError, reply: ReplyTo) {
     let failure = match error {
         DispatchError::ClientFault { status, error, target } => {
             job.outcome.target = target;

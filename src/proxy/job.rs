@@ -77,7 +77,7 @@ impl Job {
         model: Arc<Model>,
         terms: Terms,
         hold: Hold,
-    ) -> Self {
+    ) -> Box<Self> {
         let start = Start {
             estimated_input: crate::metering::estimate::input(&seen.content, model.limits.context).input,
             text: seen.content.text,
@@ -86,7 +86,8 @@ impl Job {
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
-        Self {
+        // In a box, because every step takes it over: futures that hand on two kilobytes grow to twenty.
+        Box::new(Self {
             proxy,
             request,
             seen,
@@ -96,7 +97,7 @@ impl Job {
             outcome: Outcome::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
-        }
+        })
     }
 
     /// Notes that the request is about to go to its upstream.
@@ -122,7 +123,7 @@ impl Job {
     }
 
     /// Ends the hold: the only place where a request's money is settled.
-    pub(super) async fn settle(self, end: End) -> Settled {
+    pub(super) async fn settle(self: Box<Self>, end: End) -> Settled {
         let counted = self.meter.finish(end.ending, self.hold.amount());
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);

@@ -34,7 +34,7 @@ const NOTE: Duration = Duration::from_millis(250);
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream to its end and settles it.
-pub(super) async fn relay(job: Job, first: Frame, frames: FrameStream, reply: ReplyTo) {
+pub(super) async fn relay(job: Box<Job>, first: Frame, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
     let headers = whole::removed_header(&job.seen.removed_tools);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
@@ -44,7 +44,7 @@ pub(super) async fn relay(job: Job, first: Frame, frames: FrameStream, reply: Re
 }
 
 struct Relay {
-    job: Job,
+    job: Box<Job>,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
@@ -74,7 +74,7 @@ const CLIENT_GONE: End = End { ending: Ending::Cut, reason: "client_gone", statu
 const TOO_LONG: End = End { ending: Ending::Cut, reason: "max_duration", status: 200 };
 
 impl Relay {
-    fn new(job: Job, frames: FrameStream, customer: Option<Sender>) -> Self {
+    fn new(job: Box<Job>, frames: FrameStream, customer: Option<Sender>) -> Self {
         let now = Instant::now();
         Self {
             reader: job.request.family.protocol().stream_reader(),

@@ -10,7 +10,7 @@ use super::{Reply, ReplyBody};
 use crate::metering::Ending;
 
 /// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut job: Job, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
+pub(super) async fn relay(mut job: Box<Job>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
     job.first_byte();
     job.outcome.answer_id.clone_from(&facts.id);
     job.meter.show(facts.shown);

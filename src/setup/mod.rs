@@ -107,7 +107,8 @@ impl Block {
 }
 
 /// A gateway's address without what clients append to it.
-fn root(url: &str) -> &str {
+#[must_use]
+pub fn root(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     ["/native/v1", "/v1", "/native"].iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
 }

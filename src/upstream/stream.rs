@@ -121,7 +121,14 @@ struct Running {
 impl FrameStream {
     /// The rest of an answer whose first frame was read.
     pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Try) -> Self {
-        Self(Box::new(Running { unread, idle, waiting_since: None, alarm: Alarm::at(Instant::now() + idle), broken: None, health }))
+        Self(Box::new(Running {
+            unread,
+            idle,
+            waiting_since: None,
+            alarm: Alarm::at(Instant::now() + idle),
+            broken: None,
+            health,
+        }))
     }
 
     /// The next frame, `None` at the end of the upstream's bytes.

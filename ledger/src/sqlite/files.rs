@@ -60,6 +60,19 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     Ok(conn)
 }
 
+/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will.
+pub(super) fn fold_log(path: &Path) {
+    let fold = || {
+        let conn = connect(path, OpenMode::Write)?;
+        conn.busy_timeout(Duration::ZERO)?;
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+    };
+    match fold() {
+        Ok(busy) => tracing::debug!(busy, "the log was folded into the ledger's file"),
+        Err(error) => tracing::warn!(%error, "the log stays beside the ledger's file; copy both"),
+    }
+}
+
 /// The log beside a ledger.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")

@@ -1,6 +1,7 @@
 //! The ledger in one SQLite file.
 //!
-//! One writer thread per process gathers operations into batches (`writer`); readers have connections of their own (`readers`).
+//! One writer thread per process gathers operations into batches (`writer`); its log is synced and copied beside it (`upkeep`);
+//! readers have connections of their own (`readers`).
 //! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
 //! nothing is remembered from one batch to the next. The schema repeats the rules of `account`, so that even a wrong program
 //! cannot store a wrong account.
@@ -18,6 +19,7 @@ mod safekeeping;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod verify;
 mod writer;
 
@@ -71,6 +73,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct SqliteLedger {
     path: PathBuf,
+    mode: OpenMode,
     readers: Readers,
     writer: Option<Writer>,
 }
@@ -87,12 +90,9 @@ impl SqliteLedger {
         let readers = Readers::open(&path, mode)?;
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(
-                Writer::start(conn, files::wal_path(&path), durability)
-                    .map_err(|error| LedgerError::Unavailable(format!("no thread for the writer: {error}")))?,
-            ),
+            _ => Some(Writer::start(conn, &path, durability)?),
         };
-        Ok(Self { path, readers, writer })
+        Ok(Self { path, mode, readers, writer })
     }
 
     /// The ledger's file.
@@ -115,10 +115,14 @@ impl SqliteLedger {
         self.writer.as_ref().map(Writer::stats).unwrap_or_default()
     }
 
-    /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice.
+    /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. The
+    /// gateway leaves everything in the one file, so that a copy of a stopped ledger is whole.
     pub fn close(&self) {
         if let Some(writer) = &self.writer {
             writer.close();
+            if self.mode == OpenMode::Serve && !writer.stats().stopped {
+                files::fold_log(&self.path);
+            }
         }
     }
 

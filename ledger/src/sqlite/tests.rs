@@ -163,6 +163,18 @@ fn a_panicking_writer_leaves_nobody_waiting() {
 }
 
 #[test]
+fn a_closed_ledger_is_whole_in_its_one_file() {
+    let (dir, ledger) = open();
+    run(create(&ledger));
+    ledger.close();
+    assert_eq!(std::fs::metadata(dir.path().join("farebox.db-wal")).unwrap().len(), 0);
+    let copy = dir.path().join("copy.db");
+    std::fs::copy(dir.path().join("farebox.db"), &copy).unwrap();
+    let copied = SqliteLedger::open(&copy, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+    assert_eq!(run(copied.totals()).unwrap(), run(ledger.totals()).unwrap());
+}
+
+#[test]
 fn statements_are_prepared_once() {
     let (dir, ledger) = open();
     run(create(&ledger));

@@ -5,16 +5,17 @@
 //! knows nothing of what the operations mean.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
-use super::files::WalSync;
+use super::upkeep::{self, Chore};
 use super::{Durability, WriterStats};
 use crate::{LedgerError, Refusal};
 
@@ -24,6 +25,9 @@ const MAX_BATCH: usize = 512;
 const MAX_QUEUE: usize = 20_000;
 /// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
 const SYNC_AFTER: Duration = Duration::from_millis(30);
+/// The log is copied into the ledger's file so long after a commit. SQLite itself does it in a commit when the log has grown
+/// beyond `wal_autocheckpoint`; then nearly all is done, and only the last pages hold that commit up.
+const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
 /// How long after a full disk or a busy file the next attempt is made.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
@@ -51,6 +55,8 @@ pub(super) trait Job: Send {
     fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()>;
     /// Replies with the kept outcome, or with what became of the batch.
     fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
+    /// A runtime of the caller's that runs by itself.
+    fn runtime(&self) -> Option<&Handle>;
 }
 
 struct Task<T, F> {
@@ -58,6 +64,7 @@ struct Task<T, F> {
     work: F,
     outcome: Option<Result<T, Refusal>>,
     reply: oneshot::Sender<Result<T, LedgerError>>,
+    runtime: Option<Handle>,
 }
 
 impl<T: Send, F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send> Job for Task<T, F> {
@@ -83,6 +90,30 @@ impl<T: Send, F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send> Job for Task<T, 
         // Whoever asked may have gone; the operation has happened all the same.
         let _ = self.reply.send(outcome);
     }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
+    }
+}
+
+/// A committed batch; dropping it replies to everyone.
+struct Committed(Vec<Box<dyn Job>>);
+
+impl Committed {
+    /// Replies from inside the callers' runtime: waking it from here, once for each caller, would cost as many system calls.
+    fn tell(self) {
+        let runtime = self.0.iter().find_map(|job| job.runtime()).filter(|_| self.0.len() > 1).cloned();
+        if let Some(runtime) = runtime {
+            // A task that is dropped instead of run replies all the same.
+            drop(runtime.spawn(async move { drop(self) }));
+        }
+    }
+}
+
+impl Drop for Committed {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|job| job.reply(Ok(())));
+    }
 }
 
 /// The handle that callers have.
@@ -103,6 +134,8 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
+    /// The log could not be synced or copied: the writer stops at its next look.
+    broken: Option<String>,
     /// The writer sleeps until so many jobs wait.
     wanted: usize,
     closed: Option<String>,
@@ -118,18 +151,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Shared {
+    fn broken(&self, reason: String) {
+        lock(&self.queue).broken.get_or_insert(reason);
+        self.wake.notify_one();
+    }
+}
+
 impl Writer {
     /// Starts the writer's thread on its own connection.
-    pub(super) fn start(conn: Connection, wal: PathBuf, durability: Durability) -> std::io::Result<Self> {
+    pub(super) fn start(conn: Connection, path: &Path, durability: Durability) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { wanted: 1, ..Queue::default() }),
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
             fatal: watch::Sender::new(None),
         });
+        let breaks = |shared: &Arc<Shared>| {
+            let shared = Arc::clone(shared);
+            move |reason| shared.broken(reason)
+        };
+        let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
+        let chores = Chores {
+            sync: upkeep::sync(path, breaks(&shared)).map_err(no_thread)?,
+            checkpoint: upkeep::checkpoint(path, breaks(&shared))?,
+        };
         let for_worker = Arc::clone(&shared);
-        let work = move || Worker::new(for_worker, &conn, wal, durability).run();
-        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work)?;
+        let work = move || Worker::new(for_worker, &conn, chores, durability).run();
+        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work).map_err(no_thread)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -140,7 +189,8 @@ impl Writer {
         F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(Box::new(Task { class, work, outcome: None, reply }));
+        let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+        self.enqueue(Box::new(Task { class, work, outcome: None, reply, runtime }));
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
@@ -150,7 +200,7 @@ impl Writer {
         F: Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static,
     {
         let (reply, _) = oneshot::channel();
-        self.enqueue(Box::new(Task { class: Class::Resolve, work, outcome: None, reply }));
+        self.enqueue(Box::new(Task { class: Class::Resolve, work, outcome: None, reply, runtime: None }));
     }
 
     fn enqueue(&self, job: Box<dyn Job>) {
@@ -171,6 +221,10 @@ impl Writer {
         }
         queue.jobs.push_back(job);
         let wake = queue.jobs.len() >= queue.wanted;
+        if wake {
+            // Once is enough: it says anew what it wants before it sleeps again.
+            queue.wanted = usize::MAX;
+        }
         drop(queue);
         if wake {
             self.shared.wake.notify_one();
@@ -246,7 +300,7 @@ fn trouble(error: &rusqlite::Error) -> Trouble {
 struct Worker<'c> {
     shared: Arc<Shared>,
     batch: Batch<'c>,
-    wal: WalSync,
+    chores: Chores,
     strict: bool,
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
@@ -255,10 +309,15 @@ struct Worker<'c> {
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
-    sync_at: Option<Instant>,
     /// How many operations came together last time, and how long it is worth waiting for as many.
     expected: usize,
     gather: Duration,
+}
+
+/// What follows a commit without making it wait.
+struct Chores {
+    sync: Chore,
+    checkpoint: Chore,
 }
 
 /// The only clock of this room: it paces the writer and never reaches a record.
@@ -284,18 +343,17 @@ impl Drop for Worker<'_> {
 }
 
 impl<'c> Worker<'c> {
-    fn new(shared: Arc<Shared>, conn: &'c Connection, wal: PathBuf, durability: Durability) -> Self {
+    fn new(shared: Arc<Shared>, conn: &'c Connection, chores: Chores, durability: Durability) -> Self {
         Self {
             shared,
             batch: Batch::new(conn),
-            wal: WalSync::new(wal),
+            chores,
             strict: durability == Durability::Strict,
             full_sync: None,
             unresolved: Vec::new(),
             last_try: false,
             retry_at: None,
             full_until: None,
-            sync_at: None,
             expected: 1,
             gather: Duration::ZERO,
         }
@@ -303,23 +361,22 @@ impl<'c> Worker<'c> {
 
     fn run(mut self) {
         while let Some(jobs) = self.next_batch() {
+            let broken = lock(&self.shared.queue).broken.take();
+            if let Some(reason) = broken {
+                self.stop(&reason, Vec::new());
+                return jobs.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+            }
             let jobs = self.refuse_while_full(jobs);
             if !jobs.is_empty() && self.process(jobs).is_break() {
                 return;
             }
-            if past(self.sync_at) && self.sync().is_break() {
-                return;
-            }
-        }
-        if self.sync_at.is_some() {
-            let _ = self.sync();
         }
         if !self.unresolved.is_empty() {
             tracing::error!(holds = self.unresolved.len(), "holds are left open; recovery will end them at the next start");
         }
     }
 
-    /// Waits for operations, a retry or a sync; `None` when closed and everything is written.
+    /// Waits for operations or a retry; `None` when closed and everything is written.
     fn next_batch(&mut self) -> Option<Vec<Box<dyn Job>>> {
         let mut queue = lock(&self.shared.queue);
         while queue.jobs.is_empty() {
@@ -332,11 +389,11 @@ impl<'c> Worker<'c> {
             if closing {
                 return None;
             }
-            if past(self.sync_at) {
+            if queue.broken.is_some() {
                 return Some(Vec::new());
             }
             queue.wanted = 1;
-            queue = match [self.sync_at, self.retry_at].into_iter().flatten().min() {
+            queue = match self.retry_at {
                 Some(deadline) => {
                     let wait = deadline.saturating_duration_since(clock());
                     self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0
@@ -380,7 +437,7 @@ impl<'c> Worker<'c> {
         let begun = clock();
         let Err(error) = self.attempt(&mut jobs) else {
             self.note_commit(jobs.len(), begun);
-            jobs.into_iter().for_each(|job| job.reply(Ok(())));
+            Committed(jobs).tell();
             return Continue(());
         };
         match trouble(&error) {
@@ -421,10 +478,11 @@ impl<'c> Worker<'c> {
         });
         if result.is_err() {
             batch.roll_back()?;
-        } else if full {
-            self.sync_at = None;
-        } else if self.sync_at.is_none() {
-            self.sync_at = soon(SYNC_AFTER);
+        } else {
+            if !full {
+                self.chores.sync.ask(SYNC_AFTER);
+            }
+            self.chores.checkpoint.ask(CHECKPOINT_AFTER);
         }
         result
     }
@@ -453,17 +511,6 @@ impl<'c> Worker<'c> {
             self.retry_at = soon(delay);
         }
         lock(&self.shared.stats).unresolved = self.unresolved.len();
-    }
-
-    fn sync(&mut self) -> std::ops::ControlFlow<()> {
-        self.sync_at = None;
-        match self.wal.sync() {
-            Ok(()) => std::ops::ControlFlow::Continue(()),
-            Err(error) => {
-                self.stop(&error, Vec::new());
-                std::ops::ControlFlow::Break(())
-            }
-        }
     }
 
     /// The end of all writing: the batch's outcome is unknown, what only waited did not happen.

@@ -1,0 +1,174 @@
+//! Counts the instructions of the hot path and fails when one of them is over its budget, so that a slow change shows in CI,
+//! where times say nothing. `cargo bench --profile guard --bench guard`, with valgrind installed.
+//!
+//! Each case runs in this same program under valgrind, a few times and then many times: the difference is what one more costs,
+//! without the start. A budget is the count when it was set and about a tenth. Who makes something cheaper lowers its budget;
+//! who raises one says in the commit what was bought for it.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox::clock;
+use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
+use farebox::proxy::gate::Gate;
+use farebox::proxy::{Origin, Proxy, ReplyBody, Request};
+use farebox::telemetry::Telemetry;
+use farebox::upstream::Upstreams;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::{Act, Amount, Key, KeySettings, Ledger, NewKey, SecretHash, SharedLedger};
+use farebox_protocol::{Edits, Family, FrameReader};
+use tokio::time::Instant;
+
+/// What is counted, and the most instructions that it may take.
+const BUDGETS: [(&str, u64); 6] = [
+    ("inspect and patch 1 KiB", 1),
+    ("inspect and patch 100 KiB", 0),
+    ("frames, each", 0),
+    ("key read", 0),
+    ("whole request", 0),
+    ("streamed request", 0),
+];
+/// Repeats of the short and the long run.
+const RUNS: (u64, u64) = (20, 60);
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    if let (Some(name), Some(times)) = (args.next(), args.next()) {
+        run(&name, times.parse().unwrap());
+        return ExitCode::SUCCESS;
+    }
+    let mut over = false;
+    println!("{:<28} {:>12} {:>12}", "instructions", "now", "budget");
+    for (name, budget) in BUDGETS {
+        let (short, long) = (counted(name, RUNS.0), counted(name, RUNS.1));
+        let each = long.saturating_sub(short) / (RUNS.1 - RUNS.0);
+        let verdict = if each > budget { "over" } else { "" };
+        over |= each > budget;
+        println!("{name:<28} {each:>12} {budget:>12} {verdict}");
+    }
+    if over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The instructions of this program doing one case so many times.
+fn counted(name: &str, times: u64) -> u64 {
+    let program = std::env::current_exe().unwrap();
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
+    let output = valgrind.arg(program).args([name, &times.to_string()]).output().unwrap();
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report}");
+    let line = report.lines().find(|line| line.contains("I   refs:") || line.contains("I refs:")).unwrap();
+    line.rsplit(' ').next().unwrap().replace(',', "").parse().unwrap()
+}
+
+fn run(name: &str, times: u64) {
+    match name {
+        "inspect and patch 1 KiB" => patch(&body(1 << 10, false), times),
+        "inspect and patch 100 KiB" => patch(&body(100 << 10, false), times),
+        "frames, each" => frames(times),
+        "key read" => with_gateway(async |gateway| {
+            for _ in 0..times {
+                black_box(gateway.proxy.ledger.find_key(gateway.key.id).await.unwrap());
+            }
+        }),
+        "whole request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await),
+        "streamed request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await),
+        other => panic_on(other),
+    }
+}
+
+fn panic_on(name: &str) {
+    println!("no case is called {name}");
+    std::process::exit(2);
+}
+
+/// A chat request of about so many bytes, as a coding client sends them.
+fn body(bytes: usize, stream: bool) -> Bytes {
+    let turn = r#"{"role":"user","content":"fn main() {\n    println!(\"hello {}\", 1);\n} and some words about it\n"}"#;
+    let turns = vec![turn; (bytes / turn.len()).max(1)].join(",");
+    let options = if stream { r#""stream":true,"# } else { "" };
+    Bytes::from(format!(r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#))
+}
+
+fn patch(body: &[u8], times: u64) {
+    let protocol = Family::Chat.protocol();
+    for _ in 0..times {
+        let seen = protocol.inspect(black_box(body)).unwrap();
+        let edits = Edits { model: "upstream-model-name", limit: None };
+        black_box(protocol.patch(body, &seen, &edits));
+    }
+}
+
+/// Cutting a frame out of a stream and reading what it says.
+fn frames(times: u64) {
+    let chunk = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"}}]}"#;
+    let chunk = Bytes::from(format!("data: {chunk}\n\n"));
+    let mut cutter = FrameReader::new();
+    let mut reader = Family::Chat.protocol().stream_reader();
+    for _ in 0..times {
+        cutter.push(chunk.clone());
+        let frame = cutter.next_frame().unwrap().unwrap();
+        black_box(reader.read(&frame));
+    }
+}
+
+/// The spine with a ledger of its own and the built-in provider.
+struct Gateway {
+    proxy: Arc<Proxy>,
+    gate: Arc<Gate>,
+    key: Key,
+}
+
+fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let catalog = Source::new("catalog.toml", include_str!("../catalog.toml"));
+        let routes = Source::new("routes.toml", include_str!("../routes.toml"));
+        let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false }).0.unwrap();
+        let path = folder.path().join("farebox.db");
+        let ledger: SharedLedger = Arc::new(SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap());
+        let act = Act { operation: clock::operation_id(), actor: "guard".into(), at: clock::now() };
+        let first_credit = Some((Amount::from_usd_str("1000").unwrap(), "first".to_owned()));
+        let settings = KeySettings { label: "guard".into(), ..KeySettings::default() };
+        let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act };
+        let key = ledger.create_key(new).await.unwrap();
+        let proxy = Arc::new(Proxy {
+            upstreams: Upstreams::new(&config).unwrap(),
+            config: Arc::new(ConfigHandle::new(config)),
+            ledger,
+            tasks: tokio_util::task::TaskTracker::new(),
+            observer: Arc::new(Telemetry::default()),
+        });
+        work(Gateway { proxy, gate: Arc::default(), key }).await;
+    });
+}
+
+impl Gateway {
+    /// Serves requests one after another, from the read of the key to the settlement.
+    async fn serve(&self, body: Bytes, times: u64) {
+        for _ in 0..times {
+            let key = self.proxy.ledger.find_key(self.key.id).await.unwrap().unwrap();
+            let request = Request {
+                id: clock::operation_id(),
+                pass: self.gate.enter(&key, Instant::now()).unwrap(),
+                key,
+                room: None,
+                family: Family::Chat,
+                body: body.clone(),
+                headers: Vec::new(),
+                origin: Origin::default(),
+                arrived: Instant::now(),
+                at: clock::now(),
+            };
+            match self.proxy.run(request).await.unwrap().body {
+                ReplyBody::Whole(answer) => drop(black_box(answer)),
+                ReplyBody::Stream(mut frames) => while frames.next().await.is_some() {},
+            }
+        }
+    }
+}

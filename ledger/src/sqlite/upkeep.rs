@@ -1,0 +1,140 @@
+//! The log's upkeep, on threads of their own: what was committed without a sync reaches the disk soon after, and the log is
+//! copied into the ledger's file while it is written. No commit waits for either.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::ErrorCode;
+
+use super::OpenMode;
+use super::files::{self, WalSync};
+use crate::LedgerError;
+
+/// Something that is done a while after it was asked for, once for all who asked meanwhile. Dropping it does what is due.
+#[derive(Debug)]
+pub(super) struct Chore {
+    duty: Arc<Duty>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Duty {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    due: Option<Instant>,
+    closed: bool,
+}
+
+impl Chore {
+    /// Starts the thread; it sleeps until it is asked.
+    pub(super) fn start(name: &str, mut work: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
+        let duty = Arc::new(Duty::default());
+        let for_thread = Arc::clone(&duty);
+        let run = move || {
+            while for_thread.wait() {
+                work();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(Self { duty, thread: Some(thread) })
+    }
+
+    /// Has it done after this delay, unless it is due earlier.
+    pub(super) fn ask(&self, delay: Duration) {
+        let mut state = self.duty.lock();
+        if state.due.is_none() {
+            state.due = Instant::now().checked_add(delay);
+            drop(state);
+            self.duty.wake.notify_one();
+        }
+    }
+}
+
+impl Duty {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something is due; false when there is nothing more to do. Who asks from now on is served the next time.
+    fn wait(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
+            state = match left {
+                Some(left) if left.is_zero() || state.closed => {
+                    state.due = None;
+                    return true;
+                }
+                None if state.closed => return false,
+                Some(left) => self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+impl Drop for Chore {
+    fn drop(&mut self) {
+        self.duty.lock().closed = true;
+        self.duty.wake.notify_one();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("a thread of the ledger's upkeep panicked");
+        }
+    }
+}
+
+/// Brings the log to the disk. `broken` is told when that failed: then nobody knows what is there.
+pub(super) fn sync(path: &Path, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
+    let mut wal = WalSync::new(files::wal_path(path));
+    Chore::start("ledger-sync", move || {
+        if let Err(error) = wal.sync() {
+            broken(error.to_string());
+        }
+    })
+}
+
+/// Copies the log into the ledger's file. What cannot be copied now stays in the log, which counts.
+///
+/// # Errors
+/// There is no connection or no thread for it.
+pub(super) fn checkpoint(path: &Path, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
+    let conn = files::open(path, OpenMode::Write)?;
+    let work = move || match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        Ok(()) => {}
+        Err(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)) => {
+            tracing::debug!(%error, "the log waits to be copied into the ledger's file");
+        }
+        Err(error) => broken(error.to_string()),
+    };
+    Chore::start("ledger-checkpoint", work)
+        .map_err(|error| LedgerError::Unavailable(format!("no thread for checkpoints: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_done_once_and_before_the_end() {
+        let done = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&done);
+        let chore = Chore::start("test", move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let chore = chore.unwrap();
+        for _ in 0..5 {
+            chore.ask(Duration::from_secs(3_600));
+        }
+        assert_eq!(done.load(Ordering::SeqCst), 0, "not before its time");
+        drop(chore);
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+    }
+}
