@@ -19,7 +19,7 @@ use farebox::proxy::{Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, Key, KeySettings, Ledger, NewKey, SecretHash, SharedLedger};
+use farebox_ledger::{Act, Amount, Key, KeySettings, NewKey, SecretHash, SharedLedger};
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 
@@ -77,13 +77,8 @@ fn run(name: &str, times: u64) {
         }),
         "whole request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await),
         "streamed request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await),
-        other => panic_on(other),
+        other => unreachable!("no case is called {other}"),
     }
-}
-
-fn panic_on(name: &str) {
-    println!("no case is called {name}");
-    std::process::exit(2);
 }
 
 /// A chat request of about so many bytes, as a coding client sends them.
