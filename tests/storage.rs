@@ -106,7 +106,9 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         let text = answer.text().await.unwrap();
         assert!(ends_properly(Family::ALL[number % 3], &text), "{text}\n{}", served.log());
     }
-    assert!(!reading(&ledger).open_holds(None, 10).await.unwrap().is_empty(), "what could not be booked is kept");
+    // Room in the log may come back by itself, when it has been copied; the first entry is the key's credit.
+    let totals = reading(&ledger).totals().await.unwrap();
+    assert_eq!(totals.holds + totals.entries - 1, upstream.requests().len() as u64, "what could not be booked is kept");
 
     fs::remove_file(filling).unwrap();
     let begun = Instant::now();

@@ -32,8 +32,10 @@ const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
-/// A gathering writer waits at most so long for the operations that came together last time.
-const MAX_GATHER: Duration = Duration::from_micros(500);
+/// When several operations came together, the writer waits so long for as many and a few more: a commit costs the same for one
+/// as for many. Few at a time are never made to wait.
+const GATHER: Duration = Duration::from_millis(1);
+const FEW: usize = 2;
 
 /// What an operation needs of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,9 +311,8 @@ struct Worker<'c> {
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
-    /// How many operations came together last time, and how long it is worth waiting for as many.
+    /// How many operations are worth waiting for.
     expected: usize,
-    gather: Duration,
 }
 
 /// What follows a commit without making it wait.
@@ -355,7 +356,6 @@ impl<'c> Worker<'c> {
             retry_at: None,
             full_until: None,
             expected: 1,
-            gather: Duration::ZERO,
         }
     }
 
@@ -401,7 +401,7 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        let deadline = soon(self.gather);
+        let deadline = soon(GATHER);
         while queue.jobs.len() < self.expected && queue.closed.is_none() && !past(deadline) {
             queue.wanted = self.expected;
             let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
@@ -489,8 +489,7 @@ impl<'c> Worker<'c> {
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
         let took = clock().saturating_duration_since(begun);
-        self.expected = operations.min(MAX_BATCH / 2);
-        self.gather = if operations > 1 { took.min(MAX_GATHER) } else { Duration::ZERO };
+        self.expected = if operations > FEW { (operations + operations / 4).min(MAX_BATCH / 2) } else { 1 };
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);
