@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// A request makes hundreds of small pieces; the system's allocator took a sixth of its time for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     farebox::cli::run().await
