@@ -489,7 +489,7 @@ impl<'c> Worker<'c> {
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
         let took = clock().saturating_duration_since(begun);
-        self.expected = if operations > FEW { (operations + operations / 4).min(MAX_BATCH / 2) } else { 1 };
+        self.expected = if operations > FEW { operations.saturating_add(operations / 4).min(MAX_BATCH / 2) } else { 1 };
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);
