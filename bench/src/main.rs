@@ -79,7 +79,11 @@ fn bench(words: &[&str]) -> Result<(), String> {
     let versions = versions(&programs);
     let mut bench = Bench::new(programs, quick, big_ledger)?;
     for lane in lanes {
-        bench.lane(lane).map_err(|fault| format!("VOID: {fault}"))?;
+        // What was measured before is still worth reading.
+        if let Err(fault) = bench.lane(lane) {
+            bench.void.push(fault);
+            break;
+        }
     }
     let report = report::markdown(&bench, &versions);
     println!("{report}");

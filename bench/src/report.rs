@@ -137,13 +137,13 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
     text
 }
 
-/// What was compared: the run would not have come here otherwise.
+/// What was compared; a round whose books were not exact ends the run, and is not among these.
 fn books(text: &mut String, answers: u64) {
     let usd = i128::from(COST) * i128::from(answers);
     let (whole, picos) = (usd / 1_000_000_000_000, usd % 1_000_000_000_000);
     let _ = writeln!(
         text,
-        "\nBooks: {answers} answers of Farebox for {whole}.{picos:012} USD. After every round the ledger was equal to what the upstream \
+        "\nBooks: {answers} answers of Farebox for {whole}.{picos:012} USD. After every round of these the ledger was equal to what the upstream \
          served, in sum and for each key, to the last picodollar, without an open hold, and `farebox ledger verify` found no fault."
     );
 }

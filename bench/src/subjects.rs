@@ -274,7 +274,7 @@ http {{
   server {{
     listen {address} backlog=4096;
     location / {{
-      proxy_pass http://bench; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_buffering off;
+      proxy_pass http://bench; proxy_http_version 1.1; proxy_set_header Connection \"\";
     }}
   }}
 }}

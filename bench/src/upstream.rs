@@ -50,7 +50,8 @@ fn render(family: Family, mode: Mode) -> Rendered {
             vec![([head.into_bytes(), body].concat(), None)]
         }
         Mode::Stream { chunks, .. } => {
-            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n\
+            let head =
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
                          transfer-encoding: chunked\r\n\r\n";
             let parts = Answer::stream(family, UPSTREAM_MODEL, chunks).parts;
             let last = parts.len() - 1;
