@@ -32,10 +32,8 @@ const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
-/// When several operations came together, the writer waits so long for as many and a few more: a commit costs the same for one
-/// as for many. Few at a time are never made to wait.
+/// How long the writer waits for operations that are worth waiting for.
 const GATHER: Duration = Duration::from_millis(1);
-const FEW: usize = 2;
 
 /// What an operation needs of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,8 +309,34 @@ struct Worker<'c> {
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
-    /// How many operations are worth waiting for.
+    pace: Pace,
+}
+
+/// How many operations are worth waiting for: a commit costs the same for one as for many. As many as came together last time,
+/// and now and then a few more, to see whether they come. Few at a time are never made to wait.
+#[derive(Debug, Default)]
+struct Pace {
     expected: usize,
+    /// Batches until more are tried for again.
+    steady: u32,
+}
+
+impl Pace {
+    const FEW: usize = 2;
+    const STEADY: u32 = 32;
+
+    fn note(&mut self, operations: usize) {
+        let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
+        if operations < self.expected {
+            self.steady = Self::STEADY;
+        }
+        self.expected = match self.steady {
+            _ if operations <= Self::FEW => 1,
+            0 => more,
+            _ => operations,
+        };
+        self.steady = self.steady.saturating_sub(1);
+    }
 }
 
 /// What follows a commit without making it wait.
@@ -355,7 +379,7 @@ impl<'c> Worker<'c> {
             last_try: false,
             retry_at: None,
             full_until: None,
-            expected: 1,
+            pace: Pace::default(),
         }
     }
 
@@ -402,8 +426,8 @@ impl<'c> Worker<'c> {
             };
         }
         let deadline = soon(GATHER);
-        while queue.jobs.len() < self.expected && queue.closed.is_none() && !past(deadline) {
-            queue.wanted = self.expected;
+        while queue.jobs.len() < self.pace.expected && queue.closed.is_none() && !past(deadline) {
+            queue.wanted = self.pace.expected;
             let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
             queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -489,7 +513,7 @@ impl<'c> Worker<'c> {
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
         let took = clock().saturating_duration_since(begun);
-        self.expected = if operations > FEW { operations.saturating_add(operations / 4).min(MAX_BATCH / 2) } else { 1 };
+        self.pace.note(operations);
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);
@@ -525,5 +549,25 @@ impl<'c> Worker<'c> {
         batch.into_iter().for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
         waiting.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
         self.shared.fatal.send_replace(Some(reason));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    #[test]
+    fn the_writer_waits_for_as_many_as_came_and_tries_for_more_only_now_and_then() {
+        let mut pace = Pace::default();
+        pace.note(2);
+        assert_eq!(pace.expected, 1, "few are never made to wait");
+        pace.note(8);
+        assert_eq!(pace.expected, 11, "a few more may come");
+        for _ in 0..Pace::STEADY {
+            pace.note(8);
+            assert_eq!(pace.expected, 8, "they did not");
+        }
+        pace.note(8);
+        assert_eq!(pace.expected, 11, "they may by now");
     }
 }
