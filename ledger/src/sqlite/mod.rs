@@ -90,7 +90,7 @@ impl SqliteLedger {
         let readers = Readers::open(&path, mode)?;
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(Writer::start(conn, &path, durability)?),
+            _ => Some(Writer::start(conn, &path, mode, durability)?),
         };
         Ok(Self { path, mode, readers, writer })
     }

@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
 use super::upkeep::{self, Chore};
-use super::{Durability, WriterStats};
+use super::{Durability, OpenMode, WriterStats};
 use crate::{LedgerError, Refusal};
 
 /// A batch never has more operations, so that nobody waits behind a huge one.
@@ -160,7 +160,7 @@ impl Shared {
 
 impl Writer {
     /// Starts the writer's thread on its own connection.
-    pub(super) fn start(conn: Connection, path: &Path, durability: Durability) -> Result<Self, LedgerError> {
+    pub(super) fn start(conn: Connection, path: &Path, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { wanted: 1, ..Queue::default() }),
             wake: Condvar::new(),
@@ -174,7 +174,7 @@ impl Writer {
         let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
         let chores = Chores {
             sync: upkeep::sync(path, breaks(&shared)).map_err(no_thread)?,
-            checkpoint: upkeep::checkpoint(path, breaks(&shared))?,
+            checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(path, breaks(&shared))).transpose()?,
         };
         let for_worker = Arc::clone(&shared);
         let work = move || Worker::new(for_worker, &conn, chores, durability).run();
@@ -342,7 +342,8 @@ impl Pace {
 /// What follows a commit without making it wait.
 struct Chores {
     sync: Chore,
-    checkpoint: Chore,
+    /// Only the gateway's: a command that writes a row or two leaves the log to it.
+    checkpoint: Option<Chore>,
 }
 
 /// The only clock of this room: it paces the writer and never reaches a record.
@@ -506,7 +507,9 @@ impl<'c> Worker<'c> {
             if !full {
                 self.chores.sync.ask(SYNC_AFTER);
             }
-            self.chores.checkpoint.ask(CHECKPOINT_AFTER);
+            if let Some(checkpoint) = &self.chores.checkpoint {
+                checkpoint.ask(CHECKPOINT_AFTER);
+            }
         }
         result
     }
