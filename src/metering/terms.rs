@@ -44,6 +44,8 @@ pub struct Terms {
     pub limit: Option<u32>,
     /// Most output tokens of all choices together that the upstream may produce.
     pub output_limit: u64,
+    /// The input as estimated, for what is counted while nobody else has.
+    pub estimated_input: u64,
 }
 
 /// The balance does not reach.
@@ -78,7 +80,12 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
         let sent = budget.lowered(wanted, ask.thinking_budget)?;
         (u32::try_from(sent).ok(), sent, sent)
     };
-    Ok(Terms { hold: budget.hold(held.min(most_room)), limit, output_limit: sent.saturating_mul(u64::from(ask.choices)) })
+    Ok(Terms {
+        hold: budget.hold(held.min(most_room)),
+        limit,
+        output_limit: sent.saturating_mul(u64::from(ask.choices)),
+        estimated_input: ask.estimate.input,
+    })
 }
 
 /// What one more slice of output costs, for extending a hold.

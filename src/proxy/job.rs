@@ -79,7 +79,7 @@ impl Job {
         hold: Hold,
     ) -> Box<Self> {
         let start = Start {
-            estimated_input: crate::metering::estimate::input(&seen.content, model.limits.context).input,
+            estimated_input: terms.estimated_input,
             text: seen.content.text,
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
