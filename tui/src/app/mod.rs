@@ -335,7 +335,7 @@ impl App {
     pub(crate) fn public_url(&self) -> &str {
         let of_gateway = self.gateway.status.as_ref().map(|status| status.public_url.as_str()).filter(|url| !url.is_empty());
         let given = self.options.public_url.as_deref();
-        given.or(of_gateway).unwrap_or("http://127.0.0.1:8080").trim_end_matches('/')
+        given.or(of_gateway).unwrap_or("http://127.0.0.1:8080")
     }
 
     /// A fresh operation id.
