@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{Connection, OptionalExtension, PrepFlags, Result, Statement, params};
 
 use super::rows::{self, ENTRY_BY_OPERATION, ENTRY_BY_REFERENCE, Head, KEY_BY_ID, StoredEntry, StoredKey, malformed, number};
 use crate::account::Account;
@@ -68,7 +68,8 @@ impl<'c> Batch<'c> {
         let known = self.statements.iter().position(|(text, _)| std::ptr::eq(*text, sql));
         let index = known.unwrap_or(self.statements.len());
         if known.is_none() {
-            self.statements.push((sql, self.conn.prepare(sql)?));
+            // Told that they stay, SQLite keeps them out of the small fast memory that running statements share.
+            self.statements.push((sql, self.conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?));
         }
         self.statements.get_mut(index).map(|(_, statement)| statement).ok_or(rusqlite::Error::InvalidQuery)
     }
@@ -260,17 +261,8 @@ impl<'c> Batch<'c> {
     /// Adds an ended request to its hour.
     fn roll_up(&mut self, entry: &Entry, bill: &Bill, slug: i64) -> Result<()> {
         let usage = &bill.usage;
-        // min() keeps an hour of absurd losses an integer; sums of believable counts come nowhere near.
-        let statement = self.statement(
-            "INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT (hour, key, slug) DO UPDATE SET requests = requests + 1, input = input + excluded.input,
-                 cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
-                 cache_write_1h = cache_write_1h + excluded.cache_write_1h, output = output + excluded.output,
-                 reasoning = reasoning + excluded.reasoning, images = images + excluded.images,
-                 charge = min(charge + excluded.charge, 9223372036854775807),
-                 loss = min(loss + excluded.loss, 9223372036854775807)",
-        )?;
-        statement.execute(params![
+        let charge = entry.amount.checked_neg().unwrap_or_default();
+        let values = params![
             entry.at.hour(),
             entry.key,
             slug,
@@ -281,9 +273,22 @@ impl<'c> Batch<'c> {
             number(usage.output),
             number(usage.reasoning),
             number(usage.images),
-            entry.amount.checked_neg().unwrap_or_default(),
+            charge,
             bill.loss,
-        ])?;
+        ];
+        // Two statements, because SQLite copies the pages of one that may do either. min() keeps an hour of absurd losses an
+        // integer; sums of believable counts come nowhere near.
+        let statement = self.statement(
+            "UPDATE usage SET requests = requests + 1, input = input + ?4, cache_read = cache_read + ?5,
+                 cache_write = cache_write + ?6, cache_write_1h = cache_write_1h + ?7, output = output + ?8,
+                 reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
+                 loss = min(loss + ?12, 9223372036854775807)
+             WHERE hour = ?1 AND key = ?2 AND slug = ?3",
+        )?;
+        if statement.execute(values)? == 0 {
+            let statement = self.statement("INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?;
+            statement.execute(values)?;
+        }
         Ok(())
     }
 

@@ -14,7 +14,6 @@ use crate::{Amount, Extension, Finish, Finished, KeyId, NewHold, OperationId, Re
 /// What a hold reads of a key.
 struct Payer {
     account: Account,
-    head: Head,
     status: Status,
     expires_at: Option<Timestamp>,
 }
@@ -31,15 +30,23 @@ impl Payer {
 
 fn payer(batch: &mut Batch<'_>, key: KeyId) -> Result<Payer, Fault> {
     let statement = batch.statement(
-        "SELECT a.credit, a.spent, a.held, a.seq, a.last, a.hash, k.status, k.expires_at
-         FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1",
+        "SELECT a.credit, a.spent, a.held, k.status, k.expires_at FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1",
     )?;
-    let read = statement.query_row([key], |row| {
-        let account = Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? };
-        let head = Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)? };
-        Ok(Payer { account, head, status: row.get(6)?, expires_at: row.get(7)? })
-    });
+    let read =
+        statement.query_row([key], |row| Ok(Payer { account: account_of(row)?, status: row.get(3)?, expires_at: row.get(4)? }));
     read.optional()?.ok_or(Fault::Refused(Refusal::NoSuchKey(key)))
+}
+
+/// A key's account, and the end of its chain. A settlement does not ask whether the key is still active.
+fn account(batch: &mut Batch<'_>, key: KeyId) -> Result<(Account, Head), Fault> {
+    let statement = batch.statement("SELECT credit, spent, held, seq, last, hash FROM accounts WHERE id = ?1")?;
+    let read =
+        statement.query_row([key], |row| Ok((account_of(row)?, Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)? })));
+    read.optional()?.ok_or(Fault::Refused(Refusal::NoSuchKey(key)))
+}
+
+fn account_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Account> {
+    Ok(Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? })
 }
 
 fn find(batch: &mut Batch<'_>, request: OperationId) -> Result<Option<StoredHold>, Fault> {
@@ -59,25 +66,39 @@ fn held(batch: &mut Batch<'_>, request: OperationId) -> Result<Option<Held>, Fau
 }
 
 pub(super) fn open(batch: &mut Batch<'_>, new: &NewHold) -> Result<(), Fault> {
-    if let Some(hold) = find(batch, new.request)? {
-        let open = &hold.open;
-        let same =
-            (open.key, hold.opened, &open.slug, &open.family, open.at) == (new.key, new.amount, &new.slug, &new.family, new.at);
-        return if same { Ok(()) } else { Err(Refusal::OperationUsed(new.request).into()) };
+    match open_new(batch, new) {
+        Err(Fault::Refused(refusal)) => open_again(batch, new, refusal),
+        outcome => outcome,
     }
+}
+
+fn open_new(batch: &mut Batch<'_>, new: &NewHold) -> Result<(), Fault> {
+    let used = || Fault::Refused(Refusal::OperationUsed(new.request));
     let statement = batch.statement("SELECT 1 FROM entries WHERE operation = ?1")?;
     if statement.exists([new.request])? {
-        return Err(Refusal::OperationUsed(new.request).into());
+        return Err(used());
     }
     let payer = payer(batch, new.key)?;
     payer.check_active(new.at)?;
     let account = payer.account.hold(new.amount)?;
     let epoch = batch.epoch();
-    let statement = batch.statement("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL)")?;
-    statement.execute(params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch])?;
+    let statement =
+        batch.statement("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL) ON CONFLICT DO NOTHING")?;
+    if statement.execute(params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch])? == 0 {
+        return Err(used());
+    }
     batch.set_held(new.key, payer.account, account)?;
     batch.count_hold(true);
     Ok(())
+}
+
+/// A hold that is asked for again is there already, whatever became of its key since.
+fn open_again(batch: &mut Batch<'_>, new: &NewHold, refusal: Refusal) -> Result<(), Fault> {
+    let Some(hold) = find(batch, new.request)? else { return Err(refusal.into()) };
+    let open = &hold.open;
+    let same =
+        (open.key, hold.opened, &open.slug, &open.family, open.at) == (new.key, new.amount, &new.slug, &new.family, new.at);
+    if same { Ok(()) } else { Err(Refusal::OperationUsed(new.request).into()) }
 }
 
 pub(super) fn extend(batch: &mut Batch<'_>, extension: &Extension) -> Result<(), Fault> {
@@ -113,12 +134,12 @@ pub(super) fn resolve(batch: &mut Batch<'_>, wanted: &Finish) -> Result<Finished
 }
 
 fn end(batch: &mut Batch<'_>, hold: &Held, finish: Finish) -> Result<Finished, Fault> {
-    let payer = payer(batch, hold.key)?;
-    let ending = payer.account.finish(hold.amount, finish.bill.cost()?)?;
-    let (position, seq) = (batch.next_entry(), payer.head.seq.saturating_add(1));
+    let (account, head) = account(batch, hold.key)?;
+    let ending = account.finish(hold.amount, finish.bill.cost()?)?;
+    let (position, seq) = (batch.next_entry(), head.seq.saturating_add(1));
     let request = finish.request;
     let entry = charge_entry(hold.key, hold.amount, finish, &ending, position, seq).ok_or(Refusal::NoSuchHold(request))?;
-    batch.append(&entry, &payer.head, payer.account, ending.account)?;
+    batch.append(&entry, &head, account, ending.account)?;
     batch.statement("DELETE FROM holds WHERE request = ?1")?.execute([request])?;
     batch.count_hold(false);
     Ok(Finished { charge: ending.charge, loss: ending.loss, available: ending.account.available() })
@@ -128,7 +149,7 @@ fn end(batch: &mut Batch<'_>, hold: &Held, finish: Finish) -> Result<Finished, F
 fn ended(batch: &mut Batch<'_>, request: OperationId) -> Result<Finished, Fault> {
     let entry = batch.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
     let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
-    let available = payer(batch, entry.key)?.account.available();
+    let available = account(batch, entry.key)?.0.available();
     Ok(Finished { charge: entry.amount.checked_neg().unwrap_or_default(), loss: bill.loss, available })
 }
 
