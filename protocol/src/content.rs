@@ -11,28 +11,34 @@ use crate::media::Payload;
 use crate::tools::{Row, Tools};
 use crate::{BadRequest, Content, Detail, Inspection, Picture};
 
-/// Names whose values the model does not read.
-const SILENT: &[&str] = &[
-    "id",
-    "role",
-    "call_id",
-    "tool_call_id",
-    "tool_use_id",
-    "status",
-    "signature",
-    "filename",
-    "annotations",
-    "logprobs",
-    "is_error",
-    "citations",
-    "phase",
-];
+/// Whether the model does not read the values of members with this name.
+fn is_silent(name: &str) -> bool {
+    matches!(
+        name,
+        "id" | "role"
+            | "call_id"
+            | "tool_call_id"
+            | "tool_use_id"
+            | "status"
+            | "signature"
+            | "filename"
+            | "annotations"
+            | "logprobs"
+            | "is_error"
+            | "citations"
+            | "phase"
+    )
+}
 
-/// Names whose values are reasoning in a form that only the provider can read.
-const SEALED: &[&str] = &["encrypted_content", "data"];
+/// Whether values of this name are reasoning in a form that only the provider can read.
+fn is_sealed(name: &str) -> bool {
+    matches!(name, "encrypted_content" | "data")
+}
 
-/// Member names and part types that are sound or moving pictures.
-const UNPRICED_MEDIA: &[&str] = &["input_audio", "audio", "audio_url", "input_video", "video", "video_url"];
+/// Whether members or parts of this name are sound or moving pictures.
+fn is_unpriced(name: &str) -> bool {
+    matches!(name, "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url")
+}
 
 /// Where a walk writes what it finds.
 #[derive(Debug)]
@@ -166,16 +172,16 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
         "file_id" => return Err(BadRequest::at(name, format!("`file_id` is refused: {STATE}, with files inside it."))),
         "file_url" => return Err(by_url(name)),
         "file_data" => part.file = Some(value),
-        _ if UNPRICED_MEDIA.contains(&name) => return Err(unpriced(name)),
-        _ if SILENT.contains(&name) => {}
-        _ if SEALED.contains(&name) => out.seen.content.unread(value.text_size().bytes()),
+        _ if is_unpriced(name) => return Err(unpriced(name)),
+        _ if is_silent(name) => {}
+        _ if is_sealed(name) => out.seen.content.unread(value.text_size().bytes()),
         _ => count(&mut out.seen.content, cursor, &value),
     }
     Ok(())
 }
 
 fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
-    if UNPRICED_MEDIA.contains(&&*part.kind) {
+    if is_unpriced(&part.kind) {
         return Err(unpriced("type"));
     }
     if part.kind == "item_reference" {

@@ -10,6 +10,8 @@ mod text;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use wide::u8x32;
+
 use crate::TextSize;
 
 pub(crate) use edit::{Cuts, set_members};
@@ -393,7 +395,7 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it has escapes. Takes eight bytes at a time; flagged ones are looked at singly.
+    /// Steps over a string and says whether it has escapes. Takes a block at a time, and stops only at what is not plain text.
     fn string(&mut self) -> Result<bool, Fault> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
@@ -402,37 +404,38 @@ impl<'a> Cursor<'a> {
         let mut at = self.at + 1;
         let mut escaped = false;
         loop {
-            let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+            let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ Block::BYTES }>()) else {
                 self.at = at;
                 return self.string_end(escaped);
             };
-            let word = u64::from_le_bytes(*eight);
-            let mut flags = flags(word);
-            let mut taken = 8;
-            while flags != 0 {
-                let run = flags.trailing_zeros() as usize / 8;
-                match eight.get(run) {
+            let Block { mut special, other } = Block::of(block);
+            let mut taken = Block::BYTES;
+            while special != 0 {
+                let run = special.trailing_zeros() as usize;
+                match block.get(run) {
                     Some(b'"') => {
-                        let before = word & HIGH & (1_u64 << (run * 8)).wrapping_sub(1);
-                        self.other += u64::from(before.count_ones());
+                        self.count_other(other & (1_u32 << run).wrapping_sub(1));
                         self.at = at + run + 1;
                         return Ok(escaped);
                     }
                     Some(b'\\') => {
                         escaped = true;
                         let next = run + escape_length(bytes, at + run)?;
-                        flags &= u64::MAX.checked_shl(next as u32 * 8).unwrap_or(0);
+                        special &= u32::MAX.checked_shl(next as u32).unwrap_or(0);
                         taken = taken.max(next);
                     }
-                    Some(0..0x20) => return Err(Fault { at: at + run, what: CONTROL }),
-                    _ => flags &= flags - 1,
+                    _ => return Err(Fault { at: at + run, what: CONTROL }),
                 }
             }
-            let high = word & HIGH;
-            if high != 0 {
-                self.other += (high >> 7).wrapping_mul(ONES) >> 56;
-            }
+            self.count_other(other);
             at += taken;
+        }
+    }
+
+    /// Counts bits; where there are none, which is nearly everywhere, without counting.
+    fn count_other(&mut self, bits: u32) {
+        if bits != 0 {
+            self.other += u64::from(bits.count_ones());
         }
     }
 
@@ -469,18 +472,25 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+/// What stands where in a block of text: one bit for each byte, the lowest for the first.
+struct Block {
+    /// Quotes, backslashes and control characters.
+    special: u32,
+    /// Bytes of characters that are not ASCII.
+    other: u32,
+}
 
-/// The high bit of each byte that is a quote, a backslash or a control character. The lowest flag is exact, those above it may
-/// be false: whoever uses them looks at the byte.
-fn flags(word: u64) -> u64 {
-    let quote = word ^ (ONES * 0x22);
-    let slash = word ^ (ONES * 0x5c);
-    let quote = quote.wrapping_sub(ONES) & !quote;
-    let slash = slash.wrapping_sub(ONES) & !slash;
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | slash | control) & HIGH
+impl Block {
+    const BYTES: usize = 32;
+
+    fn of(bytes: &[u8; Self::BYTES]) -> Self {
+        let block = u8x32::new(*bytes);
+        let last_control = u8x32::splat(0x1f);
+        let control = block.max(last_control).simd_eq(last_control);
+        let special = block.simd_eq(u8x32::splat(b'"')) | block.simd_eq(u8x32::splat(b'\\')) | control;
+        let other = block.simd_ge(u8x32::splat(0x80));
+        Self { special: special.to_bitmask(), other: other.to_bitmask() }
+    }
 }
 
 /// Steps over the next value and gives its place if it is a string.

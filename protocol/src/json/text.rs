@@ -52,5 +52,5 @@ fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
 /// A text as a JSON string, quotes included.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::to_string(text).unwrap_or_default()
 }
