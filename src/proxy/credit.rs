@@ -59,9 +59,10 @@ impl Credit {
         let checkpoint = job.checkpoint();
         let covered = job.meter.running_cost() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
+        // In a box, because every open stream's task would be larger by it.
+        let extending = Box::pin(extend(&mut job.hold, wanted, checkpoint));
         // An extension that is given up may still happen: the ledger then holds more than we know of, never less.
-        let outcome =
-            timeout(patience, extend(&mut job.hold, wanted, checkpoint)).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
+        let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
         match outcome {
             Ok(granted) => {
                 if granted < wanted {

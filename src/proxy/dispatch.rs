@@ -20,9 +20,11 @@ pub(super) async fn dispatch(mut job: Box<Job>, mut reply: ReplyTo) {
     // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
     let given_up = job.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let prepare = |target: &Target| prepare(&job, target);
+    // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
+    let dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = tokio::select! {
         biased;
-        dispatched = proxy.upstreams.dispatch(call, &prepare) => dispatched,
+        dispatched = dispatching => dispatched,
         () = reply.closed(), if given_up => {
             job.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
             return;
@@ -32,23 +34,22 @@ pub(super) async fn dispatch(mut job: Box<Job>, mut reply: ReplyTo) {
             retry_after: None,
         }),
     };
-    match dispatched {
-        Ok(answer) => relay(job, answer, reply).await,
+    match dispatched.map(|answer| begun(&mut job, answer)) {
+        Ok(AnswerContent::Whole(body, facts)) => whole::relay(job, body, &facts, reply).await,
+        Ok(AnswerContent::Stream(first, frames)) => stream::relay(job, first, frames, reply).await,
         Err(error) => fail(job, error, reply).await,
     }
 }
 
-async fn relay(mut job: Box<Job>, answer: Answer, reply: ReplyTo) {
+/// Notes who answers, and gives back what.
+fn begun(job: &mut Job, answer: Answer) -> AnswerContent {
     // The upstream has the request: an answer that runs for an hour must not keep its body.
     job.request.body = Bytes::new();
     job.request.room = None;
     job.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
     job.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
     job.meter.reasoning_outside(answer.target.provider.reasoning_outside);
-    match answer.content {
-        AnswerContent::Whole(body, facts) => whole::relay(job, body, &facts, reply).await,
-        AnswerContent::Stream(first, frames) => stream::relay(job, first, frames, reply).await,
-    }
+    answer.content
 }
 
 /// No target answered.

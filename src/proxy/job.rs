@@ -130,8 +130,9 @@ impl Job {
         let mut record = self.record(&bill, end);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&self.proxy.ledger);
-        // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver.
-        let settled = tokio::time::timeout(SETTLE_PATIENCE, acknowledged(ledger, self.hold, bill)).await;
+        // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver. In a box, because its size would be
+        // that of every open stream's task.
+        let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
         let finished = settled.ok().flatten();
         if finished.is_none() {
             tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement; the resolver has it");

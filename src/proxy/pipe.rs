@@ -1,44 +1,69 @@
 //! A channel of byte chunks that is bounded in bytes, between a relay and the customer's connection.
 //!
 //! Back-pressure is ordinary: a relay that sends into a full pipe waits and so stops reading its upstream. The sender also sees
-//! at once when the receiver is gone, even while there is nothing to send.
+//! at once when the receiver is gone, even while there is nothing to send. Every open stream has one of these and every chunk
+//! passes through it, so it is one small lock: a general channel and a semaphore beside it took two KiB for each stream.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Bytes that may wait for a customer.
-const CAPACITY: u32 = 256 * 1024;
-
-/// A chunk and the room it takes in the pipe.
-type Chunk = (Bytes, OwnedSemaphorePermit);
+const CAPACITY: usize = 256 * 1024;
 
 /// The relay's end.
 #[derive(Debug)]
-pub struct Sender {
-    chunks: mpsc::UnboundedSender<Chunk>,
-    room: Arc<Semaphore>,
-}
+pub struct Sender(Arc<Mutex<Pipe>>);
 
 /// The connection's end.
 #[derive(Debug)]
-pub struct Receiver {
-    chunks: mpsc::UnboundedReceiver<Chunk>,
-    /// The room of the chunk handed out last; given back when the connection comes for the next one.
-    taken: Option<OwnedSemaphorePermit>,
-}
+pub struct Receiver(Arc<Mutex<Pipe>>);
 
 /// The other end is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
+#[derive(Debug, Default)]
+struct Pipe {
+    chunks: VecDeque<Bytes>,
+    /// Bytes in `chunks`, and of the chunk handed out last: its room is given back when the connection comes for the next one.
+    full: usize,
+    handed_out: usize,
+    sender_gone: bool,
+    receiver_gone: bool,
+    /// The sender waits for room.
+    blocked: bool,
+    /// The task that sends: to be woken when it is blocked and there is room, or when the receiver has left.
+    sender: Option<Waker>,
+    receiver: Option<Waker>,
+}
+
 /// A new pipe.
 #[must_use]
 pub fn pipe() -> (Sender, Receiver) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(CAPACITY as usize));
-    (Sender { chunks: sender, room }, Receiver { chunks: receiver, taken: None })
+    let pipe = Arc::new(Mutex::new(Pipe::default()));
+    (Sender(Arc::clone(&pipe)), Receiver(pipe))
+}
+
+fn lock(pipe: &Mutex<Pipe>) -> MutexGuard<'_, Pipe> {
+    pipe.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers whom to wake.
+fn wait<T>(place: &mut Option<Waker>, context: &Context<'_>) -> Poll<T> {
+    match place {
+        Some(waker) => waker.clone_from(context.waker()),
+        None => *place = Some(context.waker().clone()),
+    }
+    Poll::Pending
+}
+
+fn wake(place: Option<Waker>) {
+    if let Some(waker) = place {
+        waker.wake();
+    }
 }
 
 impl Sender {
@@ -47,28 +72,78 @@ impl Sender {
     /// # Errors
     /// [`Gone`] when nobody will read it.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
-        let size = u32::try_from(bytes.len()).unwrap_or(CAPACITY).min(CAPACITY);
-        let permit = tokio::select! {
-            biased;
-            permit = Arc::clone(&self.room).acquire_many_owned(size) => permit.map_err(|_| Gone)?,
-            () = self.chunks.closed() => return Err(Gone),
-        };
-        self.chunks.send((bytes, permit)).map_err(|_| Gone)
+        std::future::poll_fn(|context| self.poll_send(&bytes, context)).await
+    }
+
+    fn poll_send(&self, bytes: &Bytes, context: &Context<'_>) -> Poll<Result<(), Gone>> {
+        let mut pipe = lock(&self.0);
+        let size = bytes.len().min(CAPACITY);
+        if pipe.receiver_gone {
+            return Poll::Ready(Err(Gone));
+        }
+        if pipe.full + size > CAPACITY {
+            pipe.blocked = true;
+            return wait(&mut pipe.sender, context);
+        }
+        pipe.full += size;
+        pipe.chunks.push_back(bytes.clone());
+        let receiver = pipe.receiver.take();
+        drop(pipe);
+        wake(receiver);
+        Poll::Ready(Ok(()))
     }
 
     /// Ends when the receiver is gone.
     pub async fn closed(&self) {
-        self.chunks.closed().await;
+        std::future::poll_fn(|context| {
+            let mut pipe = lock(&self.0);
+            if pipe.receiver_gone { Poll::Ready(()) } else { wait(&mut pipe.sender, context) }
+        })
+        .await;
     }
 }
 
 impl Receiver {
     /// The next chunk; `None` when the relay has finished.
     pub async fn next(&mut self) -> Option<Bytes> {
-        self.taken = None;
-        let (bytes, permit) = self.chunks.recv().await?;
-        self.taken = Some(permit);
-        Some(bytes)
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Bytes>> {
+        let mut pipe = lock(&self.0);
+        let given_back = std::mem::take(&mut pipe.handed_out);
+        pipe.full -= given_back;
+        let next = pipe.chunks.pop_front();
+        pipe.handed_out = next.as_ref().map_or(0, |bytes| bytes.len().min(CAPACITY));
+        let sender = if given_back > 0 && std::mem::take(&mut pipe.blocked) { pipe.sender.take() } else { None };
+        let answer = match next {
+            None if !pipe.sender_gone => wait(&mut pipe.receiver, context),
+            next => Poll::Ready(next),
+        };
+        drop(pipe);
+        wake(sender);
+        answer
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut pipe = lock(&self.0);
+        pipe.sender_gone = true;
+        let receiver = pipe.receiver.take();
+        drop(pipe);
+        wake(receiver);
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let mut pipe = lock(&self.0);
+        pipe.receiver_gone = true;
+        let (chunks, sender) = (std::mem::take(&mut pipe.chunks), pipe.sender.take());
+        drop(pipe);
+        drop(chunks);
+        wake(sender);
     }
 }
 
@@ -79,11 +154,11 @@ mod tests {
     #[tokio::test]
     async fn a_full_pipe_waits_until_the_reader_comes_back_for_more() {
         let (sender, mut receiver) = pipe();
-        let chunk = Bytes::from(vec![0; CAPACITY as usize]);
+        let chunk = Bytes::from(vec![0; CAPACITY]);
         sender.send(chunk.clone()).await.unwrap();
         let mut second = tokio_test_pending(sender.send(chunk));
         assert!(second.as_mut().now_or_pending().await.is_none());
-        assert_eq!(receiver.next().await.unwrap().len(), CAPACITY as usize);
+        assert_eq!(receiver.next().await.unwrap().len(), CAPACITY);
         let reading = tokio::spawn(async move { receiver.next().await });
         second.await.unwrap();
         assert!(reading.await.unwrap().is_some());
@@ -92,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn a_sender_in_a_full_pipe_learns_that_the_reader_left() {
         let (sender, receiver) = pipe();
-        sender.send(Bytes::from(vec![0; CAPACITY as usize])).await.unwrap();
+        sender.send(Bytes::from(vec![0; CAPACITY])).await.unwrap();
         drop(receiver);
         assert_eq!(sender.send(Bytes::from_static(b"x")).await, Err(Gone));
     }

@@ -21,10 +21,10 @@ pub(super) struct Marks {
     pub(super) cuts: Vec<Range<usize>>,
 }
 
-impl From<&FrameFacts> for Marks {
-    fn from(facts: &FrameFacts) -> Self {
+impl From<FrameFacts> for Marks {
+    fn from(facts: FrameFacts) -> Self {
         let FrameFacts { model, usage_end, usage_empty, cuts, .. } = facts;
-        Self { model: model.clone(), usage_end: *usage_end, usage_empty: *usage_empty, cuts: cuts.clone() }
+        Self { model, usage_end, usage_empty, cuts }
     }
 }
 

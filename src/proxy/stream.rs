@@ -40,7 +40,8 @@ pub(super) async fn relay(job: Box<Job>, first: Frame, frames: FrameStream, repl
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(job, frames, customer);
     let end = relay.pump(first).await;
-    relay.finish(end).await;
+    // In a box, because the end of a stream needs more room than all the time before it.
+    Box::pin(relay.finish(end)).await;
 }
 
 struct Relay {
@@ -111,28 +112,12 @@ impl Relay {
 
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
-        let facts = self.reader.read(&frame);
-        if let Some(error) = &facts.error {
-            self.frames.blame("an error event in the stream");
-            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
-            return Some(BROKEN);
+        match self.count(frame) {
+            Err(end) => return Some(end),
+            Ok(None) => {}
+            Ok(Some(bytes)) => self.send(bytes).await,
         }
-        self.job.meter.observe(&facts, self.reader.usage());
-        self.count_hidden(&facts);
-        self.stop_seen |= facts.stop;
-        let marks = Marks::from(&facts);
-        let dropped = facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost);
-        if facts.last || !self.kept.is_empty() || self.kept_since.is_some() {
-            self.kept_since.get_or_insert_with(Instant::now);
-            if !dropped {
-                self.kept.push((frame.into_raw(), marks));
-            }
-        } else if !dropped {
-            self.send(splice::rewrite(frame.raw(), &marks, &self.job.model.slug, None)).await;
-        }
-        self.end_seen |= facts.end;
-        if facts.end {
+        if self.end_seen {
             return Some(COMPLETE);
         }
         if self.customer.is_none() && self.ends_without_customer() {
@@ -140,6 +125,34 @@ impl Relay {
         }
         self.note();
         if self.kept_since.is_some() { None } else { self.control().await }
+    }
+
+    /// Counts one frame and gives back what of it is to be sent now.
+    fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
+        let facts = self.reader.read(&frame);
+        if let Some(error) = &facts.error {
+            self.frames.blame("an error event in the stream");
+            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
+            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
+            return Err(BROKEN);
+        }
+        self.job.meter.observe(&facts, self.reader.usage());
+        self.count_hidden(&facts);
+        self.stop_seen |= facts.stop;
+        self.end_seen |= facts.end;
+        let kept = facts.last || !self.kept.is_empty() || self.kept_since.is_some();
+        if kept {
+            self.kept_since.get_or_insert_with(Instant::now);
+        }
+        if facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost) {
+            return Ok(None);
+        }
+        let marks = Marks::from(facts);
+        if kept {
+            self.kept.push((frame.into_raw(), marks));
+            return Ok(None);
+        }
+        Ok(Some(splice::rewrite(frame.raw(), &marks, &self.job.model.slug, None)))
     }
 
     /// Notes what is to be charged if this task ends without settling.

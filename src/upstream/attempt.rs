@@ -79,7 +79,8 @@ async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Fault> {
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = Kind::of(text(CONTENT_TYPE));
     let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
-    Ok(Reply { status: response.status().as_u16(), kind, retry_after, body: Body::Network(Box::new(response)) })
+    let status = response.status().as_u16();
+    Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
 }
 
 impl Kind {

@@ -232,7 +232,7 @@ impl Upstreams {
             };
             tries += 1;
             let prepared = prepare(target);
-            let fault = match Box::pin(attempt::attempt(&pool, &self.simulated, call, target, &prepared)).await {
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared).await {
                 Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
                 Err(fault) => fault,
             };

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use farebox_protocol::{Frame, FrameReader};
+use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::health::Try;
@@ -17,8 +18,8 @@ use crate::alarm::Alarm;
 
 /// The bytes of one answer.
 pub(super) enum Body {
-    /// From a connection.
-    Network(Box<reqwest::Response>),
+    /// From a connection. Without the answer's head, which would keep the buffer that it was read into.
+    Network(Box<reqwest::Body>),
     /// From the built-in provider.
     Paced(Paced),
     /// Ended or given up.
@@ -29,7 +30,13 @@ impl Body {
     /// The next bytes, `None` at the end. A dropped call loses nothing.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
-            Self::Network(response) => response.chunk().await.map_err(|error| cause(&error)),
+            Self::Network(body) => loop {
+                let Some(frame) = body.frame().await.transpose().map_err(|error| cause(&error))? else { return Ok(None) };
+                // Trailers are nothing that anybody needs.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            },
             Self::Paced(paced) => paced.chunk().await,
             Self::Over => Ok(None),
         }
