@@ -148,9 +148,11 @@ impl Programs {
         }
     }
 
-    /// `farebox serve` for this ledger.
+    /// `farebox serve` for this ledger. Its files are in a directory of their own, as the systemd unit has them.
     pub(crate) fn farebox(&self, folder: &Path, ledger: &Path, address: SocketAddr, admin: SocketAddr) -> io::Result<Command> {
-        let (catalog, routes) = (folder.join("catalog.toml"), folder.join("routes.toml"));
+        let config = folder.join("config");
+        fs::create_dir_all(&config)?;
+        let (catalog, routes) = (config.join("catalog.toml"), config.join("routes.toml"));
         fs::write(&catalog, catalog_toml())?;
         fs::write(&routes, routes_toml(self.upstream))?;
         let mut command = Command::new(&self.farebox);

@@ -4,14 +4,12 @@
 //! looked at; the [`Reloader`] compares contents. A poll catches what the kernel does not report. Nothing is spawned here:
 //! [`watch`] is a future for the application to run and to drop.
 
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::ModifyKind;
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
@@ -22,6 +20,14 @@ use super::reload::{Reload, Reloader, Trigger};
 const POLL: Duration = Duration::from_secs(30);
 /// How often where the kernel cannot report at all: a save is in use within a second all the same.
 const BLIND_POLL: Duration = Duration::from_millis(500);
+
+/// What the kernel is asked to report. Of written files only that they were closed: a ledger beside the files writes its log all
+/// the time, and being told of each write cost a stream half as much again. Reading is nothing, we do it ourselves.
+const WORTH_A_LOOK: EventKindMask = EventKindMask::CREATE
+    .union(EventKindMask::REMOVE)
+    .union(EventKindMask::MODIFY_META)
+    .union(EventKindMask::MODIFY_NAME)
+    .union(EventKindMask::ACCESS_CLOSE);
 
 /// Is told what came of each look at the files; logs and counts.
 pub trait ReloadObserver: Send + Sync {
@@ -98,11 +104,8 @@ type Identity = Option<(u64, u64)>;
 
 impl Eyes {
     fn open(events: Arc<Notify>) -> Self {
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if !event.is_ok_and(|event| is_noise(&event)) {
-                events.notify_one();
-            }
-        });
+        let told = move |_: notify::Result<notify::Event>| events.notify_one();
+        let watcher = RecommendedWatcher::new(told, notify::Config::default().with_event_kinds(WORTH_A_LOOK));
         Self { watcher: watcher.map_err(|error| error.to_string()), watched: Vec::new(), unwatched: Vec::new() }
     }
 
@@ -141,16 +144,6 @@ impl Eyes {
             }
         }
         blind
-    }
-}
-
-/// Reading a file is an event too, and we read them; and a ledger that lives beside the files writes its log all the time.
-fn is_noise(event: &Event) -> bool {
-    let is_log = |path: &PathBuf| path.as_os_str().as_bytes().ends_with(b"-wal");
-    match event.kind {
-        EventKind::Access(_) => true,
-        EventKind::Modify(ModifyKind::Data(_)) => event.paths.iter().all(is_log),
-        _ => false,
     }
 }
 
