@@ -137,7 +137,16 @@ pub struct Hold {
     request: OperationId,
     amount: Amount,
     noted: Option<Finish>,
-    open: bool,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The store has been asked.
+    Opening,
+    Open,
+    /// Ended, or never opened.
+    Ended,
 }
 
 impl Hold {
@@ -150,15 +159,14 @@ impl Hold {
         bill.end_reason = "dropped".to_owned();
         let noted = Finish { request: new.request, bill, at: new.at };
         // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
-        let mut hold =
-            Self { ledger: Arc::clone(&ledger), request: new.request, amount: new.amount, noted: Some(noted), open: true };
-        match ledger.open_hold(new).await {
-            Ok(()) => Ok(hold),
-            Err(error) => {
-                hold.open = matches!(error, LedgerError::Unknown(_));
-                Err(error)
-            }
-        }
+        let (request, amount, noted) = (new.request, new.amount, Some(noted));
+        let mut hold = Self { ledger: Arc::clone(&ledger), request, amount, noted, state: State::Opening };
+        let opened = ledger.open_hold(new).await;
+        hold.state = match opened {
+            Ok(()) | Err(LedgerError::Unknown(_)) => State::Open,
+            Err(_) => State::Ended,
+        };
+        opened.map(|()| hold)
     }
 
     /// Held now.
@@ -197,7 +205,7 @@ impl Hold {
         let finish = Finish { request: self.request, bill, at };
         self.noted = Some(finish.clone());
         let finished = self.ledger.finish_hold(finish).await?;
-        self.open = false;
+        self.state = State::Ended;
         Ok(finished)
     }
 
@@ -213,10 +221,14 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.open {
-            return;
+        match self.state {
+            State::Ended => return,
+            // Ordinary: the customer left before an upstream was asked.
+            State::Opening => tracing::info!(request = %self.request, "a hold was given up while it was written; it is released"),
+            State::Open => {
+                tracing::error!(request = %self.request, "a hold was dropped before it was settled; its last noted bill goes to the resolver");
+            }
         }
-        tracing::error!(request = %self.request, "a hold was dropped before it was settled; its last noted bill goes to the resolver");
         if let Some(finish) = self.noted.take() {
             self.ledger.abandon_hold(finish);
         }
