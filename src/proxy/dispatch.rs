@@ -43,8 +43,9 @@ pub(super) async fn dispatch(mut job: Box<Job>, mut reply: ReplyTo) {
 
 /// Notes who answers, and gives back what.
 fn begun(job: &mut Job, answer: Answer) -> AnswerContent {
-    // The upstream has the request: an answer that runs for an hour must not keep its body.
+    // The upstream has the request: an answer that runs for an hour must not keep it.
     job.request.body = Bytes::new();
+    job.request.headers = Vec::new();
     job.request.room = None;
     job.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
     job.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));

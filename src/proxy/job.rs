@@ -112,8 +112,8 @@ impl Job {
 
     /// Notes that the first byte of the answer is about to go out.
     pub(super) fn first_byte(&mut self) {
-        let elapsed = self.request.arrived.elapsed();
-        self.outcome.first_byte.get_or_insert(elapsed);
+        let arrived = self.request.arrived;
+        self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
     }
 
     /// What the journal would say if the request ended here.
@@ -209,11 +209,6 @@ fn millis(elapsed: Duration) -> u32 {
 
 fn micros(elapsed: Duration) -> u32 {
     u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX)
-}
-
-/// A moment to sleep to that never comes.
-pub(super) fn never() -> Instant {
-    Instant::now() + Duration::from_secs(86_400)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, StreamReader, Usage
 use tokio::time::Instant;
 
 use super::credit::{Credit, NO_LEDGER, Verdict};
-use super::job::{End, Job, ReplyTo, never};
+use super::job::{End, Job, ReplyTo};
 use super::pipe::{self, Sender};
 use super::splice::{self, Marks};
 use super::{Reply, ReplyBody, record, whole};
@@ -200,10 +200,11 @@ impl Relay {
 
     /// The next instant at which something has to be done without a frame.
     fn wake(&self) -> Instant {
-        let hidden = self.hidden_since.map_or_else(never, |since| since + HIDDEN_TICK);
-        let kept = self.kept_since.map_or_else(never, |since| since + LAST_FRAMES);
-        let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { never() };
-        hidden.min(kept).min(keep_alive).min(self.job.deadline())
+        let last = self.job.deadline();
+        let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
+        let kept = self.kept_since.map_or(last, |since| since + LAST_FRAMES);
+        let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { last };
+        hidden.min(kept).min(keep_alive).min(last)
     }
 
     async fn woken(&mut self) -> Option<End> {
@@ -233,10 +234,11 @@ impl Relay {
     /// Whether time and money still cover the stream.
     async fn control(&mut self) -> Option<End> {
         let Self { credit, job, .. } = self;
-        if Instant::now() >= job.deadline() {
+        let now = Instant::now();
+        if now >= job.deadline() {
             return Some(TOO_LONG);
         }
-        match credit.check(job).await {
+        match credit.check(job, now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and that is our fault: free.
             Verdict::Spent(NO_LEDGER) if !job.meter.shown_anything() => {
