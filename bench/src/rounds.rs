@@ -1,4 +1,4 @@
-//! The rounds: subjects one after another, three times over, each started afresh; and what makes a run void.
+//! The rounds: subjects one after another, each started afresh, until the last three were quiet; and what makes a run void.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,9 +17,10 @@ use crate::{books, progress};
 const KEYS: u64 = 1_000;
 /// Keys of a cold start.
 const MANY_KEYS: u64 = 1_000_000;
+/// Rounds that count: the last ones.
 const ROUNDS: usize = 3;
-/// How often the rounds of a lane are measured until the machine was quiet during all of them.
-const ATTEMPTS: usize = 3;
+/// Rounds of a lane before it is given up as never quiet.
+const MOST_ROUNDS: usize = 9;
 /// Of nginx's steady figures, the worst round to the best.
 const NOISE: f64 = 1.3;
 
@@ -28,6 +29,7 @@ const NOISE: f64 = 1.3;
 pub(crate) struct Round {
     pub(crate) lane: Lane,
     pub(crate) family: Family,
+    number: usize,
     pub(crate) subject: Subject,
     pub(crate) figures: Figures,
     pub(crate) shares: Shares,
@@ -64,45 +66,43 @@ impl Bench {
         Ok(Self { programs, quick, rounds, void, governed: 0, upstream, secrets, big_ledger })
     }
 
-    /// All rounds of one lane.
+    /// The rounds of one lane: the last three, as soon as the machine was quiet during all of them.
     pub(crate) fn lane(&mut self, lane: Lane) -> Result<(), String> {
         if lane == Lane::Cold {
             return self.cold_starts();
         }
         for family in Family::ALL {
-            let first = self.rounds.len();
-            for attempt in 1.. {
-                self.rounds_of(lane, family)?;
-                let noise = self.noise(lane, family);
-                if noise.is_empty() || attempt == ATTEMPTS {
+            for number in 1..=MOST_ROUNDS {
+                self.subjects(lane, family, number)?;
+                let counts = |round: &Round| (round.lane, round.family) != (lane, family) || round.number + ROUNDS > number;
+                self.rounds.retain(counts);
+                let noise = if number < ROUNDS { continue } else { self.noise(lane, family) };
+                if noise.is_empty() || number == MOST_ROUNDS {
                     self.void.extend(noise);
                     break;
                 }
-                progress(&format!("{}: measured again, all of it", noise.join("; ")));
-                self.rounds.truncate(first);
+                progress(&format!("{}: another round", noise.join("; ")));
             }
+            self.void.extend(self.bottlenecks(lane, family));
         }
         Ok(())
     }
 
-    /// All rounds of one lane and family.
-    fn rounds_of(&mut self, lane: Lane, family: Family) -> Result<(), String> {
+    /// One round of one lane and family: its subjects, one after another.
+    fn subjects(&mut self, lane: Lane, family: Family, number: usize) -> Result<(), String> {
         let shape = lane.shape(family, self.quick);
-        for round in 1..=ROUNDS {
-            let first = self.rounds.len();
-            for subject in lane.subjects() {
-                if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
-                    continue;
-                }
-                let (figures, shares) = self.round(lane, family, *subject, &shape)?;
-                let (lane_name, family_name) = (lane.name(), family.name());
-                let measured = line(&figures);
-                progress(&format!("{lane_name:>5} {family_name:<8} {round} {:<16} {measured}", subject.name()));
-                self.rounds.push(Round { lane, family, subject: *subject, figures, shares });
-                self.judge(lane, *subject, shares);
+        let first = self.rounds.len();
+        for subject in lane.subjects() {
+            if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
+                continue;
             }
-            self.add_differences(first);
+            let (figures, shares) = self.round(lane, family, *subject, &shape)?;
+            let (lane_name, family_name) = (lane.name(), family.name());
+            let measured = line(&figures);
+            progress(&format!("{lane_name:>5} {family_name:<8} {number} {:<16} {measured}", subject.name()));
+            self.rounds.push(Round { lane, family, number, subject: *subject, figures, shares });
         }
+        self.add_differences(first);
         Ok(())
     }
 
@@ -183,16 +183,24 @@ impl Bench {
     }
 
     /// Our own CPU must not be what limits a saturated lane.
-    fn judge(&mut self, lane: Lane, subject: Subject, shares: Shares) {
-        if subject != Subject::Direct && lane.is_saturated() && shares.our_idle < 0.03 && shares.subjects_idle > 0.10 {
-            self.void.push(format!(
+    fn bottlenecks(&self, lane: Lane, family: Family) -> Vec<String> {
+        let ours = |round: &&Round| {
+            (round.lane, round.family) == (lane, family)
+                && lane.is_saturated()
+                && round.subject != Subject::Direct
+                && round.shares.our_idle < 0.03
+                && round.shares.subjects_idle > 0.10
+        };
+        let told = |round: &Round| {
+            format!(
                 "the generator was the bottleneck in lane {} with {}: its CPU was {:.0} % busy, the subject's {:.0} % idle",
                 lane.name(),
-                subject.name(),
-                100.0 * (1.0 - shares.our_idle),
-                100.0 * shares.subjects_idle
-            ));
-        }
+                round.subject.name(),
+                100.0 * (1.0 - round.shares.our_idle),
+                100.0 * round.shares.subjects_idle
+            )
+        };
+        self.rounds.iter().filter(ours).map(told).collect()
     }
 
     /// What says that the machine was not quiet during these rounds.
@@ -244,7 +252,7 @@ impl Bench {
             let figures = self.cold_start(&ledger)?;
             progress(&format!(" cold chat     {round} farebox          {}", line(&figures)));
             let (lane, family, subject, shares) = (Lane::Cold, Family::Chat, Subject::Farebox, Shares::default());
-            self.rounds.push(Round { lane, family, subject, figures, shares });
+            self.rounds.push(Round { lane, family, number: round, subject, figures, shares });
         }
         Ok(())
     }
