@@ -4,15 +4,15 @@
 //! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
 //! positions in the whole text, also those of a cursor set to a value inside.
 
+mod block;
 mod edit;
 mod text;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use wide::u8x32;
-
 use crate::TextSize;
+use block::{Block, below};
 
 pub(crate) use edit::{Cuts, set_members};
 pub use edit::{Edit, splice};
@@ -98,7 +98,8 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// The bytes are not UTF-8.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
-        let text = std::str::from_utf8(bytes).map_err(|error| Fault { at: error.valid_up_to(), what: "invalid UTF-8" })?;
+        let text =
+            simdutf8::compat::from_utf8(bytes).map_err(|error| Fault { at: error.valid_up_to(), what: "invalid UTF-8" })?;
         Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
     }
 
@@ -395,40 +396,40 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it has escapes. Takes a block at a time, and stops only at what is not plain text.
+    /// Steps over a string and says whether it has escapes. Takes a block at a time, whatever stands in it.
     fn string(&mut self) -> Result<bool, Fault> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
-        let mut escaped = false;
+        let mut has_escapes = false;
+        let mut open_escape = false;
         loop {
-            let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ Block::BYTES }>()) else {
-                self.at = at;
-                return self.string_end(escaped);
+            let begun_before = usize::from(open_escape);
+            let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ Block::BYTES }>()).map(Block::of) else {
+                self.at = at - begun_before;
+                return self.string_end(has_escapes);
             };
-            let Block { mut special, other } = Block::of(block);
-            let mut taken = Block::BYTES;
-            while special != 0 {
-                let run = special.trailing_zeros() as usize;
-                match block.get(run) {
-                    Some(b'"') => {
-                        self.count_other(other & (1_u32 << run).wrapping_sub(1));
-                        self.at = at + run + 1;
-                        return Ok(escaped);
-                    }
-                    Some(b'\\') => {
-                        escaped = true;
-                        let next = run + escape_length(bytes, at + run)?;
-                        special &= u32::MAX.checked_shl(next as u32).unwrap_or(0);
-                        taken = taken.max(next);
-                    }
-                    _ => return Err(Fault { at: at + run, what: CONTROL }),
-                }
+            let (end, wrong) = if block.has_escapes() || open_escape {
+                has_escapes = true;
+                let escaped = block.escaped(&mut open_escape);
+                let end = block.quotes() & !escaped;
+                (end, block.controls() | escaped & !block.escapable(bytes, at, escaped & below(end)))
+            } else {
+                (block.quotes(), block.controls())
+            };
+            if wrong & below(end) != 0 {
+                // Once more, for the place of what is wrong.
+                self.at = at - begun_before;
+                return self.string_end(has_escapes);
             }
-            self.count_other(other);
-            at += taken;
+            self.count_other(block.others() & below(end));
+            if end != 0 {
+                self.at = at + end.trailing_zeros() as usize + 1;
+                return Ok(has_escapes);
+            }
+            at += Block::BYTES;
         }
     }
 
@@ -469,27 +470,6 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
         Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
         _ => Err(Fault { at, what: "an unknown escape in a string" }),
-    }
-}
-
-/// What stands where in a block of text: one bit for each byte, the lowest for the first.
-struct Block {
-    /// Quotes, backslashes and control characters.
-    special: u32,
-    /// Bytes of characters that are not ASCII.
-    other: u32,
-}
-
-impl Block {
-    const BYTES: usize = 32;
-
-    fn of(bytes: &[u8; Self::BYTES]) -> Self {
-        let block = u8x32::new(*bytes);
-        let last_control = u8x32::splat(0x1f);
-        let control = block.max(last_control).simd_eq(last_control);
-        let special = block.simd_eq(u8x32::splat(b'"')) | block.simd_eq(u8x32::splat(b'\\')) | control;
-        let other = block.simd_ge(u8x32::splat(0x80));
-        Self { special: special.to_bitmask(), other: other.to_bitmask() }
     }
 }
 

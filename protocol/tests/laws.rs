@@ -24,6 +24,14 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// Pieces of a string's text, most of which are good only beside the right ones.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        8 => prop::sample::select(vec![r"\\", r"\n", r#"\""#, r"\/", r"\u00e9", "fn main", "            ", "é", "→", "n", "00e9"]),
+        1 => prop::sample::select(vec![r"\", "\"", r"\u", r"\x", "\t", "\u{1f}"]),
+    ]
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(5, 40, 6, |inner| {
         let name = prop_oneof![
@@ -67,6 +75,12 @@ proptest! {
         let out_of_range = serde_json::from_slice::<Value>(&bytes).is_err_and(|error| error.to_string().contains("out of range"));
         prop_assume!(!out_of_range);
         prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<Value>(&bytes).is_ok());
+    }
+
+    #[test]
+    fn a_string_ends_where_serde_ends_it(pieces in prop::collection::vec(piece(), 0..40), behind in "[a-z ]{0,40}") {
+        let bytes = format!("[\"{}\",\"{behind}\"]", pieces.concat()).into_bytes();
+        prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<Value>(&bytes).is_ok(), "{}", String::from_utf8_lossy(&bytes));
     }
 
     #[test]
