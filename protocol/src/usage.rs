@@ -230,7 +230,8 @@ fn take(
         return Ok(());
     }
     let value = cursor.skip()?;
-    let Some((_, _, slot)) = names.iter().find(|(outer, inner, _)| (*outer, *inner) == path) else { return Ok(()) };
+    // The inner name first: the outer ones are mostly alike.
+    let Some((_, _, slot)) = names.iter().find(|(outer, inner, _)| (*inner, *outer) == (path.1, path.0)) else { return Ok(()) };
     if value.kind == Kind::Null {
         return Ok(());
     }
