@@ -12,6 +12,7 @@ mod holds;
 mod keys;
 mod lists;
 mod lock;
+mod pace;
 mod readers;
 mod reads;
 mod rows;

@@ -15,12 +15,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
+use super::pace::Pace;
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::{LedgerError, Refusal};
 
 /// A batch never has more operations, so that nobody waits behind a huge one.
-const MAX_BATCH: usize = 512;
+pub(super) const MAX_BATCH: usize = 512;
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
 /// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
@@ -32,8 +33,6 @@ const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
-/// How long the writer waits for operations that are worth waiting for.
-const GATHER: Duration = Duration::from_millis(1);
 
 /// What an operation needs of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,33 +311,6 @@ struct Worker<'c> {
     pace: Pace,
 }
 
-/// How many operations are worth waiting for: a commit costs the same for one as for many. As many as came together last time,
-/// and now and then a few more, to see whether they come. Few at a time are never made to wait.
-#[derive(Debug, Default)]
-struct Pace {
-    expected: usize,
-    /// Batches until more are tried for again.
-    steady: u32,
-}
-
-impl Pace {
-    const FEW: usize = 2;
-    const STEADY: u32 = 32;
-
-    fn note(&mut self, operations: usize) {
-        let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
-        if operations < self.expected {
-            self.steady = Self::STEADY;
-        }
-        self.expected = match self.steady {
-            _ if operations <= Self::FEW => 1,
-            0 => more,
-            _ => operations,
-        };
-        self.steady = self.steady.saturating_sub(1);
-    }
-}
-
 /// What follows a commit without making it wait.
 struct Chores {
     sync: Chore,
@@ -426,7 +398,7 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        let deadline = soon(GATHER);
+        let deadline = soon(self.pace.patience());
         while queue.jobs.len() < self.pace.expected && queue.closed.is_none() && !past(deadline) {
             queue.wanted = self.pace.expected;
             let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
@@ -552,25 +524,5 @@ impl<'c> Worker<'c> {
         batch.into_iter().for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
         waiting.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
         self.shared.fatal.send_replace(Some(reason));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Pace;
-
-    #[test]
-    fn the_writer_waits_for_as_many_as_came_and_tries_for_more_only_now_and_then() {
-        let mut pace = Pace::default();
-        pace.note(2);
-        assert_eq!(pace.expected, 1, "few are never made to wait");
-        pace.note(8);
-        assert_eq!(pace.expected, 11, "a few more may come");
-        for _ in 0..Pace::STEADY {
-            pace.note(8);
-            assert_eq!(pace.expected, 8, "they did not");
-        }
-        pace.note(8);
-        assert_eq!(pace.expected, 11, "they may by now");
     }
 }
