@@ -73,10 +73,13 @@ impl Bench {
         }
         for family in Family::ALL {
             for number in 1..=MOST_ROUNDS {
-                self.subjects(lane, family, number)?;
+                self.round(lane, family, number)?;
                 let counts = |round: &Round| (round.lane, round.family) != (lane, family) || round.number + ROUNDS > number;
                 self.rounds.retain(counts);
-                let noise = if number < ROUNDS { continue } else { self.noise(lane, family) };
+                if number < ROUNDS {
+                    continue;
+                }
+                let noise = self.noise(lane, family);
                 if noise.is_empty() || number == MOST_ROUNDS {
                     self.void.extend(noise);
                     break;
@@ -89,14 +92,14 @@ impl Bench {
     }
 
     /// One round of one lane and family: its subjects, one after another.
-    fn subjects(&mut self, lane: Lane, family: Family, number: usize) -> Result<(), String> {
+    fn round(&mut self, lane: Lane, family: Family, number: usize) -> Result<(), String> {
         let shape = lane.shape(family, self.quick);
         let first = self.rounds.len();
         for subject in lane.subjects() {
             if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
                 continue;
             }
-            let (figures, shares) = self.round(lane, family, *subject, &shape)?;
+            let (figures, shares) = self.subject(lane, family, *subject, &shape)?;
             let (lane_name, family_name) = (lane.name(), family.name());
             let measured = line(&figures);
             progress(&format!("{lane_name:>5} {family_name:<8} {number} {:<16} {measured}", subject.name()));
@@ -107,7 +110,7 @@ impl Bench {
     }
 
     /// One subject, from its start to its end.
-    fn round(&mut self, lane: Lane, family: Family, subject: Subject, shape: &Shape) -> Result<(Figures, Shares), String> {
+    fn subject(&mut self, lane: Lane, family: Family, subject: Subject, shape: &Shape) -> Result<(Figures, Shares), String> {
         let served_before: u64 = ask(self.upstream.address, Mode::Whole.path().as_str())?.iter().sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
         let measured = self.measure(lane, family, subject, shape, &mut running);
@@ -184,7 +187,7 @@ impl Bench {
 
     /// Our own CPU must not be what limits a saturated lane.
     fn bottlenecks(&self, lane: Lane, family: Family) -> Vec<String> {
-        let ours = |round: &&Round| {
+        let limited = |round: &&Round| {
             (round.lane, round.family) == (lane, family)
                 && lane.is_saturated()
                 && round.subject != Subject::Direct
@@ -200,18 +203,13 @@ impl Bench {
                 100.0 * round.shares.subjects_idle
             )
         };
-        self.rounds.iter().filter(ours).map(told).collect()
+        self.rounds.iter().filter(limited).map(told).collect()
     }
 
     /// What says that the machine was not quiet during these rounds.
     fn noise(&self, lane: Lane, family: Family) -> Vec<String> {
         let mut noise = Vec::new();
-        for figure in lane.figures().iter().filter(|figure| figure.is_steady()) {
-            // At 500 requests each second the CPU mostly wakes and sleeps, which is not what is compared there. The median delay of
-            // a chunk depends on how the streams' paces fall together: without anybody between, it differs as much.
-            if matches!((lane, figure), (Lane::Rate, Figure::CpuPerRequest) | (Lane::Paced, Figure::P50)) {
-                continue;
-            }
+        for figure in lane.figures().iter().filter(|figure| figure.is_steady(lane)) {
             let values = self.values(lane, family, Subject::Nginx, *figure);
             let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), one| (least.min(*one), most.max(*one)));
             if most > least * NOISE {

@@ -124,7 +124,7 @@ impl Programs {
                 let mut command = Command::new(&self.nginx);
                 command.arg("-p").arg(folder).args(["-e", "stderr", "-c", "nginx.conf"]);
                 // Else glibc gives the memory of large bodies back after each request, in some starts and not in others.
-                command.envs([("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
+                command.env("MALLOC_MMAP_THRESHOLD_", "33554432").env("MALLOC_TRIM_THRESHOLD_", "1073741824");
                 command.env("MALLOC_TOP_PAD_", "16777216");
                 Ok(command)
             }
