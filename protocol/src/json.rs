@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
-use block::{Block, below};
+use block::{Block, below, escaped};
 
 pub(crate) use edit::{Cuts, set_members};
 pub use edit::{Edit, splice};
@@ -411,9 +411,10 @@ impl<'a> Cursor<'a> {
                 self.at = at - begun_before;
                 return self.string_end(has_escapes);
             };
-            let (end, wrong) = if block.has_escapes() || open_escape {
+            let backslashes = block.backslashes();
+            let (end, wrong) = if backslashes != 0 || open_escape {
                 has_escapes = true;
-                let escaped = block.escaped(&mut open_escape);
+                let escaped = escaped(backslashes, &mut open_escape);
                 let end = block.quotes() & !escaped;
                 (end, block.controls() | escaped & !block.escapable(bytes, at, escaped & below(end)))
             } else {
@@ -440,7 +441,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The last bytes of the text, one at a time.
+    /// The rest of a string, one byte at a time: where the text ends, or something is wrong.
     fn string_end(&mut self, mut escaped: bool) -> Result<bool, Fault> {
         loop {
             match self.byte() {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::writer::MAX_BATCH;
 
-/// How long the writer waits for operations that are worth waiting for: so long for each, and for all of them together.
+/// How long the writer waits for each operation that is worth waiting for.
 const GATHER: Duration = Duration::from_micros(80);
+/// And for all of them together, at most.
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
 /// How many operations are worth waiting for: a commit costs the same for one as for many. As many as came together last time,

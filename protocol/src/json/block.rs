@@ -11,6 +11,17 @@ pub(super) fn below(bits: u32) -> u32 {
     (bits & bits.wrapping_neg()).wrapping_sub(1)
 }
 
+/// The bytes behind a backslash that is not itself escaped. `open` says whether the block before ended in one, then whether this
+/// one does. Runs of backslashes are taken apart all at once: subtracting carries through each of them (after simdjson).
+pub(super) fn escaped(backslashes: u32, open: &mut bool) -> u32 {
+    const ODD: u32 = 0xaaaa_aaaa;
+    let first = u32::from(*open);
+    let begins = backslashes & !first;
+    let series = ((begins << 1) | ODD).wrapping_sub(begins) ^ ODD;
+    *open = series & backslashes & (1 << 31) != 0;
+    series ^ (backslashes | first)
+}
+
 /// One block of text.
 #[derive(Clone, Copy)]
 pub(super) struct Block(u8x32);
@@ -40,19 +51,8 @@ impl Block {
         self.0.to_bitmask()
     }
 
-    pub(super) fn has_escapes(self) -> bool {
-        self.are(b'\\').to_bitmask() != 0
-    }
-
-    /// The bytes behind a backslash that is not itself escaped. `open` says whether the block before ended in one, then whether
-    /// this one does. Runs of backslashes are taken apart all at once: subtracting carries through each of them (after simdjson).
-    pub(super) fn escaped(self, open: &mut bool) -> u32 {
-        const ODD: u32 = 0xaaaa_aaaa;
-        let (backslashes, first) = (self.are(b'\\').to_bitmask(), u32::from(*open));
-        let begins = backslashes & !first;
-        let series = ((begins << 1) | ODD).wrapping_sub(begins) ^ ODD;
-        *open = series & backslashes & (1 << 31) != 0;
-        series ^ (backslashes | first)
+    pub(super) fn backslashes(self) -> u32 {
+        self.are(b'\\').to_bitmask()
     }
 
     /// What may follow a backslash, of these bytes at least. `at` is the block's place in `bytes`.
