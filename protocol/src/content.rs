@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::bought::{MEDIA, STATE};
+use crate::fields::{MEDIA, STATE};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};

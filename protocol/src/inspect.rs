@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, Fault, Kind, Value};
+use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
+use crate::token_estimate::Weight;
 use crate::usage::count;
-use crate::weigh::Weight;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
@@ -203,8 +203,8 @@ impl BadRequest {
     }
 }
 
-impl From<Fault> for BadRequest {
-    fn from(fault: Fault) -> Self {
+impl From<JsonError> for BadRequest {
+    fn from(fault: JsonError) -> Self {
         Self::new(format!("The request body is not valid JSON: {} at byte {}. Send one JSON object.", fault.what, fault.at))
     }
 }

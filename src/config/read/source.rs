@@ -1,0 +1,74 @@
+//! The texts of the two files, and what it takes to get them.
+//!
+//! `Debug` never shows a text: the routes may hold a secret that does not belong there.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+/// Larger files are refused: 10,000 models need about 5 MiB.
+const LARGEST_FILE: u64 = 64 * 1024 * 1024;
+
+/// One of the two files.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The path as the operator wrote it; secret files named in it are relative to its directory.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+impl Source {
+    /// A file's name and text.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// With what to tell the operator: it cannot be opened or read, is too large, or is not UTF-8.
+    pub fn read(path: &Path) -> Result<Self, Unreadable> {
+        let name = path.display().to_string();
+        let refuse = |problem: String| Unreadable { name: name.clone(), problem };
+        let file = std::fs::File::open(path).map_err(|error| refuse(plain(&error)))?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|error| refuse(plain(&error)))?;
+        if bytes.len() as u64 > LARGEST_FILE {
+            return Err(refuse(format!("it is larger than {} MiB", LARGEST_FILE / 1024 / 1024)));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { name, text }),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
+                Err(refuse(format!("it is not UTF-8 (line {line}, byte {at})")))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Source({}, {} bytes)", self.name, self.text.len())
+    }
+}
+
+/// A file that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The path as the operator wrote it.
+    pub name: String,
+    /// Why, in words.
+    pub problem: String,
+}
+
+/// An I/O error without the operating system's number.
+pub(crate) fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "it may not be read (permission denied)".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
