@@ -79,7 +79,7 @@ async fn probes_need_no_key_and_wrong_base_urls_are_explained() {
 
 #[tokio::test]
 async fn every_shipped_slug_answers_in_every_family_whole_and_streamed() {
-    let (catalog, routes) = (include_str!("../catalog.toml"), include_str!("../routes.toml"));
+    let (catalog, routes) = (include_str!("../../catalog.toml"), include_str!("../../routes.toml"));
     let gateway = Gateway::start(catalog, routes).await;
     let key = gateway.key("5.00").await;
     let list = gateway.get("/v1/models", &key).await.json();

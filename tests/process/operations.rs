@@ -6,7 +6,7 @@ use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use farebox_ledger::{Ledger, anchor};
 use serde_json::{Value, json};
 
-use crate::cli::Cli;
+use crate::process::cli::Cli;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, TestKey, chat, talking};
 

@@ -190,7 +190,7 @@ fn rounds() -> u64 {
 
 /// The shipped catalog with `sim-chat` at these USD for a million tokens of input, and four times that for output.
 fn catalog(input: u64) -> String {
-    let shipped = include_str!("../catalog.toml");
+    let shipped = include_str!("../../catalog.toml");
     let line = shipped.lines().find(|line| line.contains("\"1.25\"")).unwrap();
     shipped.replacen(line, &format!("price = {{ input = \"{input}\", output = \"{}\" }}", input * 4), 1)
 }
