@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
-use farebox::proxy::gate::Gate;
+use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
@@ -114,7 +114,7 @@ fn frames(times: u64) {
 /// The spine with a ledger of its own and the built-in provider.
 struct Gateway {
     proxy: Arc<Proxy>,
-    gate: Arc<Gate>,
+    rate_limits: Arc<RateLimits>,
     key: Key,
 }
 
@@ -139,7 +139,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             tasks: tokio_util::task::TaskTracker::new(),
             observer: Arc::new(Telemetry::default()),
         });
-        work(Gateway { proxy, gate: Arc::default(), key }).await;
+        work(Gateway { proxy, rate_limits: Arc::default(), key }).await;
     });
 }
 
@@ -150,7 +150,7 @@ impl Gateway {
             let key = self.proxy.ledger.find_key(self.key.id).await.unwrap().unwrap();
             let request = Request {
                 id: clock::operation_id(),
-                pass: self.gate.enter(&key, Instant::now()).unwrap(),
+                pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
                 key,
                 room: None,
                 family: Family::Chat,

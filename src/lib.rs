@@ -2,7 +2,7 @@
 //!
 //! Every line of code lives in one room, and arrows point one way:
 //! `server → proxy → {upstream, metering, ledger} → {config, protocol}`. Money is held in `proxy/admit.rs` and settled in
-//! `proxy/job.rs`, and nowhere else; [`proxy::Proxy::run`] is the story of a request. `docs/ARCHITECTURE.md` walks one through
+//! `proxy/admitted.rs`, and nowhere else; [`proxy::Proxy::run`] is the story of a request. `docs/ARCHITECTURE.md` walks one through
 //! the rooms.
 //!
 //! # Who may import whom
@@ -16,34 +16,34 @@
 //! | `ledger/sqlite` | the ledger in one SQLite file; the only room with SQL | `ledger` | `async_trait`, `jiff`, `rusqlite`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tracing` |  |
 //! | `config` | what the operator said: both TOML files, checked, as one snapshot | `protocol::AuthStyle`, `protocol::Family`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | counting: the estimate, the terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::inspect`, `protocol::usage` | – | pure: no async, no I/O |
-//! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `alarm`, `clock`, `config`, `protocol` | `base64`, `bytes`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
-//! | `proxy` | the spine: the story of a request; the only room that holds and settles | `alarm`, `clock`, `config`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `config`, `deadline`, `ledger::clock`, `protocol` | `base64`, `bytes`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
+//! | `proxy` | the spine: the story of a request; the only room that holds and settles | `config`, `deadline`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `telemetry` | what operators see: log, counters, the live ring; listens and never decides | `ledger::Usage`, `proxy::record` | `tokio`, `tracing`, `tracing_subscriber` |  |
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Model`, `protocol::Family` | `serde`, `toml` |  |
-//! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `clock`, `config`, `csv`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `server` | the front door: every path on one page; knows salvo, as `customer` does | `clock`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `app` | the rooms put together, started, followed and drained | `clock`, `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `cli` | what can be typed | `app`, `clock`, `config`, `csv`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
-//! | `alarm` | a timer that streams move at every chunk | – | `tokio` |  |
-//! | `clock` | the wall clock and randomness | `ledger` | `getrandom` |  |
+//! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `csv`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `server` | the front door: every path on one page; knows salvo, as `customer` does | `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `app` | the rooms put together, started, followed and drained | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `cli` | what can be typed | `app`, `config`, `csv`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
+//! | `deadline` | a timer that streams move at every chunk | – | `tokio` |  |
 //! | `csv` | rows for spreadsheets | – | – | pure: no async, no I/O |
-//! | `main` | the program: starts the runtime and runs one command | `cli` | `mimalloc`, `tokio` |  |
+//! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
 //! | `bench` | measures the program from outside; what it checks, it works out itself | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
 //! | `bench/estimate` | compares the estimate with public tokenizers | `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |
 //!
 //! <!-- end of rooms -->
 
-pub mod alarm;
 pub mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod csv;
 pub mod customer;
+pub mod deadline;
 pub mod metering;
 pub mod proxy;
 pub mod server;
 pub mod setup;
 pub mod telemetry;
 pub mod upstream;
+
+pub use farebox_ledger::clock;

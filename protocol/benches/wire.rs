@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use farebox_protocol::{Draft, DraftStop, Edits, Family, FrameReader, Usage};
+use farebox_protocol::{Edits, Family, FrameReader, SyntheticAnswer, SyntheticStop, Usage};
 
 const ROUND: Duration = Duration::from_millis(40);
 const ROUNDS: u32 = 12;
@@ -41,14 +41,14 @@ fn requests(name: &str, family: Family, body: &[u8]) {
 fn streams(family: Family) {
     let protocol = family.protocol();
     let usage = Usage { input: 1_000, cache_read: 200, output: 400, ..Usage::default() };
-    let draft = Draft {
+    let draft = SyntheticAnswer {
         id: "bench".into(),
         model: "model".into(),
         created: 1,
         pieces: vec![" some words of text".into(); 400],
         tool: None,
         usage: Some(usage),
-        stop: DraftStop::Stop,
+        stop: SyntheticStop::Stop,
         stream_usage: true,
     };
     let stream = Bytes::from(protocol.write_frames(&draft).concat());

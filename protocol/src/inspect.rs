@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, Fault, Kind, Value};
+use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
+use crate::token_estimate::Weight;
 use crate::usage::count;
-use crate::weigh::Weight;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
@@ -203,8 +203,8 @@ impl BadRequest {
     }
 }
 
-impl From<Fault> for BadRequest {
-    fn from(fault: Fault) -> Self {
+impl From<JsonError> for BadRequest {
+    fn from(fault: JsonError) -> Self {
         Self::new(format!("The request body is not valid JSON: {} at byte {}. Send one JSON object.", fault.what, fault.at))
     }
 }
@@ -343,6 +343,24 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
         Kind::Null => Ok(false),
         _ => Err(BadRequest::at(name, format!("`{name}` must be true or false, or be left out."))),
     }
+}
+
+/// Reads `cache_control` for its duration.
+pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("cache_control", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A string, or nothing for any other value.
+pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+    let value = cursor.skip()?;
+    Ok(cursor.text_of(&value).unwrap_or_default())
 }
 
 /// The members of an optional object: each goes to `member`, whose name may occur only once. `false` when there is none.

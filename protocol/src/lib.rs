@@ -9,11 +9,10 @@
 //! - [`inspect`] has the facts the gateway needs from a request, [`usage`] the token classes and their law.
 //! - [`error`] has the one error body and each family's words for it.
 
-mod bought;
 pub mod chat;
 mod content;
-pub mod draft;
 pub mod error;
+mod fields;
 pub mod inspect;
 pub mod json;
 mod media;
@@ -21,18 +20,19 @@ pub mod messages;
 mod patch;
 pub mod responses;
 pub mod sse;
+pub mod synthetic;
+pub mod token_estimate;
 mod tools;
 pub mod usage;
-pub mod weigh;
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-pub use draft::{Draft, DraftStop, ToolCall};
 pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
+pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
 pub use usage::{Reading, Usage, WireUsage};
 
 /// A wire dialect.
@@ -139,10 +139,10 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     fn stream_reader(&self) -> Box<dyn StreamReader>;
 
     /// A whole answer made here (the simulated provider).
-    fn write_answer(&self, draft: &Draft) -> Vec<u8>;
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8>;
 
     /// A streamed answer made here: whole frames, terminal marker included.
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>>;
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>>;
 
     /// What this family calls an error case, and its status.
     fn words(&self, case: Case) -> Words;

@@ -7,8 +7,8 @@ mod support;
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, splice};
 use farebox_protocol::{
-    Draft, DraftStop, Edits, ErrorBody, Family, FrameReader, Reading, TextSize, ToolCall, UpstreamError, Usage, UsageWish,
-    WireUsage,
+    Edits, ErrorBody, Family, FrameReader, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall, UpstreamError, Usage,
+    UsageWish, WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -218,8 +218,8 @@ proptest! {
             cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, output: counts[4], reasoning: counts[5],
         };
         let tool = tool.then(|| ToolCall { id: "1".into(), name: "f".into(), arguments: r#"{"path":"ä"}"#.into() });
-        let stop = if tool.is_some() { DraftStop::Tool } else { DraftStop::Stop };
-        let draft = Draft {
+        let stop = if tool.is_some() { SyntheticStop::Tool } else { SyntheticStop::Stop };
+        let draft = SyntheticAnswer {
             id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true,
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
-use crate::customer::Watch;
+use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
@@ -83,8 +83,8 @@ impl App {
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
-        let (telemetry, watch) = (Arc::new(Telemetry::default()), Arc::new(Watch::default()));
-        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Watch>::clone(&watch), log];
+        let (telemetry, activity) = (Arc::new(Telemetry::default()), Arc::new(Activity::default()));
+        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Activity>::clone(&activity), log];
         let shared: SharedLedger = Arc::<SqliteLedger>::clone(&ledger);
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
@@ -93,7 +93,7 @@ impl App {
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
         });
-        let front = Front::new(proxy, watch, public_url, listening.address, settings.trusted_proxies.clone());
+        let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),
@@ -146,7 +146,7 @@ impl App {
             };
             notify::tell(config::notify_socket(), notify::STOPPING);
             admin.drain();
-            front.desk.close();
+            front.context.close();
             if let Some(handle) = handle {
                 handle.stop_graceful(Some(patience(&outcome)));
             }

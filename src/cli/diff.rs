@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use super::args::{Args, Format};
 use super::output::{self, Failed, plain};
 use super::{check, http};
-use crate::config::{Change, DiffRow, Outline, Subject, diff};
+use crate::config::{Change, DiffRow, Subject, Summary, diff};
 use crate::{clock, csv};
 
 /// The part of `/status` that matters here.
 #[derive(Deserialize)]
 struct Running {
     generation: u64,
-    outline: Outline,
+    summary: Summary,
 }
 
 /// What the files are compared with.
@@ -32,11 +32,11 @@ enum Against {
 }
 
 pub(super) async fn run(args: &Args) -> Result<(), Failed> {
-    let files = check::load(args, true)?.outline();
+    let files = check::load(args, true)?.summary();
     let ledger = open(&args.ledger)?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {
-        Against::Gateway(running) => diff(&running.outline, &files),
+        Against::Gateway(running) => diff(&running.summary, &files),
         Against::Memory(_, slugs) => since_published(slugs, &files),
     };
     let week = match &ledger {
@@ -116,7 +116,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Without a running gateway, only names can be compared.
-fn since_published(slugs: &[String], files: &Outline) -> Vec<DiffRow> {
+fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
     let row = |change, name: &str, old, new| DiffRow {
         change,
         subject: Subject::Model,
@@ -135,7 +135,7 @@ fn since_published(slugs: &[String], files: &Outline) -> Vec<DiffRow> {
 }
 
 /// Published slugs that the files neither publish nor retire.
-fn vanished<'a>(rows: &'a [DiffRow], files: &'a Outline) -> impl Iterator<Item = &'a str> {
+fn vanished<'a>(rows: &'a [DiffRow], files: &'a Summary) -> impl Iterator<Item = &'a str> {
     let gone = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
     gone.map(|row| row.name.as_str()).filter(|slug| {
         let retired = files.retired.iter().any(|retired| retired.slug == *slug);

@@ -95,7 +95,7 @@ fn pages(document: &Document, context: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use farebox_protocol::weigh::Weight;
+    use farebox_protocol::token_estimate::Weight;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use farebox_ledger::Key;
 use farebox_protocol::{Edits, Family, messages};
 
-use super::{Failure, Proxy, abilities, resolve};
+use super::{Failure, Proxy, capabilities, resolve};
 use crate::config::Target;
 use crate::metering::estimate;
 use crate::upstream::{AnswerContent, Call, Prepared};
@@ -23,7 +23,7 @@ pub async fn tokens(
     let config = proxy.config.current();
     let seen = messages::inspect_count(body)?;
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
-    abilities::check_flags(&model, Family::Messages, &headers)?;
+    capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let call = Call { route: &model.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
         let prepare = |target: &Target| {

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, StreamReader, UsageWish};
 use tokio::time::Instant;
 
+use super::admitted::{Admitted, End, ReplyTo};
 use super::credit::{Credit, NO_LEDGER, Verdict};
-use super::job::{End, Job, ReplyTo};
 use super::pipe::{self, Sender};
-use super::splice::{self, Marks};
+use super::rewrite::{self, Marks};
 use super::{Reply, ReplyBody, record, whole};
-use crate::alarm::Alarm;
 use crate::clock;
 use crate::config::OnDisconnect;
+use crate::deadline::Deadline;
 use crate::metering::Ending;
 use crate::upstream::FrameStream;
 
@@ -34,18 +34,18 @@ const NOTE: Duration = Duration::from_millis(250);
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream to its end and settles it.
-pub(super) async fn relay(job: Box<Job>, first: Frame, frames: FrameStream, reply: ReplyTo) {
+pub(super) async fn relay(admitted: Box<Admitted>, first: Frame, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
-    let headers = whole::removed_header(&job.seen.removed_tools);
+    let headers = whole::removed_header(&admitted.seen.removed_tools);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
-    let mut relay = Relay::new(job, frames, customer);
+    let mut relay = Relay::new(admitted, frames, customer);
     let end = relay.pump(first).await;
     // In a box, because the end of a stream needs more room than all the time before it.
     Box::pin(relay.finish(end)).await;
 }
 
 struct Relay {
-    job: Box<Job>,
+    admitted: Box<Admitted>,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
@@ -61,7 +61,7 @@ struct Relay {
     last_sent: Instant,
     kept_since: Option<Instant>,
     noted: Instant,
-    alarm: Alarm,
+    alarm: Deadline,
 }
 
 enum Next {
@@ -75,20 +75,20 @@ const CLIENT_GONE: End = End { ending: Ending::Cut, reason: "client_gone", statu
 const TOO_LONG: End = End { ending: Ending::Cut, reason: "max_duration", status: 200 };
 
 impl Relay {
-    fn new(job: Box<Job>, frames: FrameStream, customer: Option<Sender>) -> Self {
+    fn new(admitted: Box<Admitted>, frames: FrameStream, customer: Option<Sender>) -> Self {
         let now = Instant::now();
         Self {
-            reader: job.request.family.protocol().stream_reader(),
-            credit: Credit::new(job.seen.choices, job.output_limit, now),
-            hidden_since: job.seen.hidden_reasoning.then_some(now),
+            reader: admitted.request.family.protocol().stream_reader(),
+            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            hidden_since: admitted.seen.hidden_reasoning.then_some(now),
             kept: Vec::new(),
             stop_seen: false,
             end_seen: false,
             last_sent: now,
             kept_since: None,
             noted: now,
-            alarm: Alarm::at(now + HIDDEN_TICK),
-            job,
+            alarm: Deadline::at(now + HIDDEN_TICK),
+            admitted,
             frames,
             customer,
         }
@@ -133,10 +133,10 @@ impl Relay {
         if let Some(error) = &facts.error {
             self.frames.blame("an error event in the stream");
             let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
+            self.admitted.outcome.attempts.push(format!("{}: error event ({kind})", self.admitted.outcome.target));
             return Err(BROKEN);
         }
-        self.job.meter.observe(&facts, self.reader.usage());
+        self.admitted.meter.observe(&facts, self.reader.usage());
         self.count_hidden(&facts);
         self.stop_seen |= facts.stop;
         self.end_seen |= facts.end;
@@ -144,7 +144,7 @@ impl Relay {
         if kept {
             self.kept_since.get_or_insert_with(Instant::now);
         }
-        if facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost) {
+        if facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost) {
             return Ok(None);
         }
         let marks = Marks::from(facts);
@@ -152,7 +152,7 @@ impl Relay {
             self.kept.push((frame.into_raw(), marks));
             return Ok(None);
         }
-        Ok(Some(splice::rewrite(frame.raw(), &marks, &self.job.model.slug, None)))
+        Ok(Some(rewrite::rewrite(frame.raw(), &marks, &self.admitted.model.slug, None)))
     }
 
     /// Notes what is to be charged if this task ends without settling.
@@ -160,8 +160,8 @@ impl Relay {
         let now = Instant::now();
         if now >= self.noted + NOTE {
             self.noted = now;
-            let checkpoint = self.job.checkpoint();
-            self.job.hold.note(checkpoint, clock::now());
+            let checkpoint = self.admitted.checkpoint();
+            self.admitted.hold.note(checkpoint, clock::now());
         }
     }
 
@@ -179,7 +179,7 @@ impl Relay {
                         Next::End(BROKEN)
                     }
                     Err(broken) => {
-                        self.job.outcome.attempts.push(broken.to_string());
+                        self.admitted.outcome.attempts.push(broken.to_string());
                         Next::End(if self.stop_seen { COMPLETE } else { BROKEN })
                     }
                 },
@@ -200,7 +200,7 @@ impl Relay {
 
     /// The next instant at which something has to be done without a frame.
     fn wake(&self) -> Instant {
-        let last = self.job.deadline();
+        let last = self.admitted.deadline();
         let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
         let kept = self.kept_since.map_or(last, |since| since + LAST_FRAMES);
         let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { last };
@@ -211,7 +211,7 @@ impl Relay {
         let now = Instant::now();
         if let Some(since) = self.kept_since {
             // What is kept will be paid by what is left; there is nothing more to extend for.
-            return (now >= since + LAST_FRAMES || now >= self.job.deadline()).then_some(COMPLETE);
+            return (now >= since + LAST_FRAMES || now >= self.admitted.deadline()).then_some(COMPLETE);
         }
         if now >= self.last_sent + KEEP_ALIVE {
             self.send(Bytes::from_static(b": keepalive\n\n")).await;
@@ -224,7 +224,7 @@ impl Relay {
     fn count_hidden(&mut self, facts: &FrameFacts) {
         let now = Instant::now();
         if let Some(since) = self.hidden_since {
-            self.job.meter.hide(now.duration_since(since));
+            self.admitted.meter.hide(now.duration_since(since));
         }
         let shows = facts.shown != farebox_protocol::TextSize::default();
         let goes_on = facts.hidden || (self.hidden_since.is_some() && !shows && !facts.stop);
@@ -233,15 +233,15 @@ impl Relay {
 
     /// Whether time and money still cover the stream.
     async fn control(&mut self) -> Option<End> {
-        let Self { credit, job, .. } = self;
+        let Self { credit, admitted, .. } = self;
         let now = Instant::now();
-        if now >= job.deadline() {
+        if now >= admitted.deadline() {
             return Some(TOO_LONG);
         }
-        match credit.check(job, now).await {
+        match credit.check(admitted, now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and that is our fault: free.
-            Verdict::Spent(NO_LEDGER) if !job.meter.shown_anything() => {
+            Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => {
                 Some(End { ending: Ending::Nothing, reason: NO_LEDGER, status: 200 })
             }
             Verdict::Spent(reason) => Some(End { ending: Ending::Cut, reason, status: 200 }),
@@ -251,7 +251,7 @@ impl Relay {
     /// Sends to the customer, who is gone when nothing is accepted for too long.
     async fn send(&mut self, bytes: Bytes) {
         let Some(customer) = &self.customer else { return };
-        self.job.first_byte();
+        self.admitted.first_byte();
         if deliver(customer, bytes).await {
             self.last_sent = Instant::now();
         } else {
@@ -261,19 +261,20 @@ impl Relay {
 
     /// Without a customer, a stream goes on only for its usage: when that is all that is left, or by the route's policy.
     fn ends_without_customer(&self) -> bool {
-        !self.stop_seen && self.job.model.route.on_disconnect == OnDisconnect::Cancel
+        !self.stop_seen && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
     /// Settles, and only then shows the end.
     async fn finish(self, end: End) {
-        let Self { mut job, frames, customer, mut reader, kept, end_seen, .. } = self;
+        let Self { mut admitted, frames, customer, mut reader, kept, end_seen, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        job.outcome.answer_id = reader.answer_id().map(str::to_owned);
-        let (family, slug, asks) = (job.request.family, job.model.slug.clone(), (job.seen.asks_cost, job.seen.asks_usage));
-        let request_id = record::request_id(job.request.id);
-        let counted = job.meter.so_far().usage;
-        let settled = job.settle(end).await;
+        admitted.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        let (family, slug, asks) =
+            (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
+        let request_id = record::request_id(admitted.request.id);
+        let counted = admitted.meter.so_far().usage;
+        let settled = admitted.settle(end).await;
 
         let Some(customer) = customer else { return };
         let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
@@ -283,7 +284,7 @@ impl Relay {
         match end.ending {
             Ending::Complete => {
                 for (bytes, marks) in &kept {
-                    last.push(splice::rewrite(bytes, marks, &slug, asks.0.then_some(charge)));
+                    last.push(rewrite::rewrite(bytes, marks, &slug, asks.0.then_some(charge)));
                 }
                 if !end_seen {
                     last.push(Bytes::from(reader.missing_end()));

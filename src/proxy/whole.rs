@@ -4,25 +4,25 @@
 use bytes::Bytes;
 use farebox_protocol::AnswerFacts;
 
-use super::job::{End, Job, ReplyTo, Settled};
-use super::splice::{self, Marks};
+use super::admitted::{Admitted, End, ReplyTo, Settled};
+use super::rewrite::{self, Marks};
 use super::{Reply, ReplyBody};
 use crate::metering::Ending;
 
 /// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut job: Box<Job>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
-    job.first_byte();
-    job.outcome.answer_id.clone_from(&facts.id);
-    job.meter.show(facts.shown);
-    job.meter.report(&facts.usage, true);
+pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
+    admitted.first_byte();
+    admitted.outcome.answer_id.clone_from(&facts.id);
+    admitted.meter.show(facts.shown);
+    admitted.meter.report(&facts.usage, true);
     let marks = Marks::from(facts);
-    let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
-    let removed = job.seen.removed_tools.clone();
+    let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
+    let removed = admitted.seen.removed_tools.clone();
 
-    let settled = job.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
+    let settled = admitted.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    let body = splice::rewrite(&body, &marks, &slug, asks_cost.then_some(charge));
+    let body = rewrite::rewrite(&body, &marks, &slug, asks_cost.then_some(charge));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }

@@ -14,7 +14,7 @@ mod generate;
 mod listen;
 mod models;
 mod paths;
-mod stamp;
+mod request_id;
 mod tls;
 
 use std::net::SocketAddr;
@@ -27,11 +27,11 @@ use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
 use tokio::sync::Semaphore;
 
-use crate::customer::{Act, DIALECTS, Desk, Door, Export, Form, Read, Room, SCRIPT, STYLE, View, Watch};
-use crate::proxy::gate::Gate;
+use crate::customer::{Act, Activity, Context, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT, STYLE, View};
+use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record};
 pub use listen::{Listening, listen, serve};
-use stamp::Arrival;
+use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Bytes of request bodies in flight over all requests.
@@ -43,31 +43,31 @@ pub struct Front {
     /// The spine.
     pub proxy: Arc<Proxy>,
     /// The limits of each key.
-    pub gate: Arc<Gate>,
+    pub rate_limits: Arc<RateLimits>,
     /// Room for request bodies, in KiB.
     pub body_room: Arc<Semaphore>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
     /// The customer's side.
-    pub desk: Arc<Desk>,
+    pub context: Arc<Context>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Front {
-    /// A front door for a spine, at an address; `watch` is told of its requests.
+    /// A front door for a spine, at an address; `activity` is told of its requests.
     #[must_use]
     pub fn new(
         proxy: Arc<Proxy>,
-        watch: Arc<Watch>,
+        activity: Arc<Activity>,
         public_url: String,
         address: SocketAddr,
         trusted_proxies: Vec<IpNet>,
     ) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
-        let gate = Arc::new(Gate::default());
-        let desk = Arc::new(Desk::new(&proxy, Arc::clone(&gate), watch, public_url.clone(), address));
-        Arc::new(Self { proxy, gate, body_room, public_url, desk, trusted_proxies })
+        let rate_limits = Arc::new(RateLimits::default());
+        let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
+        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies })
     }
 
     /// Reports a request for which no money was held.
@@ -114,7 +114,7 @@ pub fn service(front: &Arc<Front>) -> Service {
             router = router.push(Router::with_path(*path).get(account(Read::Account(dialect))));
         }
     }
-    let door = |room| Door::new(Arc::clone(&front.desk), room);
+    let door = |room| Dashboard::new(Arc::clone(&front.context), room);
     let router = router
         // the customer's page
         .push(Router::with_path("dashboard").get(door(Room::View(View::Overview))))
@@ -134,7 +134,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("dashboard/page.css").get(door(Room::Asset(&STYLE))))
         .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));
     Service::new(router)
-        .hoop(stamp::Stamp::new(Arc::clone(front)))
+        .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

@@ -8,7 +8,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use super::{Front, auth, failure};
 use crate::config::{Catalog, Lookup, Model, Rates};
 use crate::proxy::Failure;
@@ -49,7 +49,7 @@ impl Models {
 
     async fn answer(&self, req: &Request, family: Family) -> Result<Value, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family).await?;
-        self.front.gate.knock(key.id, Instant::now())?;
+        self.front.rate_limits.admit_free(key.id, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {

@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use salvo::http::StatusCode;
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use super::{Front, body, failure};
 use crate::proxy::Failure;
 

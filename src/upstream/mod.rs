@@ -9,9 +9,9 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
+mod redact;
 mod retry;
 mod route;
-mod scrub;
 mod simulated;
 mod stream;
 #[cfg(test)]
@@ -29,12 +29,12 @@ use tokio::time::Instant;
 use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
-use classify::Fault;
+use classify::AttemptFailure;
 use client::{Pool, Trust};
 pub use health::TargetState;
 use health::{Health, Try};
+use redact::Known;
 use retry::Move;
-use scrub::Known;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -42,12 +42,12 @@ pub use stream::{FrameStream, StreamBroken};
 pub struct Upstreams {
     trust: Trust,
     simulated: Simulated,
-    known: RwLock<State>,
+    known: RwLock<Pools>,
 }
 
 /// What is kept for one snapshot.
 #[derive(Default)]
-struct State {
+struct Pools {
     pools: HashMap<String, Arc<Pool>>,
     /// In the order of the files.
     targets: Vec<Listed>,
@@ -162,14 +162,14 @@ impl Upstreams {
     /// When a client cannot be built.
     pub fn new(config: &Config) -> Result<Self, String> {
         let trust = Trust::load()?;
-        let state = State::following(&State::default(), config, &trust)?;
+        let state = Pools::following(&Pools::default(), config, &trust)?;
         Ok(Self { trust, simulated: Simulated::default(), known: RwLock::new(state) })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
     pub fn reconcile(&self, config: &Config) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        match State::following(&known, config, &self.trust) {
+        match Pools::following(&known, config, &self.trust) {
             Ok(state) => *known = state,
             Err(error) => tracing::error!(error, "providers keep their old connections"),
         }
@@ -195,8 +195,8 @@ impl Upstreams {
         for target in route::candidates(call.route, call.family) {
             match self.ask(&call, target, prepare, &mut failures).await {
                 Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
-                Some(Err(Fault::Client { status, error })) => {
-                    let error = scrub::scrub(&error, &Known::of(call.route));
+                Some(Err(AttemptFailure::Client { status, error })) => {
+                    let error = redact::for_customer(&error, &Known::of(call.route));
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -212,7 +212,7 @@ impl Upstreams {
         target: &Target,
         prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
         failures: &mut Failures<'_>,
-    ) -> Option<Result<AnswerContent, Fault>> {
+    ) -> Option<Result<AnswerContent, AttemptFailure>> {
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
@@ -271,7 +271,7 @@ impl fmt::Debug for Upstreams {
     }
 }
 
-impl State {
+impl Pools {
     /// The state for a snapshot, taking over what did not change.
     fn following(before: &Self, config: &Config, trust: &Trust) -> Result<Self, String> {
         let mut state = Self::default();
@@ -311,7 +311,7 @@ struct Failures<'a> {
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
     fn add(&mut self, target: &Target, why: &str, retry_after: Option<Duration>) -> String {
-        let why = scrub::text_for_operator(why, &Known::of(self.route));
+        let why = redact::for_operator(why, &Known::of(self.route));
         self.attempts.push(Attempt { target: label(target), why: why.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();

@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::health::Try;
-use crate::alarm::Alarm;
+use crate::deadline::Deadline;
 
 /// The bytes of one answer.
 pub(super) enum Body {
@@ -120,7 +120,7 @@ struct Running {
     unread: Box<Unread>,
     idle: Duration,
     waiting_since: Option<Instant>,
-    alarm: Alarm,
+    alarm: Deadline,
     broken: Option<StreamBroken>,
     health: Try,
 }
@@ -132,7 +132,7 @@ impl FrameStream {
             unread,
             idle,
             waiting_since: None,
-            alarm: Alarm::at(Instant::now() + idle),
+            alarm: Deadline::at(Instant::now() + idle),
             broken: None,
             health,
         }))

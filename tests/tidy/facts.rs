@@ -259,6 +259,9 @@ impl<'ast> Visit<'ast> for Reader {
         self.import(item.span(), vec![item.ident.to_string()], called);
     }
 
+    /// Who may see an item is not a path that code follows.
+    fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         self.name(path.span().start().line, segments, false);

@@ -194,6 +194,10 @@ pub(crate) fn is_ours(krate: &str) -> bool {
 
 /// The module a file is, the crate's name first.
 fn module_of(path: &str) -> Option<Vec<String>> {
+    // The gateway's program stands beside its library, which is the crate's root.
+    if path == "src/main.rs" {
+        return Some(vec!["farebox".to_owned(), "main".to_owned()]);
+    }
     let (folder, krate) =
         PACKAGES.iter().filter(|(folder, _)| path.starts_with(folder)).max_by_key(|(folder, _)| folder.len())?;
     let inside = path.strip_prefix(folder)?.strip_suffix(".rs")?;

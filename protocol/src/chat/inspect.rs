@@ -2,8 +2,8 @@
 //!
 //! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
-use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
+use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
@@ -81,9 +81,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
-        "cache_control" => content::cache_control(cursor, seen)?,
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if bought::check(BOUGHT, name, cursor)? => {}
+        _ if fields::check(BOUGHT, name, cursor)? => {}
         _ => {
             cursor.skip()?;
         }

@@ -1,14 +1,16 @@
 //! Chat completions: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
-mod draft;
-mod ending;
 mod error;
 mod inspect;
 mod patch;
-mod usage;
+mod reader;
+mod synthetic;
+mod writer;
 
-use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Inspection, Protocol, StreamReader, Words};
+use crate::{
+    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+};
 
 /// The chat dialect.
 #[derive(Debug, Clone, Copy)]
@@ -48,19 +50,19 @@ impl Protocol for Chat {
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        usage::read_answer(body)
+        reader::read_answer(body)
     }
 
     fn stream_reader(&self) -> Box<dyn StreamReader> {
-        Box::new(usage::Reader::default())
+        Box::new(reader::Reader::default())
     }
 
-    fn write_answer(&self, draft: &Draft) -> Vec<u8> {
-        draft::write_answer(draft)
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
+        synthetic::write_answer(draft)
     }
 
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>> {
-        draft::write_frames(draft)
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
+        synthetic::write_frames(draft)
     }
 
     fn words(&self, case: Case) -> Words {

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::bought::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
+use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
@@ -83,8 +83,8 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
-        "cache_control" => content::cache_control(cursor, seen)?,
-        _ if bought::check(BOUGHT, name, cursor)? => {}
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
+        _ if fields::check(BOUGHT, name, cursor)? => {}
         _ => {
             cursor.skip()?;
         }

@@ -2,8 +2,8 @@
 //!
 //! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
 
-use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
+use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, flag, limit, options, text};
 use crate::json::Cursor;
 use crate::tools::{Row, Tool, Tools};
@@ -83,7 +83,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if bought::check(BOUGHT, name, cursor)? => {}
+        _ if fields::check(BOUGHT, name, cursor)? => {}
         _ => {
             cursor.skip()?;
         }
@@ -95,9 +95,9 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut none = false;
     let given = options("reasoning", cursor, |name, cursor| match name {
-        "mode" => bought::check(REASONING, name, cursor).map(drop),
+        "mode" => fields::check(REASONING, name, cursor).map(drop),
         "effort" => {
-            none = content::word(cursor)? == "none";
+            none = crate::inspect::word(cursor)? == "none";
             Ok(())
         }
         _ => Ok(cursor.skip().map(drop)?),

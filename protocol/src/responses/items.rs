@@ -2,7 +2,7 @@
 //!
 //! Texts are kept as they stand in JSON, so that nothing is unescaped and escaped again. Only an ending made here reads them.
 
-use super::usage::Event;
+use super::reader::Event;
 use crate::json::{Cursor, Kind, Value, set_members};
 
 /// All items, in the order they began.

@@ -4,8 +4,8 @@ use farebox_ledger::{Bill, Entry};
 use maud::{Markup, html};
 
 use super::shown;
+use crate::customer::activity::Refused;
 use crate::customer::receipt;
-use crate::customer::refusals::Refused;
 use crate::proxy::record;
 
 /// The table of requests. Also a part of the overview.

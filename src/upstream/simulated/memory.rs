@@ -13,10 +13,10 @@ const MOST: usize = 1 << 16;
 
 /// Hashes of the beginnings of prompts.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<Seen>);
+pub(super) struct Memory(Mutex<Prefixes>);
 
 #[derive(Default)]
-struct Seen {
+struct Prefixes {
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Case, Draft, DraftStop, Family, ToolCall, Usage};
+use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
 use serde_json::json;
 
 use super::Call;
@@ -82,7 +82,7 @@ impl Simulated {
         }
     }
 
-    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> Draft {
+    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> SyntheticAnswer {
         let now = clock::now().millis();
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let id = format!("sim{now:x}{number:04x}");
@@ -90,13 +90,13 @@ impl Simulated {
         let call =
             tools::wanted(prompt).filter(|(name, arguments)| tokens(name.chars().count() + arguments.chars().count()) <= limit);
         let (text, stop) = match &call {
-            Some(_) => (String::new(), DraftStop::Tool),
+            Some(_) => (String::new(), SyntheticStop::Tool),
             None => speak::within(speak::text(prompt), limit),
         };
         let said =
             text.chars().count() + call.as_ref().map_or(0, |(name, arguments)| name.chars().count() + arguments.chars().count());
         let usage = self.usage(prompt, tokens(said));
-        Draft {
+        SyntheticAnswer {
             tool: call.map(|(name, arguments)| ToolCall { id: id.clone(), name, arguments }),
             id,
             model: model.to_owned(),
@@ -139,7 +139,7 @@ fn whole(body: Vec<u8>, manner: Manner) -> Reply {
     reply(200, Kind::Json, Paced::new(pieces, manner == Manner::Cut))
 }
 
-fn stream(draft: &Draft, family: Family, manner: Manner) -> Reply {
+fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> Reply {
     let (first, pace) = if manner == Manner::Slow { (SLOW_START, SLOW_PACE) } else { (Duration::ZERO, PACE) };
     let frames = family.protocol().write_frames(draft);
     let sent = if manner == Manner::Cut { frames.len().div_ceil(2) } else { frames.len() };

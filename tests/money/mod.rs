@@ -1,0 +1,9 @@
+//! Money: holds, charges and balances, in races, through crashes and on failing storage.
+
+mod balance;
+mod crash;
+mod fields;
+mod lies;
+mod prices;
+mod races;
+mod storage;

@@ -1,0 +1,6 @@
+//! The programs as processes: commands, the admin listener, signals, TLS and logs.
+
+mod admin;
+mod cli;
+mod operations;
+mod serving;
