@@ -7,6 +7,7 @@ pub(crate) mod browser;
 pub(crate) mod checker;
 pub(crate) mod load;
 pub(crate) mod process;
+pub(crate) mod skip;
 pub(crate) mod upstream;
 
 use std::path::PathBuf;

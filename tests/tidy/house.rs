@@ -114,7 +114,7 @@ impl House {
         let tests: Vec<Vec<String>> = self
             .sources
             .values()
-            .flat_map(|facts| facts.test_children.iter().map(|child| [&facts.module[..], &[child.clone()]].concat()))
+            .flat_map(|facts| facts.test_children.iter().map(|child| [&facts.module[..], std::slice::from_ref(child)].concat()))
             .collect();
         self.sources.retain(|path, facts| {
             let beside = path.ends_with("_tests.rs");
@@ -155,9 +155,9 @@ impl House {
                 path = joined(full, &path[1..]);
             } else if facts.children.contains(&first) && !known {
                 return Some(joined(&facts.module, &path));
-            } else if known && (imported || path.len() > 1) {
-                return Some(path);
-            } else if imported && first.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit()) {
+            } else if known && (imported || path.len() > 1)
+                || imported && first.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+            {
                 return Some(path);
             } else {
                 return None;
