@@ -26,6 +26,7 @@ pub mod key;
 mod link;
 pub mod memory;
 pub mod page;
+mod public_url;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub use link::{LINK_LIFETIME, LinkToken};
 pub use page::{
     AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
+pub use public_url::{gateway_root, parse_public_url};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///

@@ -124,7 +124,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/setup/",
         module: "farebox::setup",
         job: "settings for client programs: one table for the command, the page and the docs",
-        ours: &["config::Model", "protocol::Family"],
+        ours: &["config::Model", "ledger::gateway_root", "protocol::Family"],
         crates: &["serde", "toml"],
         pure: false,
     },
