@@ -25,6 +25,7 @@ pub mod key;
 mod link;
 pub mod memory;
 pub mod page;
+mod reference;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -69,7 +70,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- money in ---
 
     /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
-    /// first time; with others it is a [`Refusal::ReferenceUsed`].
+    /// first time; with others it is a [`Refusal::ReferenceUsed`]. References are trimmed, stored as NFC and compared without case.
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
