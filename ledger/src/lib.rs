@@ -24,6 +24,7 @@ pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+pub mod owner;
 pub mod page;
 mod reference;
 pub mod sqlite;
