@@ -15,6 +15,7 @@ mod dashboard;
 mod dialects;
 mod failover;
 mod files;
+mod identity;
 mod lies;
 mod messages;
 mod models;

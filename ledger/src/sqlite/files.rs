@@ -79,7 +79,8 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
 
 /// Opens an existing ledger for reading what every version of the schema has.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
-    match open_and_identify(path, OpenMode::ReadOnly)? {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
         (conn, Found::Ledger(_)) => Ok(conn),
         _ => Err(unusable(format!("{} is not a ledger", path.display()))),
     }
@@ -150,8 +151,9 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
         let Ok(found) = file.symlink_metadata() else { continue };
-        if !found.is_file() {
-            return Err(unusable(format!("{} is not a plain file; remove it", file.display())));
+        let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
+        if !found.is_file() || shared {
+            return Err(unusable(format!("{} is not a plain file of its own; remove it", file.display())));
         }
         if is_open_to_everyone(&found) {
             return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));

@@ -7,6 +7,7 @@
 
 mod beside;
 mod console;
+mod moved;
 mod unusable;
 
 use std::sync::Arc;
