@@ -11,7 +11,8 @@ use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, TestKey, chat, talking};
 
 fn created(cli: &Cli, usd: &str) -> (String, String) {
-    let made = cli.json(&["keys", "create", "--label", "acme", "--balance", usd, "--reference", "first", "--json"]);
+    let made =
+        cli.json(&["keys", "create", "--new-ledger", "--label", "acme", "--balance", usd, "--reference", "first", "--json"]);
     (made["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
 }
 
