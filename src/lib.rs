@@ -12,8 +12,8 @@
 //! | room | its job | of ours | crates | |
 //! |---|---|---|---|---|
 //! | `protocol` | the wire families, as bytes | – | `base64`, `bytes`, `imagesize`, `memchr`, `serde`, `serde_json`, `simdutf8`, `wide` | pure: no async, no I/O |
-//! | `ledger` | money and keys; the one package that changes a balance | – | `async_trait`, `getrandom`, `jiff`, `serde`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tracing`, `zeroize` |  |
-//! | `ledger/sqlite` | the ledger in one SQLite file; the only room with SQL | `ledger` | `async_trait`, `jiff`, `rusqlite`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tracing` |  |
+//! | `ledger` | money and keys; the one package that changes a balance | – | `async_trait`, `getrandom`, `jiff`, `nix`, `serde`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tracing`, `unicase`, `unicode_normalization`, `zeroize` |  |
+//! | `ledger/sqlite` | the ledger in one SQLite file; the only room with SQL | `ledger` | `async_trait`, `jiff`, `nix`, `rusqlite`, `serde_json`, `sha2`, `tempfile`, `thiserror`, `tokio`, `tracing` |  |
 //! | `config` | what the operator said: both TOML files, checked, as one snapshot | `protocol::AuthStyle`, `protocol::Family`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | counting: the estimate, the terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::inspect`, `protocol::usage` | – | pure: no async, no I/O |
 //! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `config`, `deadline`, `ledger::clock`, `protocol` | `base64`, `bytes`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |

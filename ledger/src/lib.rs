@@ -25,8 +25,10 @@ pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+pub mod owner;
 pub mod page;
 mod public_url;
+mod reference;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -72,7 +74,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- money in ---
 
     /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
-    /// first time; with others it is a [`Refusal::ReferenceUsed`].
+    /// first time; with others it is a [`Refusal::ReferenceUsed`]. References are trimmed, stored as NFC and compared without case.
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---

@@ -3,6 +3,7 @@
 mod args;
 mod books;
 mod check;
+mod dates;
 mod demo;
 mod diff;
 mod http;

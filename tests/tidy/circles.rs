@@ -11,7 +11,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("farebox::upstream", &["attempt", "simulated"]),
     ("farebox_console", &["app", "state_file", "view"]),
     ("farebox_console::view", &["modal", "secret"]),
-    ("farebox_ledger", &["account", "audit", "entry", "key", "page"]),
+    ("farebox_ledger", &["account", "audit", "entry", "key", "page", "reference"]),
     ("farebox_protocol", &["inspect", "json", "usage"]),
     ("farebox_protocol::chat", &["reader", "writer"]),
     ("farebox_protocol::messages", &["reader", "writer"]),

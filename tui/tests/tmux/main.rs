@@ -7,6 +7,7 @@
 
 mod beside;
 mod console;
+mod moved;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod unusable;
