@@ -18,6 +18,7 @@ pub mod amount;
 pub mod anchor;
 mod audit;
 mod chain;
+pub mod clock;
 pub mod entry;
 pub mod hold;
 pub mod id;
@@ -25,6 +26,7 @@ pub mod key;
 mod link;
 pub mod memory;
 pub mod page;
+mod public_url;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -37,10 +39,11 @@ pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Post
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
-pub use link::LinkToken;
+pub use link::{LINK_LIFETIME, LinkToken};
 pub use page::{
     AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
+pub use public_url::{gateway_root, parse_public_url};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///

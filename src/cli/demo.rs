@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::args::{Args, DemoOptions};
 use super::output::{self, Failed};
-use super::{http, init, keys, serve};
+use super::{books, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, ProcessSecrets, Source};
@@ -78,7 +78,7 @@ async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings { label: "demo".to_owned(), ..KeySettings::default() };
     let first_credit = Some((balance, "demo".to_owned()));
-    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: keys::act(args) }).await?;
+    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: books::act(args) }).await?;
     Ok((key, secret))
 }
 

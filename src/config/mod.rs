@@ -10,6 +10,7 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
+mod source;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -26,12 +27,13 @@ pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity}
 pub use findings::render::Paint;
 pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
-pub use read::source::{Source, Unreadable};
 pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use schema::RESERVED_HEADERS;
+pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
 

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
+use farebox_ledger::parse_public_url;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -50,7 +51,7 @@ struct Args {
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
-    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
     /// Who acts, in the audit; the system user by default.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
@@ -113,15 +114,6 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// The base of printed URLs, without the paths that are put behind it.
-fn public_url(text: &str) -> Result<String, String> {
-    if !text.starts_with("https://") && !text.starts_with("http://") {
-        return Err("write it whole, as in https://llm.example.com".to_owned());
-    }
-    let base = text.trim_end_matches('/');
-    Ok(["/native/v1", "/v1", "/native"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base).to_owned())
-}
-
 /// The one loop.
 async fn console(options: Options, mut store: Store, mut messages: UnboundedReceiver<Message>) -> io::Result<()> {
     let theme = Theme { color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
@@ -175,17 +167,4 @@ fn update(app: &mut App, action: Action, store: &mut Store, term: &mut Term) -> 
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod main_tests {
-    use super::public_url;
-
-    #[test]
-    fn a_public_url_is_the_base_of_both_paths() {
-        for given in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/"] {
-            assert_eq!(public_url(given).as_deref(), Ok("https://a.example"));
-        }
-        assert!(public_url("a.example").unwrap_err().contains("https://"));
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::writer::MAX_BATCH;
-
+/// Most operations of one commit: nobody waits behind a huge batch.
+pub(super) const MAX_BATCH: usize = 512;
 /// How long the writer waits for each operation that is worth waiting for.
 const GATHER: Duration = Duration::from_micros(80);
 /// And for all of them together, at most.

@@ -50,7 +50,7 @@ impl ServeLock {
                 }
             }
         }
-        let holder = format!("process {} since {:.0}\n", std::process::id(), jiff::Timestamp::now());
+        let holder = format!("process {} since {}\n", std::process::id(), crate::clock::now());
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes())).map_err(failed)?;
         Ok(Self { path, _locked: file })
     }

@@ -15,13 +15,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
-use super::batching::Batching;
+use super::batching::{Batching, MAX_BATCH};
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::{LedgerError, Refusal};
 
-/// A batch never has more operations, so that nobody waits behind a huge one.
-pub(super) const MAX_BATCH: usize = 512;
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
 /// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.

@@ -1,8 +1,10 @@
-//! The one place that reads the wall clock and the system's randomness; every other room gets instants and ids passed in.
+//! The one place that reads the wall clock and the system's randomness, for the programs that use the ledger.
+//!
+//! Nothing of the ledger itself calls it: operations get instants and ids passed in, so that they can be repeated exactly.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use farebox_ledger::{KeyId, OperationId, Timestamp};
+use crate::{KeyId, OperationId, Timestamp};
 
 /// Now, by the wall clock.
 #[must_use]
