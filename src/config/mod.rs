@@ -31,7 +31,7 @@ pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use routes::{BreakerPolicy, ChatLimit, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};

@@ -7,7 +7,7 @@ use farebox_protocol::{Edits, Family, messages};
 use super::{Failure, Proxy, capabilities, resolve};
 use crate::config::Target;
 use crate::metering::estimate;
-use crate::upstream::{AnswerContent, Call, Prepared};
+use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
 /// Asks the model's upstream, or estimates when it must not or cannot be asked.
 ///
@@ -25,7 +25,8 @@ pub async fn tokens(
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
-        let call = Call { route: &model.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+        let family = Family::Messages;
+        let call = Call { route: &model.route, caller: family, family, operation: Operation::CountTokens, stream: false };
         let prepare = |target: &Target| {
             let edits = Edits { model: &target.model, limit: None };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);

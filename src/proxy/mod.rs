@@ -10,6 +10,7 @@ mod capabilities;
 pub mod count;
 mod credit;
 mod dispatch;
+mod end;
 pub mod failure;
 pub mod pipe;
 pub mod rate_limit;
@@ -101,7 +102,7 @@ impl Proxy {
         let config = self.config.current();
         let seen = request.family.protocol().inspect(&request.body)?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
-        capabilities::check(&model, &seen)?;
+        capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
 

@@ -4,10 +4,9 @@
 use bytes::Bytes;
 use farebox_protocol::AnswerFacts;
 
-use super::admitted::{Admitted, End, ReplyTo, Settled};
-use super::rewrite::{self, Marks};
-use super::{Reply, ReplyBody};
-use crate::metering::Ending;
+use super::admitted::{Admitted, ReplyTo, Settled};
+use super::end::End;
+use super::{Reply, ReplyBody, rewrite};
 
 /// Counts, settles and sends a whole answer.
 pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
@@ -15,14 +14,13 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &Answ
     admitted.outcome.answer_id.clone_from(&facts.id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
-    let marks = Marks::from(facts);
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
     let removed = admitted.seen.removed_tools.clone();
 
-    let settled = admitted.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
+    let settled = admitted.settle(End::complete(facts.stop)).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    let body = rewrite::rewrite(&body, &marks, &slug, asks_cost.then_some(charge));
+    let body = rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }

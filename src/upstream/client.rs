@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::retry::Budget;
-use super::{Call, Prepared};
+use super::{Call, Operation, Prepared};
 use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
 const POOL_IDLE: Duration = Duration::from_secs(40);
@@ -96,8 +96,12 @@ impl Pool {
     pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else { return Ok(None) };
         let protocol = call.family.protocol();
+        let path = match call.operation {
+            Operation::Generate => protocol.path(),
+            Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
+        };
         let mut url = http.base.clone();
-        url.set_path(&[http.base.path().trim_end_matches('/'), protocol.path(), call.path_suffix].concat());
+        url.set_path(&[http.base.path().trim_end_matches('/'), path].concat());
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

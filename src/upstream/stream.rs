@@ -13,6 +13,7 @@ use farebox_protocol::{Frame, FrameReader};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
+use super::classify::Class;
 use super::health::Try;
 use crate::deadline::Deadline;
 
@@ -162,7 +163,7 @@ impl FrameStream {
 
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
-        self.0.health.failed(&format!("broken: {why}"), None);
+        self.0.health.failed(Class::Broken, why, None);
     }
 }
 

@@ -8,8 +8,20 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
+};
+
+/// Where the simulated provider finds things; instructions are messages.
+const NAMES: Names = Names {
+    limits: &["max_tokens", "max_completion_tokens"],
+    instructions: "",
+    conversation: "messages",
+    schemas: &["/response_format/json_schema/schema"],
 };
 
 /// The chat dialect.
@@ -25,12 +37,27 @@ impl Protocol for Chat {
         "/chat/completions"
     }
 
+    fn count_path(&self) -> Option<&'static str> {
+        None
+    }
+
     fn public_path(&self) -> &'static str {
         "/v1/chat/completions"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        None
+    fn limit_field(&self, chat: ChatLimit) -> &'static str {
+        match chat {
+            ChatLimit::MaxCompletionTokens => "max_completion_tokens",
+            ChatLimit::MaxTokens => "max_tokens",
+        }
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -53,8 +80,24 @@ impl Protocol for Chat {
         reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
+    fn reader(&self) -> Box<dyn Reader> {
         Box::new(reader::Reader::default())
+    }
+
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
+    }
+
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "messages": [{ "role": "user", "content": words }], "max_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/choices/0/message/content")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

@@ -8,8 +8,12 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
 };
 
 /// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
@@ -19,6 +23,17 @@ use crate::{
 pub fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
     inspect::inspect_count(body)
 }
+
+/// Where the simulated provider finds things.
+const NAMES: Names = Names {
+    limits: &["max_tokens"],
+    instructions: "system",
+    conversation: "messages",
+    schemas: &["/output_config/format/schema", "/output_format/schema"],
+};
+
+/// The header by which native clients switch on what is not yet in the dialect.
+pub const FLAGS_HEADER: &str = "anthropic-beta";
 
 /// The messages dialect.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +48,24 @@ impl Protocol for Messages {
         "/messages"
     }
 
+    fn count_path(&self) -> Option<&'static str> {
+        Some("/messages/count_tokens")
+    }
+
     fn public_path(&self) -> &'static str {
         "/native/v1/messages"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        Some("max_tokens")
+    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+        "max_tokens"
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer, AuthStyle::ApiKey]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -46,7 +73,7 @@ impl Protocol for Messages {
     }
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
-        &["anthropic-version", "anthropic-beta"]
+        &["anthropic-version", FLAGS_HEADER]
     }
 
     fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
@@ -61,8 +88,24 @@ impl Protocol for Messages {
         reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
+    fn reader(&self) -> Box<dyn Reader> {
         Box::new(reader::Reader::default())
+    }
+
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
+    }
+
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "messages": [{ "role": "user", "content": words }], "max_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/content/0/text")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

@@ -1,6 +1,6 @@
-//! What the built-in provider understands of a request, whatever its family: read by shape, in one walk.
+//! What the simulated provider understands of a request: one walk for all families, with one table of names for each.
 //!
-//! The walk is linear in the body and keeps only the last turn's text. All text passes the [`Tape`], in the order in which a
+//! The gateway never reads a request this way: it builds a tree and forgets bytes. The walk is linear in the body and keeps only the last turn's text. All text passes the [`Tape`], in the order in which a
 //! provider's prompt cache sees it: tools, system prompt, conversation.
 
 use std::hash::{DefaultHasher, Hasher};
@@ -9,10 +9,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::CHARS_PER_TOKEN;
-
+/// Characters of one token.
+pub const CHARS_PER_TOKEN: u64 = 4;
 /// Characters of one remembered block: 64 tokens.
-pub(super) const BLOCK_CHARS: u64 = 256;
+pub const BLOCK_CHARS: u64 = 256;
 /// Tokens every message costs besides its text.
 const MESSAGE_TOKENS: u64 = 4;
 /// Tokens of a document, and of a picture whose size is unknown.
@@ -37,40 +37,56 @@ const UNREAD: [&str; 13] = [
     "ttl",
 ];
 
+/// Where a family keeps what is read here.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Output limits; the smallest counts.
+    pub(crate) limits: &'static [&'static str],
+    /// Instructions beside the conversation, if the family has such a field.
+    pub(crate) instructions: &'static str,
+    /// The conversation.
+    pub(crate) conversation: &'static str,
+    /// Pointers to the schema that an answer must satisfy.
+    pub(crate) schemas: &'static [&'static str],
+}
+
 /// A request, understood.
-#[derive(Default)]
-pub(super) struct Prompt {
+#[derive(Debug, Default)]
+pub struct Prompt {
     /// All text, measured.
-    pub(super) tape: Tape,
+    pub tape: Tape,
     /// What the customer said last.
-    pub(super) last_user: String,
+    pub last_user: String,
     /// What a tool answered, when that is the last thing said.
-    pub(super) result: Option<String>,
+    pub result: Option<String>,
     /// Pictures of the last turn, described.
-    pub(super) pictures: Vec<String>,
+    pub pictures: Vec<String>,
     /// Tools offered.
-    pub(super) tools: Vec<Tool>,
+    pub tools: Vec<Tool>,
     /// Whether one must be called.
-    pub(super) choice: Choice,
+    pub choice: Choice,
     /// Output limit.
-    pub(super) limit: Option<u64>,
+    pub limit: Option<u64>,
     /// The schema an answer must satisfy.
-    pub(super) schema: Option<Value>,
+    pub schema: Option<Value>,
     /// Chat: the usage chunk is asked for.
-    pub(super) stream_usage: bool,
+    pub stream_usage: bool,
     messages: u64,
     opaque_tokens: u64,
 }
 
 /// A tool on offer.
-pub(super) struct Tool {
-    pub(super) name: String,
-    pub(super) schema: Value,
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// The schema of its arguments.
+    pub schema: Value,
 }
 
 /// Whether a tool is called.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum Choice {
+pub enum Choice {
     /// As the text suggests.
     #[default]
     Auto,
@@ -83,16 +99,16 @@ pub(super) enum Choice {
 }
 
 /// All text of a prompt, as counts and hashes.
-#[derive(Default)]
-pub(super) struct Tape {
+#[derive(Debug, Default)]
+pub struct Tape {
     /// Characters so far.
-    pub(super) chars: u64,
+    pub chars: u64,
     /// A hash of everything up to the end of each whole block.
-    pub(super) blocks: Vec<u64>,
+    pub blocks: Vec<u64>,
     /// Characters up to the last cache mark.
-    pub(super) marked: Option<u64>,
+    pub marked: Option<u64>,
     /// Some mark asks for one hour.
-    pub(super) one_hour: bool,
+    pub one_hour: bool,
     hasher: DefaultHasher,
 }
 
@@ -129,20 +145,17 @@ impl Tape {
 }
 
 impl Prompt {
-    /// Reads a request of any family.
+    /// Reads a request of the family with these names.
     ///
     /// # Errors
     /// What is wrong with it, for the customer.
-    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+    pub(crate) fn read(body: &[u8], names: &Names) -> Result<Self, String> {
         let request: Value = serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
         let mut prompt = Self {
-            limit: ["max_tokens", "max_completion_tokens", "max_output_tokens"]
-                .iter()
-                .filter_map(|name| request[*name].as_u64())
-                .min(),
+            limit: names.limits.iter().filter_map(|name| request[*name].as_u64()).min(),
             stream_usage: request["stream_options"]["include_usage"].as_bool().unwrap_or(false),
             choice: Choice::read(&request["tool_choice"]),
-            schema: schema_of(&request).cloned(),
+            schema: names.schemas.iter().find_map(|place| request.pointer(place)).cloned(),
             ..Self::default()
         };
         for tool in request["tools"].as_array().into_iter().flatten() {
@@ -151,16 +164,15 @@ impl Prompt {
             prompt.tape.mark(&tool["cache_control"]);
             prompt.tools.extend(Tool::read(tool));
         }
-        for name in ["system", "instructions"] {
-            prompt.tape.part(name);
-            prompt.walk(&request[name])?;
-        }
-        prompt.conversation(if request["messages"].is_null() { &request["input"] } else { &request["messages"] })?;
+        prompt.tape.part("instructions");
+        prompt.walk(&request[names.instructions])?;
+        prompt.conversation(&request[names.conversation])?;
         Ok(prompt)
     }
 
     /// Tokens of everything read.
-    pub(super) fn tokens(&self) -> u64 {
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
         self.tape.chars.div_ceil(CHARS_PER_TOKEN) + self.messages * MESSAGE_TOKENS + self.opaque_tokens
     }
 
@@ -258,12 +270,6 @@ impl Choice {
             _ => Self::Auto,
         }
     }
-}
-
-fn schema_of(request: &Value) -> Option<&Value> {
-    let places =
-        ["/response_format/json_schema/schema", "/text/format/schema", "/output_config/format/schema", "/output_format/schema"];
-    places.iter().find_map(|place| request.pointer(place))
 }
 
 /// The answer of a tool in this item.
