@@ -22,6 +22,7 @@ mod patch;
 pub mod responses;
 pub mod sse;
 mod tools;
+pub mod translate;
 pub mod usage;
 pub mod weigh;
 

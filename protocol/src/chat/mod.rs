@@ -1,7 +1,11 @@
 //! Chat completions: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
+pub(crate) mod decode;
+mod decode_tools;
 mod draft;
+pub(crate) mod encode;
+mod encode_turns;
 mod ending;
 mod error;
 mod inspect;

@@ -2,6 +2,9 @@
 //! function names are in the other two families. `items` is this family's
 //! own: its endings must repeat what was streamed.
 
+pub(crate) mod decode;
+mod decode_items;
+mod decode_tools;
 mod draft;
 mod ending;
 mod error;
