@@ -2,9 +2,11 @@
 //! function names are in the other two families.
 
 pub(crate) mod decode;
+pub(crate) mod decode_answer;
 mod decode_tools;
 mod draft;
 pub(crate) mod encode;
+pub(crate) mod encode_answer;
 mod encode_turns;
 mod ending;
 mod error;

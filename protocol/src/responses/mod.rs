@@ -6,6 +6,8 @@ pub(crate) mod decode;
 mod decode_items;
 mod decode_tools;
 mod draft;
+pub(crate) mod encode_answer;
+mod encode_items;
 mod ending;
 mod error;
 mod inspect;

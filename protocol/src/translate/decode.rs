@@ -128,7 +128,7 @@ pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
     let typed = !tree.get("type").is_null();
     let listed = !tree.get("properties").is_null();
     let combined = ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| !tree.get(name).is_null());
-    if typed && listed || combined && typed {
+    if typed && (listed || combined) {
         return Some(Cow::Borrowed(raw));
     }
     let mut set = Vec::new();

@@ -88,6 +88,8 @@ pub trait Sink {
 pub struct Answer {
     /// Its blocks, in order.
     pub blocks: Vec<AnswerBlock>,
+    /// Whether the last block has ended.
+    pub closed: bool,
     /// How it ended; `None` until it has.
     pub end: Option<Result<Stop, UpstreamError>>,
 }
@@ -141,7 +143,10 @@ impl Answer {
 impl Sink for Answer {
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Open(open) => self.blocks.push(AnswerBlock { kind: open.into(), text: String::new() }),
+            Event::Open(open) => {
+                self.closed = false;
+                self.blocks.push(AnswerBlock { kind: open.into(), text: String::new() });
+            }
             Event::Delta(text) => {
                 if let Some(block) = self.blocks.last_mut() {
                     block.text.push_str(text);
@@ -149,7 +154,8 @@ impl Sink for Answer {
             }
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
-            Event::Start | Event::Close | Event::Ping => {}
+            Event::Close => self.closed = true,
+            Event::Start | Event::Ping => {}
         }
     }
 }

@@ -10,15 +10,18 @@ pub(crate) mod effort;
 pub(crate) mod encode;
 pub mod event;
 pub mod fates;
+pub(crate) mod flow;
 pub(crate) mod freeform;
 pub(crate) mod ids;
 pub mod losses;
 pub mod neutral;
 pub(crate) mod order;
 pub(crate) mod schema;
-mod seals;
+pub(crate) mod seals;
+mod stream;
 pub(crate) mod text;
 pub(crate) mod tree;
+pub(crate) mod writing;
 
 pub use abilities::Abilities;
 pub use encode::Target;
@@ -27,11 +30,14 @@ pub use ids::{Declared, Memo};
 pub use losses::Losses;
 pub use neutral::Prompt;
 pub use seals::cut_seals;
+pub use stream::Translator;
+pub use writing::Wish;
 
-use crate::{BadRequest, Family, chat, messages, responses};
+use crate::{BadRequest, Family, Usage, UsageWish, chat, messages, responses};
 use decode::Decoding;
 use encode::Encoding;
 use fates::Row;
+use writing::WriteAnswer;
 
 /// A request as one target gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,4 +94,38 @@ pub fn fields(family: Family) -> &'static [Row] {
         Family::Responses => responses::decode::FIELDS,
         Family::Messages => messages::decode::FIELDS,
     }
+}
+
+/// A whole answer of this family as the fold of its events; its end is an error when it is none.
+#[must_use]
+pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
+    let mut answer = Answer::default();
+    match upstream {
+        Family::Chat => chat::decode_answer::decode_answer(body, &mut answer),
+        Family::Messages => messages::decode_answer::decode_answer(body, &mut answer),
+        Family::Responses => {}
+    }
+    answer
+}
+
+/// A whole answer in the caller's family, with settled counts.
+#[must_use]
+pub fn write_answer(
+    caller: Family,
+    answer: &Answer,
+    memo: &Memo,
+    wish: &Wish<'_>,
+    usage: &Usage,
+    asked: UsageWish<'_>,
+) -> Vec<u8> {
+    let write: WriteAnswer = match caller {
+        Family::Chat => chat::encode_answer::encode_answer,
+        Family::Messages => messages::encode_answer::encode_answer,
+        Family::Responses => responses::encode_answer::encode_answer,
+    };
+    let stop = match &answer.end {
+        Some(Ok(stop)) => stop.clone(),
+        _ => Stop::Other.corrected(answer.has_calls()),
+    };
+    write(answer, &stop, memo, wish, usage, asked)
 }

@@ -65,7 +65,7 @@ fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 /// A turn without what is empty; a system message becomes a user's where it may not stand. Thinking alone is no turn.
 fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     turn.blocks.retain(|block| match block {
-        Block::Text { text, .. } => !text.is_empty() && !(rules.no_blank_text && text.is_blank()),
+        Block::Text { text, .. } => !(text.is_empty() || rules.no_blank_text && text.is_blank()),
         Block::Thinking { text } => !text.is_empty(),
         _ => true,
     });
