@@ -5,6 +5,7 @@
 mod ends;
 mod freeform;
 mod help;
+mod laws;
 mod media;
 mod params;
 mod prefix;
