@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use super::decode_tools::{choice, functions, tool_choice, tools};
 use crate::BadRequest;
+use crate::Family;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
-use crate::translate::fates::{Fate, Row, row, unless};
+use crate::translate::fates::{Fate, Row, only, row, unless};
 use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn};
 use crate::translate::tree::Node;
 
@@ -44,7 +45,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("logit_bias",              Fate::Dropped),
     row("seed",                    Fate::Dropped),
     row("prediction",              Fate::Dropped),
-    row("top_k",                   Fate::Dropped),
+    only("top_k", Family::Messages, Fate::Carried),
     row("cache_control",           Fate::Dropped),
     row("prompt_cache_options",    Fate::Dropped),
     row("prompt_cache_retention",  Fate::Dropped),
@@ -70,6 +71,7 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
         "max_completion_tokens" | "max_tokens" => prompt.limit = value.count().or(prompt.limit),
         "temperature" => prompt.temperature = value.number(),
         "top_p" => prompt.top_p = value.number(),
+        "top_k" => prompt.top_k = value.number(),
         "stop" if value.kind == Kind::String => prompt.stops = value.text().into_iter().collect(),
         "stop" => prompt.stops = value.elements().filter_map(Node::text).collect(),
         "stream" => prompt.stream = value.is_true(),

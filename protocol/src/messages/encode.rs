@@ -5,7 +5,7 @@
 use super::encode_turns::{arranged, messages, text_block};
 use super::marks::Marks;
 use crate::BadRequest;
-use crate::translate::abilities::ThinkingWay;
+use crate::translate::abilities::{Sampling, ThinkingWay};
 use crate::translate::effort;
 use crate::translate::encode::{Encoding, description, schema};
 use crate::translate::fates::unsupported;
@@ -180,6 +180,9 @@ fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut 
         out.name("temperature").raw(if over { "1" } else { number });
     }
     top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    let full = !budget && encoding.abilities().sampling == Sampling::Full;
+    encoding.lost(prompt.top_k.is_some() && !full, "top_k");
+    prompt.top_k.filter(|_| full).into_iter().for_each(|number| out.name("top_k").raw(number));
 }
 
 fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {

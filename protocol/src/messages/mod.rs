@@ -1,6 +1,7 @@
 //! Native messages: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
+pub(crate) mod budget;
 pub(crate) mod decode;
 pub(crate) mod decode_answer;
 mod decode_tools;

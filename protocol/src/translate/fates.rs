@@ -43,6 +43,17 @@ pub(crate) const fn unless(name: &'static str, fate: Fate, defaults: &'static [&
     Row { name, fates: [fate; 3], defaults }
 }
 
+/// A row whose field only one family takes over.
+pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row {
+    let other = Fate::Dropped;
+    let fates = match family {
+        Family::Chat => [fate, other, other],
+        Family::Responses => [other, fate, other],
+        Family::Messages => [other, other, fate],
+    };
+    Row { name, fates, defaults: &[] }
+}
+
 impl Row {
     /// The fate towards a family.
     #[must_use]

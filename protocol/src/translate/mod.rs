@@ -8,6 +8,7 @@ pub mod abilities;
 pub(crate) mod decode;
 pub(crate) mod effort;
 pub(crate) mod encode;
+mod errors;
 pub mod event;
 pub mod fates;
 pub(crate) mod flow;
@@ -25,6 +26,7 @@ pub(crate) mod writing;
 
 pub use abilities::Abilities;
 pub use encode::Target;
+pub use errors::error_for;
 pub use event::{Answer, Event, Open, Sink, Stop};
 pub use ids::{Declared, Memo};
 pub use losses::Losses;
@@ -84,6 +86,13 @@ pub fn decode_request<'a>(from: Family, to: Family, body: &'a [u8], losses: &mut
         Family::Responses => responses::decode::decode(body, &mut decoding),
         Family::Messages => messages::decode::decode(body, &mut decoding),
     }
+}
+
+/// A translated request with a budget of thinking that leaves room for the answer under its final limit, and whether thinking had
+/// to be turned off; `None` when nothing has to change.
+#[must_use]
+pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
+    if to == Family::Messages { messages::budget::fit_budget(body, limit) } else { None }
 }
 
 /// What becomes of each field of this family's requests.

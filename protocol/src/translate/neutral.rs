@@ -26,6 +26,8 @@ pub struct Prompt<'a> {
     pub temperature: Option<&'a str>,
     /// Nucleus sampling, as the number was written.
     pub top_p: Option<&'a str>,
+    /// How many candidates are sampled from, as the number was written.
+    pub top_k: Option<&'a str>,
     /// Texts that end the answer.
     pub stops: Vec<Escaped<'a>>,
     /// How much the model shall think.

@@ -89,6 +89,26 @@ fn b91_more_cached_than_sent_is_absurd() {
 }
 
 #[test]
+fn a_prompt_that_is_too_long_is_said_in_the_words_clients_act_on() {
+    use farebox_protocol::UpstreamError;
+    use farebox_protocol::translate::error_for;
+    let chat = UpstreamError {
+        code: Some("context_length_exceeded".to_owned()),
+        message: "This model's maximum context length is 8,192 tokens. However, your messages resulted in 9000 tokens."
+            .to_owned(),
+        ..UpstreamError::default()
+    };
+    assert_eq!(error_for(Messages, chat).message, "prompt is too long: 9000 tokens > 8192 maximum");
+    let native =
+        UpstreamError { message: "prompt is too long: 9000 tokens > 8192 maximum".to_owned(), ..UpstreamError::default() };
+    for caller in [Chat, Responses] {
+        assert_eq!(error_for(caller, native.clone()).code.as_deref(), Some("context_length_exceeded"));
+    }
+    let other = UpstreamError { message: "no".to_owned(), ..UpstreamError::default() };
+    assert_eq!(error_for(Messages, other.clone()), other);
+}
+
+#[test]
 fn a_second_answer_inside_the_first_is_an_error() {
     let mut data = upstream(Messages);
     data.insert(3, data[0].clone());

@@ -1,4 +1,8 @@
 //! Translation between families. Tests that begin with `b` and a number each hold against one known fault of other gateways.
+//!
+//! Numbers without a test: 8, 34, 36, 40, 77, 78 and 99, and the responses halves of 6, 7 and 41, concern targets of the
+//! responses family. 39 and the second half of 38 want seals restored, which never happens yet. 50 is about JSON by a hidden tool,
+//! which is refused instead.
 
 #![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
 
@@ -6,10 +10,15 @@ mod ends;
 mod freeform;
 mod help;
 mod laws;
+mod made;
+mod matrix;
 mod media;
 mod params;
 mod prefix;
 mod reasoning;
+mod recorded;
 mod streams;
+#[path = "../support/mod.rs"]
+mod support;
 mod to_messages;
 mod tools;

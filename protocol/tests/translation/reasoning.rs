@@ -131,6 +131,22 @@ fn b37_a_budget_is_given_up_in_the_middle_of_calls() {
 }
 
 #[test]
+fn a_budget_is_fitted_to_the_final_limit() {
+    use farebox_protocol::translate::fit_budget;
+    let mut abilities = able(Messages);
+    abilities.thinking = ThinkingWay::Budget;
+    let body = asking(Chat, &json!({"reasoning_effort": "high"}));
+    let body = translated(Chat, Messages, &abilities, &body).expect("a translation").body;
+    assert_eq!(fit_budget(Messages, &body, 64_000), None);
+    let fitted = |limit: u32| {
+        let (body, off) = fit_budget(Messages, &body, limit).expect("a change");
+        (serde_json::from_slice::<Value>(&body).expect("JSON")["thinking"].clone(), off)
+    };
+    assert_eq!(fitted(8_000), (json!({"type": "enabled", "budget_tokens": 6_000}), false));
+    assert_eq!(fitted(2_000), (json!({"type": "disabled"}), true));
+}
+
+#[test]
 fn b98_an_answer_of_thinking_alone_leaves_no_empty_turn() {
     let body = talking(
         Messages,
