@@ -7,7 +7,7 @@ use super::encode_turns::{messages, system};
 use crate::BadRequest;
 use crate::translate::abilities::{SystemRole, ThinkingWay};
 use crate::translate::effort;
-use crate::translate::encode::{Encoding, description, schema};
+use crate::translate::encode::{Encoding, Field, description, schema};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::{hex, tool_name};
 use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, ToolKind, Turn};
@@ -47,7 +47,7 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     let (temperature, top_p) = encoding.sampling(&prompt);
     temperature.into_iter().for_each(|number| out.name("temperature").raw(number));
     top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
-    stops(&mut out, &prompt)?;
+    stops(&mut out, &prompt, encoding)?;
     thinking(&mut out, &prompt, encoding);
     format(&mut out, &prompt, encoding)?;
     rest(&mut out, &prompt, encoding);
@@ -113,10 +113,11 @@ fn tool_choice(out: &mut Writer, choice: Option<Choice<'_>>) {
     out.name("tool_choice").raw(word);
 }
 
-fn stops(out: &mut Writer, prompt: &Prompt<'_>) -> Result<(), BadRequest> {
+fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
     if prompt.stops.len() > MAX_STOPS {
-        let message = format!("`stop_sequences`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
-        return Err(unsupported("stop_sequences", message));
+        let name = encoding.field(Field::Stops);
+        let message = format!("`{name}`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
+        return Err(unsupported(name, message));
     }
     if !prompt.stops.is_empty() {
         out.name("stop").open('[');
@@ -140,7 +141,7 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
             out.name("thinking").raw(r#"{"type":"enabled"}"#);
         }
         ThinkingWay::Switch => {}
-        ThinkingWay::None => encoding.lost(!off && wanted.is_some(), "thinking"),
+        ThinkingWay::None => encoding.lost(!off && wanted.is_some(), encoding.field(Field::Thinking)),
         ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive if off => {
             if encoding.abilities().efforts.contains(&Effort::None) {
                 out.name("reasoning_effort").raw("\"none\"");
@@ -163,7 +164,7 @@ fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Res
         Some(Format::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
         Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
             return Err(unsupported(
-                "response_format",
+                encoding.field(Field::Format),
                 "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
             ));
         }

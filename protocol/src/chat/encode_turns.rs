@@ -2,7 +2,7 @@
 
 use crate::BadRequest;
 use crate::translate::abilities::{ReasoningEcho, SystemRole};
-use crate::translate::encode::{Encoding, joined, only_text};
+use crate::translate::encode::{Encoding, Field, joined, only_text};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
 use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, Source, ToolKind, Turn};
@@ -119,7 +119,7 @@ fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -
 fn readable(block: &Block<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
     if matches!(block, Block::File { source: Source::Url(_), .. }) {
         return Err(unsupported(
-            "messages",
+            encoding.field(Field::Turns),
             "Documents by address cannot be sent to this model. Send the document inline, as base64.",
         ));
     }
@@ -197,7 +197,7 @@ fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut
         }
         ReasoningEcho::All => out.name("reasoning_content").escaped(Escaped::join(texts, "\\n\\n").as_str()),
         ReasoningEcho::None | ReasoningEcho::Tools => {
-            texts.iter().for_each(|_| encoding.losses.add("messages.thinking", "dropped"))
+            texts.iter().for_each(|_| encoding.lost(true, encoding.field(Field::OldThinking)))
         }
     }
 }

@@ -7,7 +7,7 @@ use super::marks::Marks;
 use crate::BadRequest;
 use crate::translate::abilities::{Sampling, ThinkingWay};
 use crate::translate::effort;
-use crate::translate::encode::{Encoding, description, schema};
+use crate::translate::encode::{Encoding, Field, description, schema};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::{hex, tool_name};
 use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Role};
@@ -25,7 +25,7 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     let choice = encoding.offered(&mut prompt)?;
     let thinks = thinking(&prompt, limit, choice.as_ref(), encoding);
     if prompt.format == Some(Format::Json) {
-        encoding.losses.add("response_format", "asked");
+        encoding.losses.add(encoding.field(Field::Format), "asked");
         prompt.system.push(Block::words(ONE_OBJECT));
     }
     let turns = arranged(std::mem::take(&mut prompt.turns), encoding);
@@ -80,7 +80,7 @@ fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encodi
         return Thinks::Unsaid;
     }
     if matches!(way, ThinkingWay::None | ThinkingWay::Switch) {
-        encoding.lost(!off, "reasoning_effort");
+        encoding.lost(!off, encoding.field(Field::Thinking));
         return Thinks::Unsaid;
     }
     if off {
@@ -211,7 +211,7 @@ fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut 
     let format = if let Some(Format::Schema { schema, .. }) = &prompt.format { Some(schema) } else { None };
     if format.is_some() && !encoding.abilities().json_schema {
         return Err(unsupported(
-            "response_format",
+            encoding.field(Field::Format),
             "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
         ));
     }

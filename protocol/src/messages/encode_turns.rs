@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::marks::Marks;
 use crate::BadRequest;
-use crate::translate::encode::Encoding;
+use crate::translate::encode::{Encoding, Field};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
 use crate::translate::neutral::{Block, CallResult, Role, Source, Turn};
@@ -20,7 +20,7 @@ pub(super) fn arranged<'a>(mut turns: Vec<Turn<'a>>, encoding: &mut Encoding<'_>
     for turn in &mut turns {
         turn.blocks.retain(|block| {
             let thinking = matches!(block, Block::Thinking { .. });
-            encoding.lost(thinking, "messages.reasoning");
+            encoding.lost(thinking, encoding.field(Field::OldThinking));
             !thinking
         });
     }
@@ -101,14 +101,14 @@ fn write(out: &mut Writer, block: &Block<'_>, marks: &mut Marks, encoding: &mut 
         Block::Image { source, cache, .. } => {
             out.open('{');
             out.name("type").raw("\"image\"");
-            picture(out, source)?;
+            picture(out, source, encoding)?;
             marks.write(out, *cache);
             out.close('}');
         }
         Block::File { source, name, cache } => {
             out.open('{');
             out.name("type").raw("\"document\"");
-            document(out, source)?;
+            document(out, source, encoding)?;
             name.iter().for_each(|name| out.name("title").escaped(name.as_str()));
             marks.write(out, *cache);
             out.close('}');
@@ -151,7 +151,7 @@ fn result(out: &mut Writer, given: &CallResult<'_>, marks: &mut Marks, encoding:
     Ok(())
 }
 
-fn picture(out: &mut Writer, source: &Source<'_>) -> Result<(), BadRequest> {
+fn picture(out: &mut Writer, source: &Source<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
     out.name("source").open('{');
     match source {
         Source::Url(url) => {
@@ -162,7 +162,7 @@ fn picture(out: &mut Writer, source: &Source<'_>) -> Result<(), BadRequest> {
             let known = if media.as_str() == "image/jpg" { "image/jpeg" } else { media.as_str() };
             if !PICTURES.contains(&known) {
                 return Err(unsupported(
-                    "messages",
+                    encoding.field(Field::Turns),
                     "Pictures must be JPEG, PNG, GIF or WebP for this model. Convert the picture.",
                 ));
             }
@@ -179,8 +179,10 @@ fn base64(out: &mut Writer, media: &str, data: &Escaped<'_>) {
     out.name("data").escaped(data.as_str());
 }
 
-fn document(out: &mut Writer, source: &Source<'_>) -> Result<(), BadRequest> {
-    let wrong = || unsupported("messages", "Documents must be PDF or plain text, sent inline as base64, for this model.");
+fn document(out: &mut Writer, source: &Source<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+    let wrong = || {
+        unsupported(encoding.field(Field::Turns), "Documents must be PDF or plain text, sent inline as base64, for this model.")
+    };
     let Source::Base64 { media, data } = source else { return Err(wrong()) };
     out.name("source").open('{');
     match media.as_str() {

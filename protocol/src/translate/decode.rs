@@ -7,7 +7,7 @@ use super::losses::Losses;
 use super::neutral::{Block, Cache, Prompt, Source};
 use super::text::Escaped;
 use super::tree::Node;
-use crate::json::Kind;
+use crate::json::{Cursor, Kind};
 use crate::{BadRequest, Family};
 
 /// A request on its way into a [`Prompt`].
@@ -59,16 +59,15 @@ pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
     (node.get("prompt_cache_breakpoint").kind == Kind::Object).then_some(Cache::Short)
 }
 
-/// Where a URL says that something is: inline or elsewhere.
-pub(crate) fn source(url: Escaped<'_>) -> Source<'_> {
-    let text = url.as_str();
-    let inline = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| text.get(5..)?.split_once(','));
+/// Where a URL says that something is: inline or elsewhere. Takes the text as it is escaped.
+fn source(url: &str) -> Source<'_> {
+    let inline = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| url.get(5..)?.split_once(','));
     match inline {
         Some((head, data)) => {
             let media = head.split(';').next().unwrap_or_default().replace("\\/", "/");
-            Source::Base64 { media: Escaped::raw(media), data: Escaped::raw(data.to_owned()) }
+            Source::Base64 { media: Escaped::raw(media), data: Escaped::raw(data) }
         }
-        None => Source::Url(url),
+        None => Source::Url(Escaped::raw(url)),
     }
 }
 
@@ -77,8 +76,10 @@ pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadR
     let place = part.get("image_url");
     let (url, detail) =
         if place.kind == Kind::Object { (place.get("url"), place.get("detail")) } else { (place, part.get("detail")) };
-    let Some(url) = url.text() else { return Err(file_id(path)) };
-    Ok(Block::Image { source: source(url), detail: detail.text(), cache: cache(part) })
+    if url.kind != Kind::String {
+        return Err(file_id(path));
+    }
+    Ok(Block::Image { source: source(url.word()), detail: detail.text(), cache: cache(part) })
 }
 
 /// A document of chat or responses; `file` is the object that holds it.
@@ -86,8 +87,11 @@ pub(crate) fn file<'a>(file: &Node<'a>, part: &Node<'a>, path: &str) -> Result<B
     if let Some(url) = file.get("file_url").text() {
         return Ok(Block::File { source: Source::Url(url), name: file.get("filename").text(), cache: cache(part) });
     }
-    let Some(data) = file.get("file_data").text() else { return Err(file_id(path)) };
-    let source = match source(data) {
+    let data = file.get("file_data");
+    if data.kind != Kind::String {
+        return Err(file_id(path));
+    }
+    let source = match source(data.word()) {
         Source::Url(bare) => Source::Base64 { media: Escaped::raw("application/pdf"), data: bare },
         inline => inline,
     };
@@ -123,11 +127,18 @@ pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
 /// The schema of a tool: an object's, whatever was sent.
 pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
     let raw = schema.object()?;
-    // The schema is opaque to the tree, so its own members are looked up in a tree of its own, only one level of it.
-    let Ok(tree) = Node::parse(raw.as_bytes()) else { return Some(Cow::Borrowed(raw)) };
-    let typed = !tree.get("type").is_null();
-    let listed = !tree.get("properties").is_null();
-    let combined = ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| !tree.get(name).is_null());
+    let (mut typed, mut listed, mut combined) = (false, false, false);
+    let mut cursor = Cursor::new(raw.as_bytes()).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        let given = cursor.skip().ok()?.kind != Kind::Null;
+        match key.name.as_ref() {
+            "type" => typed = given,
+            "properties" => listed = given,
+            "anyOf" | "oneOf" | "allOf" | "$ref" => combined |= given,
+            _ => {}
+        }
+    }
     if typed && (listed || combined) {
         return Some(Cow::Borrowed(raw));
     }

@@ -24,11 +24,44 @@ pub struct Target<'t> {
 /// A prompt on its way into one family's bytes.
 pub(crate) struct Encoding<'e> {
     pub(crate) target: &'e Target<'e>,
+    /// The caller's family, whose names refusals and losses use.
+    pub(crate) caller: Family,
     pub(crate) family: Family,
     pub(crate) losses: &'e mut Losses,
 }
 
+/// A field that every family has under another name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// The conversation.
+    Turns,
+    /// The form of the answer.
+    Format,
+    /// How hard to think.
+    Thinking,
+    /// Thinking of earlier turns.
+    OldThinking,
+    /// Texts that end the answer.
+    Stops,
+}
+
 impl Encoding<'_> {
+    /// The caller's name of a field.
+    pub(crate) fn field(&self, field: Field) -> &'static str {
+        let [chat, responses, messages] = match field {
+            Field::Turns => ["messages", "input", "messages"],
+            Field::Format => ["response_format", "text.format", "output_config.format"],
+            Field::Thinking => ["reasoning_effort", "reasoning", "thinking"],
+            Field::OldThinking => ["messages.reasoning_content", "input.reasoning", "messages.thinking"],
+            Field::Stops => ["stop", "stop", "stop_sequences"],
+        };
+        match self.caller {
+            Family::Chat => chat,
+            Family::Responses => responses,
+            Family::Messages => messages,
+        }
+    }
+
     pub(crate) fn abilities(&self) -> &Abilities {
         self.target.abilities
     }
@@ -113,11 +146,12 @@ impl Encoding<'_> {
     /// Refuses pictures and documents that the target cannot read.
     pub(crate) fn readable(&self, block: &Block<'_>) -> Result<(), BadRequest> {
         match block {
-            Block::Image { .. } if !self.abilities().vision => {
-                Err(unsupported("messages", "This model cannot read pictures. Leave them out, or use a model with vision."))
-            }
+            Block::Image { .. } if !self.abilities().vision => Err(unsupported(
+                self.field(Field::Turns),
+                "This model cannot read pictures. Leave them out, or use a model with vision.",
+            )),
             Block::File { .. } if !self.abilities().files => {
-                Err(unsupported("messages", "This model cannot read documents here. Send their text instead."))
+                Err(unsupported(self.field(Field::Turns), "This model cannot read documents here. Send their text instead."))
             }
             _ => Ok(()),
         }

@@ -66,7 +66,7 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     let mut losses = Losses::default();
     let prompt = decode_request(from, to, body, &mut losses)?;
     let memo = Memo::of(&prompt.tools)?;
-    let mut encoding = Encoding { target, family: to, losses: &mut losses };
+    let mut encoding = Encoding { target, caller: from, family: to, losses: &mut losses };
     let body = match to {
         Family::Chat => chat::encode::encode(prompt, body.len(), &mut encoding)?,
         Family::Messages => messages::encode::encode(prompt, body.len(), &mut encoding)?,

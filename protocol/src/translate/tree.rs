@@ -83,7 +83,7 @@ impl<'a> Node<'a> {
         self.inner().map(unescape)
     }
 
-    /// A string without escapes, unescaped; nothing for any other value. For words to compare with.
+    /// A string as it stands between its quotes; empty for any other value. For words to compare with.
     pub(crate) fn word(&self) -> &'a str {
         self.inner().unwrap_or_default()
     }

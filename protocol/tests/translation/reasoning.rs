@@ -100,7 +100,7 @@ fn b32_b33_foreign_thinking_never_reaches_a_vendor() {
     );
     let (sent, lost) = sent_to(Responses, Messages, &able(Messages), &body);
     assert!(!sent.to_string().contains("secret") && !sent.to_string().contains("gAAA"));
-    assert_eq!(lost, "messages.reasoning=dropped");
+    assert_eq!(lost, "input.reasoning=dropped");
     let (sent, lost) = sent_to(Messages, Chat, &able(Chat), &native_turns("EqQB"));
     assert!(!sent.to_string().contains("hm") && !sent.to_string().contains("EqQB"));
     assert_eq!(lost, "messages.thinking=dropped");
