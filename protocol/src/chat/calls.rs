@@ -6,7 +6,9 @@
 use super::chunk::Fragment;
 use crate::translate::event::{Open, Sink};
 use crate::translate::flow::Flow;
+use crate::translate::freeform::WRAP;
 use crate::translate::ids::made_id;
+use crate::translate::text::escape;
 
 /// All calls of an answer.
 #[derive(Debug, Default)]
@@ -96,9 +98,16 @@ impl Calls {
                     call.id = made_id(&[&call.name, &self.closed.to_string()]);
                 }
                 flow.open(Open::Call { id: &call.id, name: &call.name }, sink);
+                if call.depth.free {
+                    flow.delta(WRAP[0], sink);
+                }
             }
             call.sent |= !call.waiting.is_empty();
-            flow.delta(&call.waiting, sink);
+            if call.depth.free {
+                flow.delta(&escape(&call.waiting), sink);
+            } else {
+                flow.delta(&call.waiting, sink);
+            }
             call.waiting.clear();
             if !call.depth.whole && !last {
                 return;
@@ -107,7 +116,9 @@ impl Calls {
             if self.cut && self.closed == count && !call.depth.whole {
                 return;
             }
-            if !call.sent {
+            if call.depth.free {
+                flow.delta(WRAP[1], sink);
+            } else if !call.sent {
                 flow.delta("{}", sink);
             }
             flow.close(sink);

@@ -2,7 +2,9 @@
 //! function names are in the other two families. `items` is this family's
 //! own: its endings must repeat what was streamed.
 
+mod blocks;
 pub(crate) mod decode;
+pub(crate) mod decode_answer;
 mod decode_items;
 mod decode_tools;
 mod draft;

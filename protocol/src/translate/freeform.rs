@@ -11,6 +11,9 @@ pub(crate) const SCHEMA: &str =
 /// The schema of a shell.
 pub(crate) const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}},"working_directory":{"type":"string"},"timeout_ms":{"type":"number"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
 
+/// What stands before and behind free text in a function's arguments, escaped.
+pub(crate) const WRAP: [&str; 2] = ["{\\\"input\\\":\\\"", "\\\"}"];
+
 /// Free text as a function's arguments.
 pub(crate) fn wrapped(input: &str) -> String {
     format!("{{\"input\":{}}}", quoted(input))

@@ -112,7 +112,7 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
     match upstream {
         Family::Chat => chat::decode_answer::decode_answer(body, &mut answer),
         Family::Messages => messages::decode_answer::decode_answer(body, &mut answer),
-        Family::Responses => {}
+        Family::Responses => responses::decode_answer::decode_answer(body, &mut answer),
     }
     answer
 }

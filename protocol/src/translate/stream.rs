@@ -41,20 +41,20 @@ impl Sink for Writer {
 }
 
 impl Translator {
-    /// A translator for an answer of `upstream` to a caller of `caller`; `None` when there is no such translation.
+    /// A translator for an answer of `upstream` to a caller of `caller`.
     #[must_use]
-    pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Option<Self> {
+    pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
         let decoder: Box<dyn Decoder> = match upstream {
             Family::Chat => Box::new(chat::decode_answer::Decoder::default()),
             Family::Messages => Box::new(messages::decode_answer::Decoder::default()),
-            Family::Responses => return None,
+            Family::Responses => Box::new(responses::decode_answer::Decoder::default()),
         };
         let encoder: Box<dyn Encoder> = match caller {
             Family::Chat => Box::new(chat::encode_answer::encoder(memo, wish)),
             Family::Messages => Box::new(messages::encode_answer::encoder(memo, wish)),
             Family::Responses => Box::new(responses::encode_answer::encoder(memo, wish)),
         };
-        Some(Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } })
+        Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } }
     }
 
     /// Takes the upstream's next frame; what the caller gets for it, possibly nothing.

@@ -90,7 +90,7 @@ pub(crate) fn frame(data: &str) -> Frame {
 pub(crate) fn relay(upstream: Family, caller: Family, memo: Memo, data: &[String]) -> String {
     let request = asking(caller, &json!({}));
     let request = request.to_string();
-    let mut translator = Translator::new(upstream, caller, memo, &wish(request.as_bytes())).expect("a translation");
+    let mut translator = Translator::new(upstream, caller, memo, &wish(request.as_bytes()));
     let mut out = Vec::new();
     for data in data {
         out.extend_from_slice(translator.frame(&frame(data)));
@@ -211,4 +211,9 @@ pub(crate) fn blocks(stream: &str) -> Vec<(String, String)> {
 /// The last value at a path among a stream's events.
 pub(crate) fn last_of(stream: &str, pointer: &str) -> Value {
     events(stream).iter().filter_map(|event| event.pointer(pointer).cloned()).rfind(|value| !value.is_null()).unwrap_or_default()
+}
+
+/// The events of a stream as an upstream of its family would send them.
+pub(crate) fn data_of(stream: &str) -> Vec<String> {
+    frames(stream).iter().filter_map(|frame| Some(String::from_utf8(frame.data()?.into_owned()).expect("UTF-8"))).collect()
 }

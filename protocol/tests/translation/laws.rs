@@ -9,11 +9,6 @@ use serde_json::{Value, json};
 use super::help::*;
 use super::made::*;
 
-/// The events of a stream as an upstream of its family would send them.
-fn data_of(stream: &str) -> Vec<String> {
-    frames(stream).iter().filter_map(|frame| Some(String::from_utf8(frame.data()?.into_owned()).expect("UTF-8"))).collect()
-}
-
 fn whole(upstream: Family, caller: Family, body: &[u8]) -> Value {
     let answer = read_answer(upstream, body);
     let request = asking(caller, &json!({})).to_string();
@@ -176,6 +171,12 @@ proptest! {
         prop_assert_eq!(calls(&streamed), calls(&read));
         prop_assert_eq!(texts(&streamed, "content"), texts(&read, "content"));
         prop_assert_eq!(texts(&streamed, "summary"), texts(&read, "summary"));
+        // By way of responses nothing is lost at all: block by block what the upstream said.
+        let back = relay(Responses, Messages, Memo::default(), &data_of(&shown));
+        assert_one_end(Messages, &back);
+        prop_assert_eq!(blocks(&back), said_by(&answer));
+        let read = whole(Responses, Messages, last_of(&shown, "/response").to_string().as_bytes());
+        prop_assert_eq!(read["content"].as_array().map(Vec::len), Some(answer.len()));
         // And back to messages: block by block what the upstream said.
         let native_stream = relay(Chat, Messages, Memo::default(), &data_of(&chat_stream));
         assert_one_end(Messages, &native_stream);
@@ -185,11 +186,13 @@ proptest! {
     fn any_events_in_any_order_have_one_end(
         native_events in prop::collection::vec((0_usize..9, 0_u64..3), 0..24),
         chat_deltas in prop::collection::vec((0_usize..9, 0_u64..3), 0..24),
+        items in prop::collection::vec((0_usize..10, 0_u64..3), 0..24),
         odd in prop::collection::vec(odd_json(), 0..4),
     ) {
         let native: Vec<String> = native_events.iter().map(|(kind, index)| native_event(*kind, *index).to_string()).chain(odd.iter().map(Value::to_string)).collect();
         let chat: Vec<String> = chat_deltas.iter().map(|(kind, index)| chat_event(*kind, *index).to_string()).chain(odd.iter().map(Value::to_string)).collect();
-        for (upstream, data) in [(Messages, &native), (Chat, &chat)] {
+        let items: Vec<String> = items.iter().map(|(kind, index)| item_event(*kind, *index).to_string()).chain(odd.iter().map(Value::to_string)).collect();
+        for (upstream, data) in [(Messages, &native), (Chat, &chat), (Responses, &items)] {
             for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
                 assert_one_end(caller, &relay(upstream, caller, Memo::default(), data));
             }
@@ -204,9 +207,9 @@ proptest! {
         let inside = at.index(damaged[place].len());
         damaged[place][inside] = byte;
         damaged.push(bytes.clone());
-        for upstream in [Chat, Messages] {
+        for upstream in Family::ALL {
             for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
-                let mut translator = Translator::new(upstream, caller, Memo::default(), &wish(&bytes)).expect("a translation");
+                let mut translator = Translator::new(upstream, caller, Memo::default(), &wish(&bytes));
                 for raw in &damaged {
                     translator.frame(&Frame::new(Bytes::from(raw.clone())));
                 }

@@ -287,3 +287,34 @@ pub(crate) fn chat_event(kind: usize, index: u64) -> Value {
     };
     json!({"choices": [{"index": 0, "delta": delta}]})
 }
+
+/// What a messages caller must get of an answer.
+pub(crate) fn said_by(answer: &[Piece]) -> Vec<(String, String)> {
+    let block = |piece: &Piece| match piece {
+        Piece::Text(text) => ("text".to_owned(), text.clone()),
+        Piece::Thinking(text) => ("thinking".to_owned(), text.clone()),
+        Piece::Call(_, value) => ("tool_use".to_owned(), json!({"v": value}).to_string()),
+    };
+    answer.iter().map(block).collect()
+}
+
+pub(crate) fn item_event(kind: usize, index: u64) -> Value {
+    let call = json!({"type": "function_call", "call_id": format!("c{index}"), "name": "f", "arguments": "{}"});
+    let message = json!({"type": "message", "content": [{"type": "output_text", "text": "m"}]});
+    match kind {
+        0 => json!({"type": "response.created", "response": {}}),
+        1 => json!({"type": "response.output_item.added", "output_index": index, "item": call}),
+        2 => json!({"type": "response.output_item.done", "output_index": index, "item": call}),
+        3 => json!({"type": "response.output_item.done", "output_index": index, "item": message}),
+        4 => json!({"type": "response.output_text.delta", "output_index": index, "delta": "t"}),
+        5 => json!({"type": "response.reasoning_text.delta", "delta": "r"}),
+        6 => {
+            json!({"type": "response.reasoning_summary_text.delta", "output_index": index, "summary_index": index, "delta": "s"})
+        }
+        7 => json!({"type": "response.function_call_arguments.delta", "output_index": index, "delta": "{"}),
+        8 => {
+            json!({"type": pick(&["response.completed", "response.incomplete", "response.in_progress"], index), "response": {"output": [message, call]}})
+        }
+        _ => json!({"type": "response.refusal.delta", "delta": "x"}),
+    }
+}

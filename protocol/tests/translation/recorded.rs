@@ -66,6 +66,34 @@ fn whole(upstream: Family, caller: Family, body: &str) -> Option<Value> {
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
+fn summary_of_responses() -> String {
+    let mut out = String::new();
+    for (name, text) in recordings(Responses) {
+        out.push_str(&format!("{name}\n"));
+        match stream_of(Responses, &name, &text) {
+            Some(data) => {
+                assert_one_end(Chat, &relay(Responses, Chat, Memo::default(), &data));
+                let stream = relay(Responses, Messages, Memo::default(), &data);
+                assert_one_end(Messages, &stream);
+                for (kind, text) in if stream.contains("event: error") { Vec::new() } else { blocks(&stream) } {
+                    let shown: String = text.chars().take(70).collect();
+                    out.push_str(&format!("  {kind} [{}] {shown:?}\n", text.chars().count()));
+                }
+                out.push_str(&format!("  messages: {}\n", last_of(&stream, "/delta/stop_reason")));
+            }
+            None => {
+                let answer = whole(Responses, Messages, &text).unwrap_or_default();
+                for block in answer["content"].as_array().into_iter().flatten() {
+                    let shown: String = block.to_string().chars().take(110).collect();
+                    out.push_str(&format!("  {shown}\n"));
+                }
+                out.push_str(&format!("  messages: {}\n", answer["stop_reason"]));
+            }
+        }
+    }
+    out
+}
+
 fn summary(family: Family) -> String {
     let mut out = String::new();
     let other = if family == Chat { Messages } else { Chat };
@@ -100,6 +128,11 @@ fn recorded_chat_answers_are_translated() {
 #[test]
 fn recorded_messages_answers_are_translated() {
     insta::assert_snapshot!(summary(Messages));
+}
+
+#[test]
+fn recorded_responses_answers_are_translated() {
+    insta::assert_snapshot!(summary_of_responses());
 }
 
 /// The requests of real clients, which `tests/requests.rs` reads too.

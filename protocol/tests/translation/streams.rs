@@ -133,7 +133,7 @@ fn the_response_repeats_the_request() {
     use farebox_protocol::translate::Translator;
     let request = json!({"model": "slug", "input": "q", "instructions": "be kind", "tools": [{"type": "function", "name": "f"}], "temperature": null, "store": true});
     let request = request.to_string();
-    let mut translator = Translator::new(Chat, Responses, Memo::default(), &wish(request.as_bytes())).expect("a translation");
+    let mut translator = Translator::new(Chat, Responses, Memo::default(), &wish(request.as_bytes()));
     let last = translator.finish(&USAGE, UsageWish::default());
     let response = last_of(&String::from_utf8(last).expect("UTF-8"), "/response");
     assert_eq!(
