@@ -27,6 +27,7 @@ pub mod sse;
 pub mod synthetic;
 pub mod token_estimate;
 mod tools;
+pub mod translate;
 pub mod usage;
 
 use std::fmt;

@@ -1,6 +1,14 @@
 //! Chat completions: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
+mod calls;
+mod chunk;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_tools;
+pub(crate) mod encode;
+pub(crate) mod encode_answer;
+mod encode_turns;
 mod error;
 mod inspect;
 mod patch;

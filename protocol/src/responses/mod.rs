@@ -2,6 +2,13 @@
 //! function names are in the other two families. `items` is this family's
 //! own: its endings must repeat what was streamed.
 
+mod blocks;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_items;
+mod decode_tools;
+pub(crate) mod encode_answer;
+mod encode_items;
 mod error;
 mod inspect;
 mod items;
