@@ -20,6 +20,7 @@ mod media;
 pub mod messages;
 mod patch;
 pub mod responses;
+mod sample;
 pub mod sse;
 mod tools;
 pub mod usage;
@@ -31,7 +32,9 @@ use std::str::FromStr;
 
 pub use draft::{Draft, DraftStop, ToolCall};
 pub use error::{Case, ErrorBody, UpstreamError, Words};
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, TextSize};
+pub use media::document_bytes;
+pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use usage::{Reading, Usage, WireUsage};
 
@@ -123,11 +126,15 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Names (lower case) of request headers that go upstream; all others stop here.
     fn forwarded_headers(&self) -> &'static [&'static str];
 
-    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
+    /// Whether a request with a field that no table knows is refused, rather than sent without it.
+    fn refuses_unknown_fields(&self) -> bool;
+
+    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400. `seed` is a fresh random number: it
+    /// decides which parts of a long text are read.
     ///
     /// # Errors
     /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or something bought that has no price.
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest>;
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
     /// The request as the upstream gets it: the original bytes with only the named places changed. One copy.
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8>;

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired};
+pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired, Tokenizer};
 pub use compare::compare;
 pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use diff::{Change, DiffRow, Subject, diff};

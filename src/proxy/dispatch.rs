@@ -49,6 +49,7 @@ fn begun(job: &mut Job, answer: Answer) -> AnswerContent {
     job.request.room = None;
     job.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
     job.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
+    job.outcome.removed = job.seen.removed(&answer.target.provider.pass);
     job.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
 }
@@ -79,7 +80,7 @@ fn prepare(job: &Job, target: &Target) -> Prepared {
     };
     let protocol = job.request.family.protocol();
     let field = protocol.limit_field().unwrap_or(chat_field);
-    let edits = Edits { model: &target.model, limit: job.limit.map(|limit| (field, limit)) };
+    let edits = Edits { model: &target.model, limit: job.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
     let body = protocol.patch(&job.request.body, &job.seen, &edits);
     Prepared { body: Bytes::from(body), headers: job.request.headers.clone() }
 }

@@ -51,6 +51,8 @@ pub(super) struct Outcome {
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<String>,
+    /// What was taken out of the request for the target that answers.
+    pub(super) removed: String,
 }
 
 /// How a job ends: what is charged, why, and the status the customer saw.

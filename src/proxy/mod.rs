@@ -9,6 +9,7 @@ mod admit;
 pub mod count;
 mod credit;
 mod dispatch;
+mod documents;
 pub mod failure;
 pub mod gate;
 mod job;
@@ -27,6 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 pub use failure::Failure;
@@ -99,11 +101,13 @@ impl Proxy {
     /// Whatever keeps it from being answered. A hold is released before the failure is returned.
     pub async fn run(self: &Arc<Self>, request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let seen = request.family.protocol().inspect(&request.body)?;
+        let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
-        abilities::check(&model, &seen)?;
+        abilities::check(&model, request.family, &seen)?;
         abilities::check_flags(&model, request.family, &request.headers)?;
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
+        documents::read(&request.body, &mut seen).await;
+        let estimate = abilities::fits(&model, &mut seen).await?;
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen, estimate).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();

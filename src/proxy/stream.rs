@@ -36,7 +36,7 @@ const PIECE: usize = 16 * 1024;
 /// Relays a stream to its end and settles it.
 pub(super) async fn relay(job: Box<Job>, first: Frame, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
-    let headers = whole::removed_header(&job.seen.removed_tools);
+    let headers = whole::removed_header(&job.outcome.removed);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(job, frames, customer);
     let end = relay.pump(first).await;

@@ -17,7 +17,7 @@ pub(super) async fn relay(mut job: Box<Job>, body: Bytes, facts: &AnswerFacts, r
     job.meter.report(&facts.usage, true);
     let marks = Marks::from(facts);
     let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
-    let removed = job.seen.removed_tools.clone();
+    let removed = std::mem::take(&mut job.outcome.removed);
 
     let settled = job.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
 
@@ -27,7 +27,7 @@ pub(super) async fn relay(mut job: Box<Job>, body: Bytes, facts: &AnswerFacts, r
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }
 
-fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)> {
+fn headers(settled: &Settled, removed: &str) -> Vec<(&'static str, String)> {
     let mut headers = removed_header(removed);
     if let Some(finished) = settled.finished {
         headers.push(("x-farebox-cost", finished.charge.to_string()));
@@ -36,7 +36,7 @@ fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)>
     headers
 }
 
-/// Says which of the request's tools were taken out.
-pub(super) fn removed_header(removed: &[String]) -> Vec<(&'static str, String)> {
-    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.join(", "))] }
+/// Says which of the request's tools and fields were taken out.
+pub(super) fn removed_header(removed: &str) -> Vec<(&'static str, String)> {
+    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.to_owned())] }
 }

@@ -14,8 +14,8 @@ use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Insp
 ///
 /// # Errors
 /// As [`Protocol::inspect`].
-pub fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
-    inspect::inspect_count(body)
+pub fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+    inspect::inspect_count(body, seed)
 }
 
 /// The messages dialect.
@@ -47,8 +47,12 @@ impl Protocol for Messages {
         &["anthropic-version", "anthropic-beta"]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        false
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
