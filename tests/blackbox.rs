@@ -5,6 +5,7 @@ mod admin;
 mod auth;
 mod bad_input;
 mod balance;
+mod billing;
 mod blame;
 mod bought;
 mod chat;
