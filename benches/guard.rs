@@ -92,8 +92,8 @@ fn body(bytes: usize, stream: bool) -> Bytes {
 fn patch(body: &[u8], times: u64) {
     let protocol = Family::Chat.protocol();
     for _ in 0..times {
-        let seen = protocol.inspect(black_box(body)).unwrap();
-        let edits = Edits { model: "upstream-model-name", limit: None };
+        let seen = protocol.inspect(black_box(body), 0).unwrap();
+        let edits = Edits { model: "upstream-model-name", limit: None, pass: &[] };
         black_box(protocol.patch(body, &seen, &edits));
     }
 }

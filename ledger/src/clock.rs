@@ -25,6 +25,12 @@ pub fn key_id() -> KeyId {
     KeyId::from_random(u64::from_be_bytes(random()))
 }
 
+/// A fresh seed for samples that nobody can foresee.
+#[must_use]
+pub fn seed() -> u64 {
+    u64::from_ne_bytes(random())
+}
+
 /// Random bytes for secrets. A machine without randomness cannot make keys, so there is nothing to go on with.
 #[must_use]
 pub fn random<const N: usize>() -> [u8; N] {

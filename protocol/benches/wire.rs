@@ -28,10 +28,10 @@ fn main() {
 
 fn requests(name: &str, family: Family, body: &[u8]) {
     let protocol = family.protocol();
-    let seen = protocol.inspect(body).expect("a good request");
-    let edits = Edits { model: "upstream-model-name", limit: Some(("max_tokens", 1_000)) };
+    let seen = protocol.inspect(body, 0).expect("a good request");
+    let edits = Edits { model: "upstream-model-name", limit: Some(("max_tokens", 1_000)), pass: &[] };
     measure(&format!("inspect {name}"), body.len(), || {
-        let _ = black_box(protocol.inspect(black_box(body)));
+        let _ = black_box(protocol.inspect(black_box(body), 0));
     });
     measure(&format!("splice  {name}"), body.len(), || {
         black_box(protocol.patch(black_box(body), &seen, &edits));

@@ -1,7 +1,7 @@
 //! Request fields that buy more than tokens of the slug: another model, host, tier, stored state, or a server's work.
 //!
 //! Each family has one table of these; here is how a table is read. No price, no service: a field is refused with a 400 unless
-//! its value is free. What no table names passes untouched.
+//! its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
 
 use crate::BadRequest;
 use crate::json::{Cursor, Kind, Value};
@@ -9,14 +9,16 @@ use crate::json::{Cursor, Kind, Value};
 /// One row of a family's table: the field, which values are free, and why the others are refused.
 pub(crate) type Rule = (&'static str, Free, &'static str);
 
-/// Values that buy nothing. `null`, `false`, and an empty list or object never do.
+/// Values that buy nothing. `null` never does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Free {
-    /// No other value is free.
+    /// The field's presence alone switches something on: even `{}`, `[]` and `false` are refused.
+    Absent,
+    /// `false` and an empty list or object are free.
     Nothing,
-    /// These words are.
+    /// So are these words.
     Words(&'static [&'static str]),
-    /// Lists of these words are.
+    /// So are lists of these words.
     Lists(&'static [&'static str]),
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn check(table: &[Rule], name: &str, cursor: &mut Cursor<'_>) -> Resu
         return Ok(true);
     }
     let instead = match free {
-        Free::Nothing => "Leave it out".to_owned(),
+        Free::Absent | Free::Nothing => "Leave it out".to_owned(),
         Free::Words(words) => format!("Leave it out or send \"{}\"", words.join("\" or \"")),
         Free::Lists(words) => format!("Leave it out or send [\"{}\"]", words.join("\", \"")),
     };
@@ -50,6 +52,7 @@ fn is_free(free: Free, cursor: &Cursor<'_>, value: &Value) -> bool {
     let text = cursor.slice(value.span.clone());
     match value.kind {
         Kind::Null => true,
+        _ if matches!(free, Free::Absent) => false,
         Kind::Bool => text == "false",
         Kind::Array | Kind::Object if value.size.bytes() == 2 => true,
         Kind::String => matches!(free, Free::Words(words) if cursor.text_of(value).is_some_and(|word| words.contains(&&*word))),

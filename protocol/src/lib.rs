@@ -23,6 +23,7 @@ mod patch;
 pub mod paths;
 pub mod prompt;
 pub mod responses;
+mod sample;
 pub mod sse;
 pub mod synthetic;
 pub mod token_estimate;
@@ -39,7 +40,9 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use prompt::Prompt;
 
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, TextSize};
+pub use media::document_bytes;
+pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
 pub use usage::{Reading, Usage, WireUsage};
@@ -150,11 +153,15 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Names (lower case) of request headers that go upstream; all others stop here.
     fn forwarded_headers(&self) -> &'static [&'static str];
 
-    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
+    /// Whether a request with a field that no table knows is refused, rather than sent without it.
+    fn refuses_unknown_fields(&self) -> bool;
+
+    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400. `seed` is a fresh random number: it
+    /// decides which parts of a long text are read.
     ///
     /// # Errors
     /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or something bought that has no price.
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest>;
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
     /// The request as the upstream gets it: the original bytes with only the named places changed. One copy.
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8>;

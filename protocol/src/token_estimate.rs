@@ -2,27 +2,46 @@
 //!
 //! Tokenizers cut where the kind of character changes, and cut long runs again. So every character weighs by its class, more where
 //! a run begins. The weights were fitted to public tokenizers over many kinds of text (`bench/estimate`) and lean a little high.
-//! Text is read as it stands in JSON; of a long request only samples are, because reading all of it would cost more than it tells.
+//! Text is read as it stands in JSON. Of a long request only samples are read, because reading all of it would cost more than it
+//! tells. Where the samples lie is decided by a secret seed: a text cannot be written so that only its light parts are read.
+
+use std::fmt;
 
 /// Weight of one token.
 const TOKEN: u64 = 64;
-/// So much text of a request is read whole.
+/// The first bytes of a request are all read.
 const WHOLE: u64 = 1_024;
-/// Of what follows, `SAMPLE` bytes in every `STRIDE` stand for all.
+/// Of what follows, `SAMPLE` bytes in every `STRIDE` stand for all, at a random place in each.
 const STRIDE: u64 = 256;
 const SAMPLE: u64 = 16;
 /// Weight of one byte of text that cannot be read here: a token to three and a half bytes.
 const UNREAD: u64 = 18;
+/// Characters of sealed reasoning to a token.
+const SEALED: u64 = 6;
 
 /// How heavy the text of one request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
     weight: u64,
     /// Bytes that were weighed or passed over.
     seen: u64,
+    /// Where the next stride begins, and the sample in it; both count as `seen` does.
+    stride: u64,
+    sample: u64,
+    state: u64,
 }
 
 impl Weight {
+    /// Nothing yet; the samples will lie where the seed puts them.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        let mut state = seed;
+        // Strides do not begin where the text does: so every byte has the same chance, also at the edge of a stride.
+        let stride = WHOLE - random(&mut state) % STRIDE;
+        let sample = stride + random(&mut state) % (STRIDE - SAMPLE + 1);
+        Self { weight: 0, seen: 0, stride: stride + STRIDE, sample, state }
+    }
+
     /// Tokens that this is likely to be.
     #[must_use]
     pub fn tokens(&self) -> u64 {
@@ -34,11 +53,15 @@ impl Weight {
         let bytes = text.as_bytes();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let phase = self.seen % STRIDE;
             let (length, times) = match self.seen {
                 seen if seen < WHOLE => (WHOLE - seen, 1),
-                _ if phase < SAMPLE => (SAMPLE - phase, STRIDE / SAMPLE),
-                _ => (STRIDE - phase, 0),
+                seen if seen < self.sample => (self.sample - seen, 0),
+                seen if seen < self.sample + SAMPLE => (self.sample + SAMPLE - seen, STRIDE / SAMPLE),
+                _ => {
+                    self.sample = self.stride + random(&mut self.state) % (STRIDE - SAMPLE + 1);
+                    self.stride += STRIDE;
+                    continue;
+                }
             };
             let (now, later) = rest.split_at(rest.len().min(usize::try_from(length).unwrap_or(usize::MAX)));
             if times > 0 {
@@ -50,10 +73,42 @@ impl Weight {
         }
     }
 
-    /// Takes in so many bytes of text that cannot be read here.
+    /// Takes in bytes of text that cannot be read here.
     pub fn add_unread(&mut self, bytes: u64) {
         self.weight = self.weight.saturating_add(bytes.saturating_mul(UNREAD));
     }
+
+    /// Takes in bytes of reasoning that only its provider can read.
+    pub fn add_sealed(&mut self, bytes: u64) {
+        self.weight = self.weight.saturating_add(bytes.saturating_mul(TOKEN) / SEALED);
+    }
+}
+
+/// Never the seed's state: it must stay secret.
+impl fmt::Debug for Weight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Weight").field("weight", &self.weight).field("seen", &self.seen).finish()
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::seeded(0)
+    }
+}
+
+/// The next number of a random sequence (`splitmix64`).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// The weight of a whole text, in 64ths of a token, however long it is.
+#[must_use]
+pub fn exactly(text: &str) -> u64 {
+    text.as_bytes().chunks(1 << 20).map(|chunk| read(chunk, BREAK)).fold(0, u64::saturating_add)
 }
 
 fn read(bytes: &[u8], mut before: u8) -> u64 {
@@ -223,6 +278,24 @@ mod tests {
         (0..3_000).for_each(|_| lines.add(line));
         for found in [once.tokens(), lines.tokens()] {
             assert!(found.abs_diff(exact) * 20 < exact, "{found} for {exact}");
+        }
+    }
+
+    #[test]
+    fn no_text_is_light_only_where_it_is_read() {
+        // Heavy apart from 16 bytes in every 256, wherever these lie: an attacker does not know which are read.
+        for phase in (0..256).step_by(16) {
+            let heavy: String =
+                (0..256_u32).map(|at| char::from(b'!' + (at * 37 % 90) as u8)).map(|c| if c == '\\' { '/' } else { c }).collect();
+            let mut block = heavy.into_bytes();
+            block.get_mut(phase..phase + 16).unwrap().fill(b' ');
+            let text = String::from_utf8(block).unwrap().repeat(400);
+            let exact = exactly(&text) / TOKEN;
+            for seed in 0..8 {
+                let mut weight = Weight::seeded(seed);
+                weight.add(&text);
+                assert!(weight.tokens() * 10 > exact * 9, "{} for {exact}, phase {phase}, seed {seed}", weight.tokens());
+            }
         }
     }
 

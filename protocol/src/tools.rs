@@ -140,6 +140,10 @@ impl Tools {
                 self.gone.extend([offer.kind, offer.name].into_iter().filter(|word| !word.is_empty()).map(Cow::into_owned));
                 return Ok(false);
             }
+            _ if offer.kind.is_empty() => {
+                let message = "a tool needs a `type`: send \"function\" for a function of your own.";
+                return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
+            }
             _ => {
                 let message =
                     format!("a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.", offer.kind);

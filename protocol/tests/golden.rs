@@ -18,7 +18,7 @@ const USAGE: Usage = Usage { input: 10, cache_read: 20, cache_write: 3, cache_wr
 fn recorded_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
-            let seen = family.protocol().inspect(&body).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
+            let seen = family.protocol().inspect(&body, 0).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
             insta::assert_debug_snapshot!(format!("request-{family}-{name}"), seen);
         }
     }
@@ -29,11 +29,11 @@ fn recorded_requests() {
 fn patched_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
-            let seen = family.protocol().inspect(&body).expect("a good request");
+            let seen = family.protocol().inspect(&body, 0).expect("a good request");
             let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
-            let edits = Edits { model: "up", limit: Some((field, 777)) };
+            let edits = Edits { model: "up", limit: Some((field, 777)), pass: &[] };
             let patched = family.protocol().patch(&body, &seen, &edits);
-            let again = family.protocol().inspect(&patched).expect("still a good request");
+            let again = family.protocol().inspect(&patched, 0).expect("still a good request");
             assert_eq!((again.model.as_str(), again.limit, again.stream), ("up", Some(777), seen.stream), "{name}");
             assert_eq!(again.removed_tools, Vec::<String>::new(), "{name}");
             assert_eq!(again.content, seen.content, "{name}");

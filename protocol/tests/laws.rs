@@ -173,12 +173,17 @@ proptest! {
         choices in prop::collection::vec(0_usize..4, 6),
         pretty in any::<bool>(),
         tools in prop::collection::vec(any::<bool>(), 0..5),
+        passes in any::<prop::sample::Index>(),
     ) {
+        let names: Vec<String> = extra.iter().map(|(name, _)| name.clone()).collect();
+        let pass = &names[..passes.index(names.len() + 1)];
         let (body, mut expected) = request(family, extra, &choices, &tools);
         let text = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.expect("JSON");
-        let seen = family.protocol().inspect(text.as_bytes()).expect("a good request");
+        let seen = family.protocol().inspect(text.as_bytes(), 0).expect("a good request");
         let field = limit_field(family);
-        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit: Some((field, 5)) });
+        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit: Some((field, 5)), pass });
+        let removed = names.iter().filter(|name| !pass.contains(name));
+        removed.for_each(|name| drop(expected.as_object_mut().expect("an object").remove(name)));
         expected["model"] = json!("up\"1");
         expected[field] = json!(5);
         prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), expected);
@@ -331,11 +336,11 @@ fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools
 
 fn exercise(family: Family, bytes: &[u8]) {
     let protocol = family.protocol();
-    if let Ok(seen) = protocol.inspect(bytes) {
-        let patched = protocol.patch(bytes, &seen, &Edits { model: "m", limit: Some(("max_tokens", 3)) });
+    if let Ok(seen) = protocol.inspect(bytes, 0) {
+        let patched = protocol.patch(bytes, &seen, &Edits { model: "m", limit: Some(("max_tokens", 3)), pass: &[] });
         assert!(accepts(&patched));
     }
-    let _ = farebox_protocol::messages::inspect_count(bytes);
+    let _ = farebox_protocol::messages::inspect_count(bytes, 0);
     let _ = protocol.read_answer(bytes);
     let _ = UpstreamError::parse(bytes);
     let (mut reader, mut writer) = (protocol.reader(), protocol.writer());
@@ -397,8 +402,8 @@ fn recorded_requests_survive_damage() {
             for at in (0..body.len()).step_by(body.len() / 40 + 1) {
                 let mut damaged = body.clone();
                 damaged[at] ^= 0x55;
-                let _ = family.protocol().inspect(&damaged);
-                let _ = family.protocol().inspect(&body[..at]);
+                let _ = family.protocol().inspect(&damaged, 0);
+                let _ = family.protocol().inspect(&body[..at], 0);
             }
         }
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired};
+pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired, Tokenizer};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::render::Paint;

@@ -71,7 +71,9 @@ pub struct Provider {
     pub chat_limit: ChatLimit,
     /// Its chat/responses usage counts reasoning outside the output.
     pub reasoning_outside: bool,
-    /// `anthropic-beta` flags that are refused.
+    /// Top-level request fields that it takes although no table of the family knows them.
+    pub pass: Vec<String>,
+    /// `anthropic-beta` flags that are refused; one that ends in `*` stands for all that begin so.
     pub refuse_beta: Vec<String>,
 }
 

@@ -7,9 +7,10 @@
 pub(crate) const CATALOG_FIELDS: &[&str] = &["model", "retired"];
 /// `[[model]]`
 pub(crate) const MODEL_FIELDS: &[&str] =
-    &["model", "slug", "provider", "best_path", "best_environments", "price", "capabilities", "limits", "aliases"];
+    &["model", "slug", "provider", "best_path", "best_environments", "price", "capabilities", "limits", "tokenizer", "aliases"];
 /// `limits` of a model
-pub(crate) const LIMIT_FIELDS: &[&str] = &["context", "max_output", "default_output", "speed", "image_bytes", "tools"];
+pub(crate) const LIMIT_FIELDS: &[&str] =
+    &["context", "max_output", "default_output", "speed", "image_bytes", "picture_tokens", "tools"];
 /// `[[retired]]`
 pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
 /// `routes.toml`
@@ -33,6 +34,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "max_concurrent",
     "chat_limit",
     "reasoning",
+    "pass",
     "refuse_beta",
 ];
 /// `timeouts` of a provider

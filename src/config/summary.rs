@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Endpoint, Model, OnDisconnect, Provider};
+use super::{Config, Endpoint, Model, OnDisconnect, Provider, Tokenizer};
 
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -102,6 +102,12 @@ fn model_outline(model: &Model) -> ModelSummary {
     if let Some(bytes) = limits.image_bytes {
         sizes.push_str(&format!(", pictures of {bytes} bytes"));
     }
+    if let Some(tokens) = limits.picture_tokens {
+        sizes.push_str(&format!(", pictures of {tokens} tokens"));
+    }
+    if model.tokenizer != Tokenizer::default() {
+        sizes.push_str(&format!(", {:?}", model.tokenizer));
+    }
     if let Some(tools) = limits.tools {
         sizes.push_str(&format!(", {tools} tools"));
     }
@@ -144,6 +150,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     }
     for (name, _) in &provider.headers {
         settings.push_str(&format!(", {name}"));
+    }
+    for field in &provider.pass {
+        settings.push_str(&format!(", passes {field}"));
     }
     for flag in &provider.refuse_beta {
         settings.push_str(&format!(", refuses {flag}"));

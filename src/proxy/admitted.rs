@@ -53,6 +53,8 @@ pub(super) struct Outcome {
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<Attempt>,
+    /// What was taken out of the request for the target that answers.
+    pub(super) removed: String,
 }
 
 /// Charged and settled, or charged and with the resolver.

@@ -50,6 +50,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.room = None;
     admitted.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
     admitted.outcome.attempts.extend(answer.attempts);
+    admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
 }
@@ -76,7 +77,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo)
 fn prepare(admitted: &Admitted, target: &Target) -> Prepared {
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
-    let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)) };
+    let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
     let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
     Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() }
 }

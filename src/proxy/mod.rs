@@ -10,6 +10,7 @@ mod capabilities;
 pub mod count;
 mod credit;
 mod dispatch;
+mod documents;
 mod end;
 pub mod failure;
 pub mod pipe;
@@ -28,6 +29,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
@@ -100,11 +102,13 @@ impl Proxy {
     /// Whatever keeps it from being answered. A hold is released before the failure is returned.
     pub async fn run(self: &Arc<Self>, request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let seen = request.family.protocol().inspect(&request.body)?;
+        let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
+        documents::read(&request.body, &mut seen).await;
+        let estimate = capabilities::fits(&model, &mut seen).await?;
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen, estimate).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();

@@ -42,6 +42,8 @@ struct Traffic {
 pub struct Pass {
     rate_limits: Arc<RateLimits>,
     key: KeyId,
+    /// Requests of the key that ran when this one entered, itself included.
+    pub(super) running: u32,
 }
 
 impl RateLimits {
@@ -61,7 +63,7 @@ impl RateLimits {
             traffic.paid.take(Rate { per_second, burst: per_second.max(1) }, now)?;
         }
         traffic.running += 1;
-        Ok(Pass { rate_limits: Arc::clone(self), key: key.id })
+        Ok(Pass { rate_limits: Arc::clone(self), key: key.id, running: traffic.running })
     }
 
     /// Admits a call of a free path.

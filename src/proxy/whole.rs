@@ -15,7 +15,7 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &Answ
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
-    let removed = admitted.seen.removed_tools.clone();
+    let removed = std::mem::take(&mut admitted.outcome.removed);
 
     let settled = admitted.settle(End::complete(facts.stop)).await;
 
@@ -25,7 +25,7 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &Answ
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }
 
-fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)> {
+fn headers(settled: &Settled, removed: &str) -> Vec<(&'static str, String)> {
     let mut headers = removed_header(removed);
     if let Some(finished) = settled.finished {
         headers.push(("x-farebox-cost", finished.charge.to_string()));
@@ -34,7 +34,7 @@ fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)>
     headers
 }
 
-/// Says which of the request's tools were taken out.
-pub(super) fn removed_header(removed: &[String]) -> Vec<(&'static str, String)> {
-    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.join(", "))] }
+/// Says which of the request's tools and fields were taken out.
+pub(super) fn removed_header(removed: &str) -> Vec<(&'static str, String)> {
+    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.to_owned())] }
 }

@@ -26,6 +26,7 @@ fn provider(name: &str, base: &str) -> Provider {
         max_concurrent: None,
         chat_limit: ChatLimit::MaxCompletionTokens,
         reasoning_outside: false,
+        pass: Vec::new(),
         refuse_beta: Vec::new(),
     }
 }

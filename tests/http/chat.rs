@@ -40,7 +40,7 @@ async fn only_the_named_bytes_of_a_request_change() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole()).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "x_unknown" : {"a":[1.50,2e3]},"model":"test-alias","max_tokens":7 }"#;
+    let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "metadata" : {"a":[1.50,2e3]},"model":"test-alias","max_tokens":7 }"#;
     let url = format!("{}/v1/chat/completions", gateway.base);
     let sent =
         gateway.client.post(url).bearer_auth(&key.secret).header("x-secret-of-customer", "1").body(body).send().await.unwrap();

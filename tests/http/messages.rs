@@ -37,11 +37,11 @@ async fn a_whole_answer_is_paid_to_the_picodollar_and_gets_nothing_added() {
 }
 
 #[tokio::test]
-async fn versions_flags_and_unknown_fields_pass_untouched_with_either_header() {
+async fn versions_flags_and_new_options_pass_untouched_with_either_header() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let body = r#"{"max_tokens": 7, "messages":[{"role":"system","content":"\u0041"},{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"x"}]}], "context_management":{"edits":[1.50]},"metadata":{"user_id":"u"},"usage":{"include":true},"model":"test-alias" }"#;
+    let body = r#"{"max_tokens": 7, "messages":[{"role":"system","content":"\u0041"},{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"x"}]}], "context_management":{"edits":[1.50]},"metadata":{"user_id":"u"},"model":"test-alias" }"#;
     for credential in ["authorization", "x-api-key"] {
         let value = if credential == "x-api-key" { key.secret.clone() } else { format!("Bearer {}", key.secret) };
         for (path, version) in [("/native/v1/messages?beta=true", "2023-06-01"), ("/native/messages", "2026-10-21")] {

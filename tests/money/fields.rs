@@ -74,6 +74,8 @@ fn of_family(family: Family) -> Vec<(&'static str, Value)> {
             ("web_search_options", json!({"search_context_size": "low"})),
             ("search_parameters", json!({"mode": "on"})),
             ("enable_search", json!(true)),
+            ("web_search_options", json!({})),
+            ("search_parameters", json!({})),
             ("audio", json!({"voice": "a", "format": "mp3"})),
             ("modalities", json!(["text", "audio"])),
             ("best_of", json!(3)),
@@ -174,6 +176,57 @@ async fn a_provider_is_never_sent_a_flag_it_refuses() {
     let other = gateway.send(path(Family::Messages), &key, body, &[("anthropic-beta", "context-1m,fast-12")]).await;
     assert_eq!(other.status, 200, "only the very flag");
     assert_eq!(upstream.request(0).await.header("anthropic-beta"), Some("context-1m,fast-12"));
+}
+
+#[tokio::test]
+async fn a_flag_can_be_refused_with_all_that_begin_like_it() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let refusing = routes(&upstream.base_url()).replacen("speaks", "refuse_beta = [\"context-1m-*\"]\nspeaks", 1);
+    let gateway = Gateway::start(CATALOG, &refusing).await;
+    let key = gateway.key("5.00").await;
+    let body = ask(Family::Messages, "test-model", false).to_string();
+    for (flag, status) in [
+        ("context-1m-2025-08-07", 400),
+        ("context-1m-2099-01-01", 400),
+        ("context-1m", 200),
+        ("context-management-2025-06-27", 200),
+    ] {
+        let answer = gateway.send(path(Family::Messages), &key, body.clone(), &[("anthropic-beta", flag)]).await;
+        assert_eq!(answer.status, status, "{flag}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_field_in_no_table_goes_only_where_the_provider_passes_it() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let passing = routes(&upstream.base_url()).replacen("speaks", "pass = [\"top_k\", \"brand_new\"]\nspeaks", 1);
+    let (strict, passing) = (Gateway::before(&upstream).await, Gateway::start(CATALOG, &passing).await);
+    let (poor, rich) = (strict.key("5.00").await, passing.key("5.00").await);
+    for family in Family::ALL {
+        let body = with(family, &[("brand_new", json!({"a": 1})), ("x_other", json!("y"))]);
+        if family == Family::Chat {
+            let (param, code) = refused(&strict, &poor, family, &body).await;
+            assert_eq!((param.as_str(), code.as_str()), ("brand_new", "unknown_parameter"));
+            let (param, _) = refused(&passing, &rich, family, &body).await;
+            assert_eq!(param, "x_other");
+            let passed = passing.post(path(family), &rich, &with(family, &[("top_k", json!(5))])).await;
+            assert_eq!((passed.status, passed.header("x-farebox-removed")), (200, None), "{}", passed.text);
+            assert_eq!(upstream.requests().last().unwrap().json()["top_k"], 5);
+            continue;
+        }
+        for stream in [false, true] {
+            let mut body = body.clone();
+            body["stream"] = json!(stream);
+            let answer = strict.post(path(family), &poor, &body).await;
+            assert_eq!((answer.status, answer.header("x-farebox-removed")), (200, Some("brand_new, x_other")), "{}", answer.text);
+            let sent = upstream.requests().last().unwrap().json();
+            assert!(sent.get("brand_new").is_none() && sent.get("x_other").is_none(), "{sent}");
+            let answer = passing.post(path(family), &rich, &body).await;
+            assert_eq!((answer.status, answer.header("x-farebox-removed")), (200, Some("x_other")), "{}", answer.text);
+            let sent = upstream.requests().last().unwrap().json();
+            assert_eq!((sent["brand_new"]["a"].clone(), sent.get("x_other")), (json!(1), None));
+        }
+    }
 }
 
 #[tokio::test]

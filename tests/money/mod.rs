@@ -1,6 +1,7 @@
 //! Money: holds, charges and balances, in races, through crashes and on failing storage.
 
 mod balance;
+mod billing;
 mod crash;
 mod fields;
 mod lies;

@@ -3,6 +3,7 @@
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
 pub(crate) mod big_ledger;
+pub(crate) mod billing;
 pub(crate) mod browser;
 pub(crate) mod checker;
 pub(crate) mod load;

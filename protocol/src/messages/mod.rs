@@ -28,8 +28,8 @@ use crate::{
 ///
 /// # Errors
 /// As [`Protocol::inspect`].
-pub fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
-    inspect::inspect_count(body)
+pub fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+    inspect::inspect_count(body, seed)
 }
 
 /// Where the simulated provider finds things.
@@ -84,8 +84,12 @@ impl Protocol for Messages {
         &["anthropic-version", FLAGS_HEADER]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        false
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {

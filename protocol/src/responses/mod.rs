@@ -74,8 +74,12 @@ impl Protocol for Responses {
         &[]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        false
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {

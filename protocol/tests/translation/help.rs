@@ -35,7 +35,7 @@ pub(crate) fn translated(from: Family, to: Family, abilities: &Abilities, body: 
 /// The body a target gets, and the header of losses.
 pub(crate) fn sent_to(from: Family, to: Family, abilities: &Abilities, body: &Value) -> (Value, String) {
     let translated = translated(from, to, abilities, body).expect("a translation");
-    let seen = to.protocol().inspect(&translated.body);
+    let seen = to.protocol().inspect(&translated.body, 0);
     assert!(seen.is_ok(), "{seen:?} of {}", String::from_utf8_lossy(&translated.body));
     (serde_json::from_slice(&translated.body).expect("JSON"), translated.losses.header())
 }

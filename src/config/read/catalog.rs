@@ -15,7 +15,7 @@ use super::routes::{RouteTable, Routed};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
-use crate::config::{Capability, Catalog, Limits, Model, Retired, Route};
+use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
 
 const DEFAULT_OUTPUT: u32 = 8_192;
 const DEFAULT_SPEED: u32 = 150;
@@ -77,6 +77,11 @@ fn read_model(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
     let limits = fields.required(report, "limits", "limits = { context = 200_000, max_output = 64_000 }", |value, report| {
         read_limits(value, report, &fields.what)
     });
+    let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
+    let tokenizer = match fields.get("tokenizer") {
+        Some(value) => value.word(report, &tokenizers).map(|word| word.value),
+        None => Some(Tokenizer::default()),
+    };
     let context = limits.map(|limits| limits.context);
     let price = fields.required(report, "price", "price = { input = \"3.00\", output = \"15.00\" }", |value, report| {
         read_price(value, report, &fields.what, context)
@@ -91,6 +96,7 @@ fn read_model(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         price: price?,
         capabilities: capabilities?,
         limits: limits?,
+        tokenizer: tokenizer?,
         aliases: aliases?,
         route: route?,
     })
@@ -187,11 +193,13 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     let default_output = fields.optional(report, "default_output", |value, report| value.small(report, tokens.clone()));
     let speed = fields.optional(report, "speed", |value, report| value.small(report, 1..=100_000));
     let image_bytes = fields.optional(report, "image_bytes", |value, report| value.integer(report, 1..=1_073_741_824));
+    let picture_tokens = fields.optional(report, "picture_tokens", |value, report| value.integer(report, 1..=1_000_000));
     let tools = fields.optional(report, "tools", |value, report| value.small(report, 1..=100_000));
     let bad = [
         ("default_output", default_output.is_none()),
         ("speed", speed.is_none()),
         ("image_bytes", image_bytes.is_none()),
+        ("picture_tokens", picture_tokens.is_none()),
         ("tools", tools.is_none()),
     ]
     .into_iter()
@@ -218,6 +226,7 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
         default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| default.value),
         speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
         image_bytes: image_bytes.map(|bytes| bytes.value),
+        picture_tokens: picture_tokens.map(|tokens| tokens.value),
         tools: tools.map(|tools| tools.value),
     })
 }

@@ -338,7 +338,7 @@ fn home_of(name: &str) -> Option<&'static str> {
         "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image" | "per_request" | "tiers" => {
             Some("price")
         }
-        "context" | "max_output" | "default_output" | "speed" | "image_bytes" | "tools" => Some("limits"),
+        "context" | "max_output" | "default_output" | "speed" | "image_bytes" | "picture_tokens" | "tools" => Some("limits"),
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
         "failures" | "open" => Some("breaker"),
         "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),

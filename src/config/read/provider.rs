@@ -54,6 +54,7 @@ pub(crate) fn read_provider(
     let chat_limit = given(&fields, report, "chat_limit", |value, report| value.word(report, &limits));
     let reasoning =
         given(&fields, report, "reasoning", |value, report| value.word(report, &[("inside", false), ("outside", true)]));
+    let pass = given(&fields, report, "pass", read_flags);
     let refuse_beta = given(&fields, report, "refuse_beta", read_flags);
     let remote = remote?;
     Some(Provider {
@@ -67,6 +68,7 @@ pub(crate) fn read_provider(
         max_concurrent: max_concurrent?.map(|most| most.value),
         chat_limit: chat_limit?.map_or(ChatLimit::MaxCompletionTokens, |limit| limit.value),
         reasoning_outside: reasoning?.is_some_and(|outside| outside.value),
+        pass: pass?.unwrap_or_default(),
         refuse_beta: refuse_beta?.unwrap_or_default(),
     })
 }
