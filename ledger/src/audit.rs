@@ -22,10 +22,17 @@ pub(crate) struct Written {
     pub(crate) details: String,
 }
 
+/// An act at its place, with the state in which it leaves the key.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) record: AuditRecord,
+    pub(crate) state: String,
+}
+
 impl Written {
-    /// The record at its place.
-    pub(crate) fn record(self, position: i64) -> AuditRecord {
-        AuditRecord {
+    /// The record at its place; `key` is the key after the act.
+    pub(crate) fn record(self, position: i64, key: &Key) -> Record {
+        let record = AuditRecord {
             position,
             at: self.at,
             actor: self.actor,
@@ -33,7 +40,8 @@ impl Written {
             key: self.key,
             operation: self.operation,
             details: self.details,
-        }
+        };
+        Record { record, state: state(key) }
     }
 
     /// Whether `record` is this act, done before: same key, act and details. Who repeats it and when does not matter.

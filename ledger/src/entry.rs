@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::check_text;
+use crate::tx::Head;
 use crate::{Amount, KeyId, OperationId, Refusal, Timestamp};
 
 /// What kind of line an entry is.
@@ -231,12 +232,12 @@ impl Credit {
         }
     }
 
-    /// The entry this credit makes, at its place.
-    pub(crate) fn entry(&self, position: i64, seq: i64, balance_after: Amount) -> Entry {
+    /// The entry this credit makes, behind `head`.
+    pub(crate) fn entry(&self, position: i64, head: &Head, balance_after: Amount) -> Entry {
         let (kind, reason, refunds) = self.facts();
         Entry {
             position,
-            seq,
+            seq: head.seq.saturating_add(1),
             key: self.key,
             operation: self.operation,
             kind,

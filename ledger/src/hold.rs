@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::account::Ending;
+use crate::tx::{Head, Held};
 use crate::{Amount, Bill, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
@@ -68,12 +69,12 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     Finish { request: hold.request, bill, at: now }
 }
 
-/// The entry that ends a hold, at its place.
-pub(crate) fn charge_entry(key: KeyId, held: Amount, finish: Finish, ending: &Ending, position: i64, seq: i64) -> Option<Entry> {
+/// The entry that ends a hold, behind `head`.
+pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position: i64, head: &Head) -> Option<Entry> {
     Some(Entry {
         position,
-        seq,
-        key,
+        seq: head.seq.saturating_add(1),
+        key: hold.key,
         operation: finish.request,
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
@@ -83,7 +84,7 @@ pub(crate) fn charge_entry(key: KeyId, held: Amount, finish: Finish, ending: &En
         reference: None,
         reason: None,
         refunds: None,
-        bill: Some(Bill { hold: held, loss: ending.loss, ..finish.bill }),
+        bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
     })
 }
 

@@ -20,7 +20,7 @@ const PAGE: i64 = 2_000;
 const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
-    let mut statement = conn.prepare_cached(&KEY_BY_ID)?;
+    let mut statement = conn.prepare_cached(KEY_BY_ID)?;
     statement.query_row([id], rows::stored_key).optional().map(|stored| stored.map(|stored| stored.key))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn find_session(conn: &Connection, token: SecretHash, now: Timestamp)
 }
 
 pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
-    let mut statement = conn.prepare_cached(&ENTRY_BY_OPERATION)?;
+    let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
     statement.query_row([operation], rows::stored_entry).optional().map(|stored| stored.map(|stored| stored.entry))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn rows_at_most(limit: usize) -> i64 {
 // --- history ---
 
 pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
-    conn.prepare_cached(&ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
+    conn.prepare_cached(ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
 }
 
 pub(super) fn entries(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {

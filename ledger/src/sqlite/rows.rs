@@ -3,13 +3,13 @@
 //! A value that does not fit its type is an error of the read, never a guess.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
 use crate::account::Account;
 use crate::chain::{Hash, evidence_code};
+use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Bill, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId, SecretHash,
     Status, Timestamp, Usage,
@@ -108,23 +108,6 @@ pub(super) fn malformed(kind: Type, error: impl std::error::Error + Send + Sync 
     Error::FromSqlConversionFailure(0, kind, Box::new(error))
 }
 
-/// A key with what the store knows besides.
-#[derive(Debug, Clone)]
-pub(super) struct StoredKey {
-    pub(super) key: Key,
-    pub(super) audit_last: i64,
-    pub(super) audit_hash: Hash,
-    pub(super) head: Head,
-}
-
-/// Where a key's history ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    pub(super) seq: i64,
-    pub(super) last: i64,
-    pub(super) hash: Hash,
-}
-
 /// A row's columns, taken in the order in which they were selected: finding each by its name is most of what a read costs.
 pub(super) struct Columns<'row, 'statement> {
     row: &'row Row<'statement>,
@@ -173,12 +156,20 @@ impl<'row, 'statement> Columns<'row, 'statement> {
 }
 
 /// Selects what [`stored_key`] takes, in its order; a condition may follow.
-pub(super) const SELECT_KEY: &str = "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
+macro_rules! select_key {
+    () => {
+        "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
      k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_last, k.audit_hash,
-     a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id";
+     a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id"
+    };
+}
+pub(super) use select_key;
+
+/// [`select_key`], for texts that are put together at run time.
+pub(super) const SELECT_KEY: &str = select_key!();
 
 /// One key.
-pub(super) static KEY_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{SELECT_KEY} WHERE k.id = ?1"));
+pub(super) const KEY_BY_ID: &str = concat!(select_key!(), " WHERE k.id = ?1");
 
 pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
     let mut columns = Columns::of(row);
@@ -205,12 +196,8 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         created_by: columns.take()?,
         last_entry_at: columns.take()?,
     };
-    Ok(StoredKey {
-        key,
-        audit_last: columns.take()?,
-        audit_hash: columns.take()?,
-        head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()? },
-    })
+    let audit = AuditHead { last: columns.take()?, hash: columns.take()? };
+    Ok(StoredKey { key, audit, head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()? } })
 }
 
 fn models(json: &str) -> Result<Vec<String>> {
@@ -226,21 +213,26 @@ pub(super) struct StoredEntry {
 }
 
 /// Selects what [`stored_entry`] takes, in its order; a condition may follow.
-pub(super) const SELECT_ENTRY: &str =
-    "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
+macro_rules! select_entry {
+    () => {
+        "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
      e.refunds, e.prev, e.hash, s.slug,
      coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
      e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL,
      e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence,
      e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines
-     FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
+     FROM entries e LEFT JOIN slugs s ON s.id = e.slug"
+    };
+}
+pub(super) use select_entry;
+
+/// [`select_entry`], for texts that are put together at run time.
+pub(super) const SELECT_ENTRY: &str = select_entry!();
 
 /// One entry, by the operation that made it.
-pub(super) static ENTRY_BY_OPERATION: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.operation = ?1"));
-/// One entry, by its reference.
-pub(super) static ENTRY_BY_REFERENCE: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.reference = ?1"));
+pub(super) const ENTRY_BY_OPERATION: &str = concat!(select_entry!(), " WHERE e.operation = ?1");
 /// One entry, by its position.
-pub(super) static ENTRY_AT: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.position = ?1"));
+pub(super) const ENTRY_AT: &str = concat!(select_entry!(), " WHERE e.position = ?1");
 
 pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
     let mut columns = Columns::of(row);
@@ -298,14 +290,6 @@ fn lines_of(text: &str) -> Result<Vec<Line>> {
         .into_iter()
         .map(|(what, count, rate)| Line { what: Cow::Owned(what), count, rate: Amount::from_picos(rate) })
         .collect())
-}
-
-/// An open hold with what the lists do not show.
-#[derive(Debug, Clone)]
-pub(super) struct StoredHold {
-    pub(super) open: OpenHold,
-    pub(super) opened: Amount,
-    pub(super) checkpoint: Option<Bill>,
 }
 
 pub(super) fn stored_hold(row: &Row<'_>) -> Result<StoredHold> {

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, Error, OptionalExtension, Result, params};
 
 use super::reads::entry_at;
-use super::rows::{self, Columns, SELECT_ENTRY, StoredEntry, StoredKey};
+use super::rows::{self, Columns, SELECT_ENTRY, StoredEntry};
 use crate::chain::{self, GENESIS, Hash};
+use crate::tx::StoredKey;
 use crate::{Account, Amount, Entry, EntryKind, KeyId, OperationId, Timestamp, Totals, Usage, UsageRow, VerifyReport, audit};
 
 const PAGE: i64 = 500;
@@ -153,7 +154,7 @@ impl Check<'_> {
         self.report.keys = self.report.keys.saturating_add(1);
         let name = KeyId::from_i64(number).map_or_else(|| format!("key number {number}"), |id| format!("key {id}"));
         let instant = self.conn.unchecked_transaction()?;
-        let stored = instant.prepare_cached(&rows::KEY_BY_ID)?.query_row([number], rows::stored_key).optional();
+        let stored = instant.prepare_cached(rows::KEY_BY_ID)?.query_row([number], rows::stored_key).optional();
         let holds = instant
             .prepare_cached("SELECT * FROM holds WHERE key = ?1")?
             .query_map([number], rows::stored_hold)?
@@ -270,7 +271,7 @@ impl Check<'_> {
     }
 
     fn walk_audit(&mut self, name: &str, stored: &StoredKey) -> Result<()> {
-        let (mut position, mut expected) = (stored.audit_last, stored.audit_hash);
+        let (mut position, mut expected) = (stored.audit.last, stored.audit.hash);
         let mut newest = true;
         while position > 0 {
             let place = format!("{name}: audit record {position}");
