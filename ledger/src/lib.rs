@@ -27,6 +27,7 @@ mod link;
 pub mod memory;
 pub mod operation;
 pub mod page;
+mod reference;
 pub mod sqlite;
 mod tx;
 

@@ -101,7 +101,7 @@ fn repeated<T: Tx>(tx: &mut T, entry: Entry) -> Step<T, Posted> {
 
 fn check_reference<T: Tx>(tx: &mut T, reference: &str) -> Step<T, ()> {
     match tx.entry_by_reference(reference)? {
-        Some(entry) => Err(Refusal::ReferenceUsed { reference: reference.to_owned(), key: entry.key }.into()),
+        Some(entry) => Err(Refusal::ReferenceUsed { reference: entry.reference.unwrap_or_default(), key: entry.key }.into()),
         None => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use crate::operation::Needs;
 use crate::tx::{AuditHead, Fault, Head, Held, Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
+    reference,
 };
 
 /// The state, and what the running operation may read of it.
@@ -29,7 +30,9 @@ impl MemoryTx<'_> {
         });
         let entries = state.entries.iter().filter(|entry| {
             needs.operations.contains(&entry.operation)
-                || entry.reference.as_deref().is_some_and(|reference| needs.references.contains(&reference))
+                || entry.reference.as_deref().is_some_and(|carried| {
+                    needs.references.iter().any(|named| reference::folded(named) == reference::folded(carried))
+                })
         });
         let acts = state.audit.iter().filter(|record| needs.operations.contains(&record.operation));
         let owners = holds.map(|held| held.open.key).chain(entries.map(|entry| entry.key)).chain(acts.map(|act| act.key));
@@ -146,7 +149,9 @@ impl Tx for MemoryTx<'_> {
 
     fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
         debug_assert!(self.needs.references.contains(&reference), "the operation reads reference {reference:?} unnamed");
-        Ok(self.state.entries.iter().find(|entry| entry.reference.as_deref() == Some(reference)).cloned())
+        let folded = Some(reference::folded(reference));
+        let carries = |entry: &&Entry| entry.reference.as_deref().map(reference::folded) == folded;
+        Ok(self.state.entries.iter().find(carries).cloned())
     }
 
     fn refunds(&mut self, request: OperationId) -> Answer<Vec<Amount>> {

@@ -13,13 +13,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
-use crate::LedgerError;
+use super::migrations::{Birth, Found, VERSION, identify, migrate};
+use crate::{LedgerError, Timestamp};
 
-/// `fare`, in the header of every ledger.
-const APPLICATION_ID: i64 = 0x6661_7265;
-/// The schema this program knows. Each migration raises it by one.
-const VERSION: i64 = 1;
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 /// Older ones can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How often a busy file is tried again, a millisecond apart.
@@ -31,33 +27,48 @@ fn unusable(text: String) -> LedgerError {
 
 /// Opens a connection of the given mode; the first one of a mode that may creates the ledger.
 pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
-    if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
-    }
-    check_file(path, mode)?;
-    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
-    match identify(&conn).map_err(|error| refuse(path, &error))? {
+    let (conn, found) = open_and_identify(path, mode)?;
+    match found {
         Found::Ledger(VERSION) => {}
-        Found::Ledger(version) if version > VERSION => {
+        // Only the gateway changes a schema: it has the lock, so no older gateway is at work on the file.
+        Found::Ledger(version) if mode != OpenMode::Serve => {
             return Err(unusable(format!(
-                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
-                path.display()
-            )));
-        }
-        Found::Ledger(version) if mode == OpenMode::ReadOnly => {
-            return Err(unusable(format!(
-                "{} is of an older version (schema {version}); start the gateway once",
+                "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to bring it up to date",
                 path.display()
             )));
         }
         Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
-        Found::Ledger(_) | Found::Empty => migrate(&conn).map_err(|error| refuse(path, &error))?,
+        Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()?).map_err(|error| refuse(path, &error))?,
         Found::Foreign => return Err(unusable(format!("{} is a database of another program, not a ledger", path.display()))),
     }
     if mode != OpenMode::ReadOnly {
         conn.pragma_update(None, "journal_mode", "wal").map_err(|error| refuse(path, &error))?;
     }
     Ok(conn)
+}
+
+/// Opens an existing ledger for reading what every version of the schema has.
+pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
+    match open_and_identify(path, OpenMode::ReadOnly)? {
+        (conn, Found::Ledger(_)) => Ok(conn),
+        _ => Err(unusable(format!("{} is not a ledger", path.display()))),
+    }
+}
+
+/// A connection, and what is in the file; a schema from the future is refused.
+fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+    }
+    check_file(path, mode)?;
+    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
+    match identify(&conn).map_err(|error| refuse(path, &error))? {
+        Found::Ledger(version) if version > VERSION => Err(unusable(format!(
+            "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+            path.display()
+        ))),
+        found => Ok((conn, found)),
+    }
 }
 
 /// Copies the log into the ledger's file and empties it, unless another program is using them: that one will.
@@ -133,41 +144,11 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-enum Found {
-    Empty,
-    Foreign,
-    Ledger(i64),
-}
-
-fn identify(conn: &Connection) -> rusqlite::Result<Found> {
-    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let application = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    if application == APPLICATION_ID && version > 0 {
-        return Ok(Found::Ledger(version));
-    }
-    let objects = number("SELECT count(*) FROM sqlite_schema")?;
-    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
-}
-
-/// Brings the schema to [`VERSION`], in one transaction. Another process may have done it meanwhile.
-fn migrate(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute_batch("BEGIN EXCLUSIVE")?;
-    let result = migrate_locked(conn).and_then(|()| conn.execute_batch("COMMIT"));
-    if result.is_err() && !conn.is_autocommit() {
-        conn.execute_batch("ROLLBACK")?;
-    }
-    result
-}
-
-fn migrate_locked(conn: &Connection) -> rusqlite::Result<()> {
-    let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let done = usize::try_from(version).unwrap_or(usize::MAX);
-    for migration in MIGRATIONS.iter().skip(done) {
-        conn.execute_batch(migration)?;
-    }
-    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
-    conn.pragma_update(None, "user_version", VERSION)
+/// Chance and time for a ledger that is made now.
+fn birth() -> Result<Birth, LedgerError> {
+    let mut ledger = [0; 16];
+    getrandom::fill(&mut ledger).map_err(|error| unusable(format!("the system gives no random bytes: {error}")))?;
+    Ok(Birth { ledger, at: Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()) })
 }
 
 fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {

@@ -10,6 +10,7 @@ mod batch;
 mod files;
 mod lists;
 mod lock;
+mod migrations;
 mod pace;
 mod readers;
 mod reads;
@@ -93,6 +94,20 @@ impl SqliteLedger {
             _ => Some(Writer::start(conn, &path, mode, durability)?),
         };
         Ok(Self { path, mode, readers, writer })
+    }
+
+    /// Every slug that the ledger in this file ever published, whatever its version; none when there is no file yet. For the
+    /// gateway, which reads its own files before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`SqliteLedger::open`].
+    pub fn published_in(path: &Path) -> Result<Vec<String>, LedgerError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let conn = files::open_any_version(path)?;
+        let published = reads::published(&conn).map_err(|error| readers::unreadable(&error))?;
+        Ok(published.into_iter().map(|published| published.slug).collect())
     }
 
     /// The ledger's file.

@@ -41,6 +41,8 @@ statements! {
 
     Entry = concat!(select_entry!(), " WHERE e.operation = ?1");
     EntryByReference = concat!(select_entry!(), " WHERE e.reference = ?1");
+    Reference = "SELECT operation FROM refs WHERE folded = ?1";
+    InsertReference = "INSERT INTO refs VALUES (?1, ?2)";
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
          ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";

@@ -8,7 +8,9 @@ use super::statements::Sql;
 use crate::audit::Record;
 use crate::chain::Hash;
 use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
-use crate::{Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp};
+use crate::{
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
+};
 
 type Answer<X> = std::result::Result<X, Fault>;
 
@@ -98,8 +100,13 @@ impl Tx for Batch<'_> {
     }
 
     fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
-        let read = self.statements.get(Sql::EntryByReference)?.query_row([reference], rows::stored_entry);
-        Ok(entry_only(read.optional()?))
+        // Spelled exactly so, or else the one that has the name: ledgers from before references were folded may have both.
+        let exact = self.statements.get(Sql::EntryByReference)?.query_row([reference], rows::stored_entry).optional()?;
+        if exact.is_some() {
+            return Ok(entry_only(exact));
+        }
+        let named = self.statements.get(Sql::Reference)?.query_row([reference::folded(reference)], |row| row.get(0));
+        named.optional()?.map_or(Ok(None), |operation| self.entry(operation))
     }
 
     fn refunds(&mut self, request: OperationId) -> Answer<Vec<Amount>> {
@@ -285,6 +292,10 @@ impl Batch<'_> {
             lines,
             hash,
         ])?;
+        if let Some(reference) = &entry.reference {
+            let values = params![reference::folded(reference), entry.operation];
+            self.statements.get(Sql::InsertReference)?.execute(values)?;
+        }
         match (slug, bill) {
             (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
             _ => Ok(()),
