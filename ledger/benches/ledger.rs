@@ -58,7 +58,7 @@ fn bill() -> Bill {
         family: "messages".into(),
         target: "anthropic/claude-sonnet-4-5".into(),
         status: 200,
-        end_reason: "stop".into(),
+        end_reason: EndReason::Stop,
         first_byte_ms: Some(420),
         total_ms: 2_300,
         answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),

@@ -108,7 +108,7 @@ impl Encoder {
 
     fn bill(&mut self, bill: &Bill) -> &mut Self {
         self.text(&bill.slug).text(&bill.family).text(&bill.target);
-        self.number(i64::from(bill.status)).text(&bill.end_reason);
+        self.number(i64::from(bill.status)).text(bill.end_reason.as_str());
         match bill.first_byte_ms {
             Some(millis) => self.present().number(i64::from(millis)),
             None => self.absent(),
@@ -159,7 +159,7 @@ mod tests {
                 family: "chat".to_owned(),
                 target: "p/m".to_owned(),
                 status: 200,
-                end_reason: "stop".to_owned(),
+                end_reason: crate::EndReason::Stop,
                 first_byte_ms: Some(12),
                 total_ms: 90,
                 answer_id: Some("x".to_owned()),

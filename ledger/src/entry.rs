@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::check_text;
 use crate::tx::Head;
-use crate::{Amount, KeyId, OperationId, Refusal, Timestamp, reference};
+use crate::{Amount, EndReason, KeyId, OperationId, Refusal, Timestamp, reference};
 
 /// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,8 +80,8 @@ pub struct Bill {
     pub target: String,
     /// The HTTP status the customer got.
     pub status: u16,
-    /// Why the request ended; one of the gateway's fixed words (`stop`, `length`, `balance`, `client_gone`, …).
-    pub end_reason: String,
+    /// Why the request ended.
+    pub end_reason: EndReason,
     /// From the request's arrival to the first answer byte, milliseconds.
     pub first_byte_ms: Option<u32>,
     /// From the request's arrival to its end, milliseconds.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::account::Ending;
 use crate::tx::{Head, Held};
-use crate::{Amount, Bill, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     let blank = || Bill { slug: hold.slug.clone(), family: hold.family.clone(), ..Bill::default() };
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Evidence::Recovered;
-    bill.end_reason = "recovered".to_owned();
+    bill.end_reason = EndReason::Recovered;
     Finish { request: hold.request, bill, at: now }
 }
 
@@ -157,7 +157,7 @@ impl Hold {
     /// Those of [`Ledger::open_hold`].
     pub async fn open(ledger: Arc<dyn Ledger>, new: NewHold) -> Result<Self, LedgerError> {
         let mut bill = Bill { slug: new.slug.clone(), family: new.family.clone(), ..Bill::default() };
-        bill.end_reason = "dropped".to_owned();
+        bill.end_reason = EndReason::Dropped;
         let noted = Finish { request: new.request, bill, at: new.at };
         // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
         let (request, amount, noted) = (new.request, new.amount, Some(noted));

@@ -19,6 +19,7 @@ pub mod anchor;
 mod apply;
 mod audit;
 mod chain;
+mod end_reason;
 pub mod entry;
 pub mod hold;
 pub mod id;
@@ -37,6 +38,7 @@ use async_trait::async_trait;
 
 pub use account::Account;
 pub use amount::{Amount, AmountError};
+pub use end_reason::EndReason;
 pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Posted, Usage};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};

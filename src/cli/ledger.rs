@@ -134,7 +134,7 @@ fn csv_row(entry: &Entry) -> Vec<String> {
                 bill.family.clone(),
                 bill.target.clone(),
                 bill.status.to_string(),
-                bill.end_reason.clone(),
+                bill.end_reason.to_string(),
             ]);
             row.extend(
                 [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]

@@ -123,7 +123,7 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
         bill.slug.clone(),
         bill.family.clone(),
         bill.status.to_string(),
-        bill.end_reason.clone(),
+        bill.end_reason.to_string(),
     ];
     cells.extend(COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
     cells.extend([

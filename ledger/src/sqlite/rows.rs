@@ -11,8 +11,8 @@ use crate::account::Account;
 use crate::chain::{Hash, evidence_code};
 use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Bill, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId, SecretHash,
-    Status, Timestamp, Usage,
+    Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
+    SecretHash, Status, Timestamp, Usage,
 };
 
 macro_rules! stored_as {
@@ -49,6 +49,12 @@ impl ToSql for OperationId {
 impl FromSql for OperationId {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         <[u8; 16]>::column_result(value).map(Self::from_bytes)
+    }
+}
+
+impl FromSql for EndReason {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(Self::from)
     }
 }
 

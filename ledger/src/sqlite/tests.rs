@@ -81,7 +81,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
         // Settlements with long bills do not fit either: they wait in the resolver.
         let count = opened.len();
         for hold in opened {
-            let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(3_000), ..Bill::default() };
+            let bill = Bill { slug: "s".to_owned(), answer_id: Some("e".repeat(3_000)), ..Bill::default() };
             let _ = hold.settle(bill, Timestamp::default()).await;
         }
         assert!(ledger.stats().unresolved > 0);
@@ -153,7 +153,7 @@ fn closing_does_not_wait_for_space() {
         create(&ledger).await;
         ledger.open_hold(new_hold(100)).await.unwrap();
         limit_pages(&ledger, 0).await;
-        let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(30_000), ..Bill::default() };
+        let bill = Bill { slug: "s".to_owned(), answer_id: Some("e".repeat(30_000)), ..Bill::default() };
         ledger.abandon_hold(Finish { request: op(100), bill, at: Timestamp::default() });
         ledger.close();
         assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");

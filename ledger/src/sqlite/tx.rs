@@ -275,7 +275,7 @@ impl Batch<'_> {
             bill.map(|bill| &bill.family),
             bill.map(|bill| &bill.target),
             bill.map(|bill| bill.status),
-            bill.map(|bill| &bill.end_reason),
+            bill.map(|bill| bill.end_reason.as_str()),
             bill.map(|bill| bill.first_byte_ms),
             bill.map(|bill| bill.total_ms),
             bill.map(|bill| &bill.answer_id),

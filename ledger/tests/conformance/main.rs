@@ -389,7 +389,7 @@ async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger) {
     assert_eq!(eventually(&ledger, op(20)).await.amount, usd("-0.3"));
     drop(Hold::open(Arc::clone(&ledger), new_hold(1, 21, "1")).await.unwrap());
     let entry = eventually(&ledger, op(21)).await;
-    assert_eq!((entry.amount, &*entry.bill.unwrap().end_reason), (Amount::ZERO, "dropped"));
+    assert_eq!((entry.amount, entry.bill.unwrap().end_reason), (Amount::ZERO, EndReason::Dropped));
     ledger.abandon_hold(finish(99, 5));
     assert_eq!(account(&*ledger, 1).await.held, Amount::ZERO);
     sound(&*ledger).await;
@@ -407,8 +407,8 @@ async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: SharedLedger
     let settled = ledger.entry(op(20)).await.unwrap().unwrap();
     let bill = settled.bill.unwrap();
     assert_eq!(
-        (settled.amount, settled.at, bill.evidence, &*bill.end_reason),
-        (usd("-1.25"), at(800), Evidence::Recovered, "recovered")
+        (settled.amount, settled.at, bill.evidence, bill.end_reason),
+        (usd("-1.25"), at(800), Evidence::Recovered, EndReason::Recovered)
     );
     let released = ledger.entry(op(21)).await.unwrap().unwrap();
     assert_eq!((released.amount, released.bill.unwrap().slug), (Amount::ZERO, "small".to_owned()));

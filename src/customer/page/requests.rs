@@ -34,8 +34,8 @@ fn row(entry: &Entry) -> Markup {
             td.time role="cell" data-label="Time" { (shown::time(entry.at)) }
             td.name role="cell" data-label="Model" { (bill.slug) }
             td role="cell" data-label="Status" {
-                span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(&bill.end_reason)) {
-                    (bill.status) " " (bill.end_reason.replace('_', " "))
+                span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
+                    (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
                 }
             }
             td role="cell" data-label="Tokens" {
