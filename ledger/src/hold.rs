@@ -55,7 +55,10 @@ impl Finish {
     /// The finish that a resolver makes of one with an absurd bill: the last checkpoint's counts, marked as disputed.
     pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
         let counted = checkpoint.unwrap_or_default();
-        let bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        if bill.check_facts().is_err() {
+            (bill.exposure, bill.cost, bill.facts) = (counted.exposure, counted.cost, counted.facts);
+        }
         Self { bill, ..self }
     }
 }
@@ -79,7 +82,7 @@ pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
         balance_after: ending.account.balance(),
-        at: finish.at,
+        at: head.not_before(finish.at),
         actor: "gateway".to_owned(),
         reference: None,
         reason: None,

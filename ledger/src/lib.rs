@@ -39,7 +39,7 @@ use async_trait::async_trait;
 pub use account::Account;
 pub use amount::{Amount, AmountError};
 pub use end_reason::EndReason;
-pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Posted, Usage};
+pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Line, Posted, Usage};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};

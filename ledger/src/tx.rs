@@ -55,11 +55,20 @@ pub(crate) struct Head {
     /// The store's own place of that entry; 0 when there is none.
     pub(crate) last: i64,
     pub(crate) hash: Hash,
+    pub(crate) last_at: Option<Timestamp>,
+}
+
+impl Head {
+    /// An instant that is not before the last entry's, whatever the clock says.
+    pub(crate) fn not_before(&self, at: Timestamp) -> Timestamp {
+        self.last_at.map_or(at, |last| at.max(last))
+    }
 }
 
 /// Where a key's audit ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuditHead {
+    pub(crate) seq: i64,
     /// The store's own place of the newest record; 0 when there is none.
     pub(crate) last: i64,
     pub(crate) hash: Hash,
@@ -122,6 +131,9 @@ pub(crate) trait Tx {
     fn begin_epoch(&mut self, epoch: i64, now: Timestamp) -> Step<Self, ()>;
 
     // --- the journal and the audit ---
+
+    /// The ledger's identity, which every chain begins with.
+    fn ledger(&mut self) -> Step<Self, [u8; 16]>;
 
     /// The position that the next entry has in the whole journal.
     fn next_position(&mut self) -> i64;

@@ -159,6 +159,7 @@ impl Job {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
+            ..Bill::default()
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) fn extend<T: Tx>(tx: &mut T, extension: &Extension) -> Step<T, ()> {
     let hold = tx.held(extension.request)?.ok_or(Refusal::NoSuchHold(extension.request))?;
     let payer = known(tx.payer(hold.key)?, hold.key)?;
     payer.check_active(extension.at)?;
-    let used = extension.checkpoint.cost()?;
+    let used = extension.checkpoint.total()?;
     let (account, amount) = payer.account.extend(hold.amount, extension.total)?;
     tx.update_hold(extension.request, amount, used, &extension.checkpoint)?;
     tx.set_held(hold.key, payer.account, account)
@@ -68,7 +68,7 @@ pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
 
 fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
     let (account, head) = known(tx.account(hold.key)?, hold.key)?;
-    let ending = account.finish(hold.amount, finish.bill.cost()?)?;
+    let ending = account.finish(hold.amount, finish.bill.total()?)?;
     let (position, request) = (tx.next_position(), finish.request);
     let entry = charge_entry(hold, finish, &ending, position, &head).ok_or(Refusal::NoSuchHold(request))?;
     append(tx, &entry, &head, account, ending.account)?;

@@ -2,13 +2,13 @@
 
 use super::{append, check_unused, known};
 use crate::audit::{self, Written};
-use crate::chain::{self, GENESIS};
+use crate::chain::{self, NOTHING};
 use crate::tx::{AuditHead, Head, Step, StoredKey, Tx};
 use crate::{Amount, Credit, CreditKind, Entry, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted, Refusal};
 
 /// The ends of the chains of a key that has none yet.
-const NO_ENTRY: Head = Head { seq: 0, last: 0, hash: GENESIS };
-const NO_ACT: AuditHead = AuditHead { last: 0, hash: GENESIS };
+const NO_ENTRY: Head = Head { seq: 0, last: 0, hash: NOTHING, last_at: None };
+const NO_ACT: AuditHead = AuditHead { seq: 0, last: 0, hash: NOTHING };
 
 pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
     if let Some(record) = tx.act(new.act.operation)?.filter(|record| record.act == "create") {
@@ -86,8 +86,9 @@ pub(super) fn credit<T: Tx>(tx: &mut T, credit: &Credit) -> Step<T, Posted> {
 
 /// Chains an act to its key's audit; `key` is the key after it.
 pub(super) fn write_act<T: Tx>(tx: &mut T, act: Written, key: &Key, head: &AuditHead) -> Step<T, ()> {
-    let record = act.record(tx.next_act(), key);
-    let hash = chain::audit_hash(&head.hash, head.last, &record.record, &record.state);
+    let before = if head.seq == 0 { chain::genesis(&tx.ledger()?) } else { head.hash };
+    let record = act.record(tx.next_act(), head, key);
+    let hash = chain::act_hash(&before, &record);
     tx.append_act(&record, &hash, head)
 }
 

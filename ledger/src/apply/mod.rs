@@ -38,7 +38,8 @@ pub(crate) fn apply<T: Tx>(tx: &mut T, operation: &Operation) -> Step<T, Outcome
 
 /// Chains an entry to its key's history and moves the account.
 fn append<T: Tx>(tx: &mut T, entry: &Entry, head: &Head, before: Account, after: Account) -> Step<T, ()> {
-    let hash = chain::entry_hash(&head.hash, head.last, entry);
+    let hash_before = if head.seq == 0 { chain::genesis(&tx.ledger()?) } else { head.hash };
+    let hash = chain::entry_hash(&hash_before, entry);
     tx.append(entry, &hash, head, before, after)
 }
 

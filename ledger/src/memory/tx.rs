@@ -138,6 +138,11 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
+    fn ledger(&mut self) -> Answer<[u8; 16]> {
+        // It lives as long as its process: there is no other one to be told from.
+        Ok([0; 16])
+    }
+
     fn next_position(&mut self) -> i64 {
         next(self.state.entries.len())
     }
@@ -164,7 +169,7 @@ impl Tx for MemoryTx<'_> {
         if let Some(stored) = self.state.keys.get_mut(&entry.key) {
             stored.key.account = after;
             stored.key.last_entry_at = Some(entry.at);
-            stored.head = Head { seq: entry.seq, last: entry.position, hash: *hash };
+            stored.head = Head { seq: entry.seq, last: entry.position, hash: *hash, last_at: Some(entry.at) };
         }
         self.state.entries.push(entry.clone());
         Ok(())
@@ -187,7 +192,7 @@ impl Tx for MemoryTx<'_> {
 
     fn append_act(&mut self, record: &Record, hash: &Hash, _head: &AuditHead) -> Answer<()> {
         if let Some(stored) = self.state.keys.get_mut(&record.record.key) {
-            stored.audit = AuditHead { last: record.record.position, hash: *hash };
+            stored.audit = AuditHead { seq: record.seq, last: record.record.position, hash: *hash };
         }
         self.state.audit.push(record.record.clone());
         Ok(())

@@ -27,8 +27,10 @@ impl From<rusqlite::Error> for Fault {
 pub(super) struct Batch<'c> {
     pub(super) conn: &'c Connection,
     pub(super) statements: Statements<'c>,
-    /// Rows of `slugs` never change, so they may be remembered as long as no transaction is rolled back.
+    /// Rows of `slugs` and `targets` never change, so they may be remembered as long as no transaction is rolled back.
     slugs: HashMap<String, i64>,
+    targets: HashMap<String, i64>,
+    opened: i64,
     totals: Totals,
     pub(super) entries: i64,
     pub(super) audits: i64,
@@ -42,6 +44,8 @@ impl<'c> Batch<'c> {
             conn,
             statements: Statements::new(conn),
             slugs: HashMap::new(),
+            targets: HashMap::new(),
+            opened: 0,
             totals: Totals::default(),
             entries: 0,
             audits: 0,
@@ -54,8 +58,8 @@ impl<'c> Batch<'c> {
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
         let statement = self.statements.get(Sql::Totals)?;
-        (self.totals, self.audits, self.epoch) =
-            statement.query_row([], |row| Ok((totals(row)?, row.get("audits")?, row.get("epoch")?)))?;
+        (self.totals, self.audits, self.epoch, self.opened) =
+            statement.query_row([], |row| Ok((totals(row)?, row.get("audits")?, row.get("epoch")?, row.get("opened")?)))?;
         self.entries = number(self.totals.entries);
         self.changed = false;
         Ok(())
@@ -64,6 +68,7 @@ impl<'c> Batch<'c> {
     /// Undoes what was written since the beginning, unless SQLite has done so itself.
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.slugs.clear();
+        self.targets.clear();
         if self.conn.is_autocommit() { Ok(()) } else { self.conn.execute_batch("ROLLBACK") }
     }
 
@@ -82,6 +87,7 @@ impl<'c> Batch<'c> {
                 spent.to_string(),
                 held.to_string(),
                 loss.to_string(),
+                self.opened,
             ])?;
         }
         self.statements.get(Sql::Commit)?.execute([])?;
@@ -97,6 +103,7 @@ impl<'c> Batch<'c> {
 
     pub(super) fn count_hold(&mut self, opened: bool) {
         let holds = self.totals.holds;
+        self.opened = self.opened.saturating_add(i64::from(opened));
         self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
         self.changed = true;
     }
@@ -124,14 +131,29 @@ impl<'c> Batch<'c> {
 
     /// The number of a slug, which gets one when it is first used.
     pub(super) fn slug(&mut self, slug: &str) -> Result<i64> {
-        if let Some(id) = self.slugs.get(slug) {
-            return Ok(*id);
-        }
-        self.statements.get(Sql::InsertSlug)?.execute([slug])?;
-        let id = self.statements.get(Sql::Slug)?.query_row([slug], |row| row.get(0))?;
-        self.slugs.insert(slug.to_owned(), id);
-        Ok(id)
+        numbered(&mut self.statements, &mut self.slugs, slug, Sql::InsertSlug, Sql::Slug)
     }
+
+    /// The number of a target, which gets one when it is first used.
+    pub(super) fn target(&mut self, target: &str) -> Result<i64> {
+        numbered(&mut self.statements, &mut self.targets, target, Sql::InsertTarget, Sql::Target)
+    }
+}
+
+fn numbered(
+    statements: &mut Statements<'_>,
+    known: &mut HashMap<String, i64>,
+    name: &str,
+    insert: Sql,
+    select: Sql,
+) -> Result<i64> {
+    if let Some(id) = known.get(name) {
+        return Ok(*id);
+    }
+    statements.get(insert)?.execute([name])?;
+    let id = statements.get(select)?.query_row([name], |row| row.get(0))?;
+    known.insert(name.to_owned(), id);
+    Ok(id)
 }
 
 /// The totals row.

@@ -149,9 +149,10 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let mut statement = conn.prepare_cached(
         "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
-         u.charge, u.loss FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
+         u.charge, u.loss, u.exposure, u.cost FROM usage u JOIN slugs s ON s.id = u.slug
+         WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
     )?;
-    let mut found = Vec::new();
+    let mut found: Vec<UsageRow> = Vec::new();
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key], |row| {
@@ -163,9 +164,16 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
                 usage: columns.usage()?,
                 charge: columns.take()?,
                 loss: columns.take()?,
+                exposure: columns.take()?,
+                cost: columns.take()?,
             })
         })? {
-            found.push(row?);
+            let row = row?;
+            // One row for each target.
+            match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
+                Some(last) => last.merge(&row),
+                None => found.push(row),
+            }
         }
     }
     Ok(found)

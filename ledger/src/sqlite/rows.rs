@@ -8,6 +8,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Error, Result, Row};
 
 use crate::account::Account;
+use crate::audit::Record;
 use crate::chain::{Hash, evidence_code};
 use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
@@ -165,7 +166,7 @@ impl<'row, 'statement> Columns<'row, 'statement> {
 macro_rules! select_key {
     () => {
         "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
-     k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_last, k.audit_hash,
+     k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash,
      a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id"
     };
 }
@@ -202,8 +203,9 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         created_by: columns.take()?,
         last_entry_at: columns.take()?,
     };
-    let audit = AuditHead { last: columns.take()?, hash: columns.take()? };
-    Ok(StoredKey { key, audit, head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()? } })
+    let last_at = key.last_entry_at;
+    let audit = AuditHead { seq: columns.take()?, last: columns.take()?, hash: columns.take()? };
+    Ok(StoredKey { key, audit, head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()?, last_at } })
 }
 
 fn models(json: &str) -> Result<Vec<String>> {
@@ -215,6 +217,7 @@ fn models(json: &str) -> Result<Vec<String>> {
 pub(super) struct StoredEntry {
     pub(super) entry: Entry,
     pub(super) prev: i64,
+    pub(super) format: i64,
     pub(super) hash: Hash,
 }
 
@@ -222,11 +225,11 @@ pub(super) struct StoredEntry {
 macro_rules! select_entry {
     () => {
         "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
-     e.refunds, e.prev, e.hash, s.slug,
+     e.refunds, e.prev, e.format, e.hash, s.slug,
      coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
-     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL,
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts) IS NOT NULL,
      e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence,
-     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines
+     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts
      FROM entries e LEFT JOIN slugs s ON s.id = e.slug"
     };
 }
@@ -257,17 +260,17 @@ pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
         refunds: columns.take()?,
         bill: None,
     };
-    let (prev, hash) = (columns.take()?, columns.take()?);
+    let (prev, format, hash) = (columns.take()?, columns.take()?, columns.take()?);
     let (slug, billed): (Option<String>, bool) = (columns.take()?, columns.take()?);
     if slug.is_none() && billed {
         return Err(malformed(Type::Null, std::fmt::Error));
     }
     entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
-    Ok(StoredEntry { entry, prev, hash })
+    Ok(StoredEntry { entry, prev, format, hash })
 }
 
 fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
-    Ok(Bill {
+    let bill = Bill {
         slug,
         family: columns.take()?,
         target: columns.take()?,
@@ -281,7 +284,15 @@ fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
         evidence: columns.take()?,
         usage: columns.usage()?,
         lines: lines_of(&columns.take::<String>()?)?,
-    })
+        ..Bill::default()
+    };
+    match columns.take::<Option<String>>()? {
+        None => Ok(bill),
+        Some(json) => {
+            let pairs = serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))?;
+            bill.with_pairs(pairs).ok_or_else(|| malformed(Type::Text, std::fmt::Error))
+        }
+    }
 }
 
 /// `[["input",100,3000000]]`: what, count, picodollars for one.
@@ -315,6 +326,20 @@ pub(super) fn open_hold(row: &Row<'_>) -> Result<OpenHold> {
         at: row.get("at")?,
         epoch: row.get("epoch")?,
     })
+}
+
+/// An act with its place in the chain.
+#[derive(Debug, Clone)]
+pub(super) struct StoredAct {
+    pub(super) record: Record,
+    pub(super) prev: i64,
+    pub(super) format: i64,
+    pub(super) hash: Hash,
+}
+
+pub(super) fn stored_act(row: &Row<'_>) -> Result<StoredAct> {
+    let record = Record { record: audit_record(row)?, seq: row.get("seq")?, state: row.get("state")? };
+    Ok(StoredAct { record, prev: row.get("prev")?, format: row.get("format")?, hash: row.get("hash")? })
 }
 
 pub(super) fn audit_record(row: &Row<'_>) -> Result<AuditRecord> {

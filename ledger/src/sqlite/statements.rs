@@ -21,11 +21,11 @@ statements! {
     Commit = "COMMIT";
     Totals = "SELECT * FROM totals";
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
-         held = ?8, loss = ?9";
+         held = ?8, loss = ?9, opened = ?10";
 
     Payer = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at FROM accounts a JOIN keys k ON k.id = a.id
          WHERE a.id = ?1";
-    Account = "SELECT credit, spent, held, seq, last, hash FROM accounts WHERE id = ?1";
+    Account = "SELECT credit, spent, held, seq, last, hash, last_at FROM accounts WHERE id = ?1";
     SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1";
     MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
          WHERE id = ?1";
@@ -45,28 +45,32 @@ statements! {
     InsertReference = "INSERT INTO refs VALUES (?1, ?2)";
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
     // Two statements, because SQLite copies the pages of one that may do either. min() keeps an hour of absurd losses an
     // integer; sums of believable counts come nowhere near.
     UpdateUsage = "UPDATE usage SET requests = requests + 1, input = input + ?4, cache_read = cache_read + ?5,
              cache_write = cache_write + ?6, cache_write_1h = cache_write_1h + ?7, output = output + ?8,
              reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
-             loss = min(loss + ?12, 9223372036854775807)
-         WHERE hour = ?1 AND key = ?2 AND slug = ?3";
-    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+             loss = min(loss + ?12, 9223372036854775807), exposure = min(exposure + ?13, 9223372036854775807),
+             cost = min(cost + ?14, 9223372036854775807)
+         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?15";
+    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?15, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
+    InsertTarget = "INSERT OR IGNORE INTO targets (target) VALUES (?1)";
+    Target = "SELECT id FROM targets WHERE target = ?1";
+    Identity = "SELECT ledger FROM identity";
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";
 
     Act = "SELECT * FROM audit WHERE operation = ?1";
     IsUsed = "SELECT EXISTS (SELECT 1 FROM entries WHERE operation = ?1) OR EXISTS (SELECT 1 FROM audit WHERE operation = ?1)
          OR EXISTS (SELECT 1 FROM holds WHERE request = ?1)";
-    InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3 WHERE id = ?1";
+    InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";
 
     Key = concat!(select_key!(), " WHERE k.id = ?1");
-    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, ?10, 0, ?11)";
+    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, ?10, 0, ?11, 0)";
     InsertAccount = "INSERT INTO accounts VALUES (?1, 0, 0, 0, 0, 0, NULL, ?2)";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
          old_secret = ?9, old_until = ?10 WHERE id = ?1";

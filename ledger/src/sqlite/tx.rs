@@ -6,7 +6,7 @@ use super::batch::{Batch, Fault};
 use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::chain::{FORMAT, Hash};
 use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
@@ -26,10 +26,9 @@ impl Tx for Batch<'_> {
     }
 
     fn account(&mut self, key: KeyId) -> Answer<Option<(Account, Head)>> {
-        let read = self
-            .statements
-            .get(Sql::Account)?
-            .query_row([key], |row| Ok((account_of(row)?, Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)? })));
+        let read = self.statements.get(Sql::Account)?.query_row([key], |row| {
+            Ok((account_of(row)?, Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)?, last_at: row.get(6)? }))
+        });
         Ok(read.optional()?)
     }
 
@@ -90,6 +89,10 @@ impl Tx for Batch<'_> {
         Ok(())
     }
 
+    fn ledger(&mut self) -> Answer<[u8; 16]> {
+        Ok(self.statements.get(Sql::Identity)?.query_row([], |row| row.get(0))?)
+    }
+
     fn next_position(&mut self) -> i64 {
         self.entries.saturating_add(1)
     }
@@ -143,7 +146,7 @@ impl Tx for Batch<'_> {
         self.audits.saturating_add(1)
     }
 
-    fn append_act(&mut self, Record { record, state }: &Record, hash: &Hash, head: &AuditHead) -> Answer<()> {
+    fn append_act(&mut self, Record { record, seq, state }: &Record, hash: &Hash, head: &AuditHead) -> Answer<()> {
         self.statements.get(Sql::InsertAct)?.execute(params![
             record.position,
             record.key,
@@ -154,9 +157,11 @@ impl Tx for Batch<'_> {
             record.at,
             record.details,
             state,
-            hash
+            hash,
+            FORMAT,
+            seq
         ])?;
-        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash])?;
+        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash, seq])?;
         self.count_act();
         Ok(())
     }
@@ -257,6 +262,8 @@ impl Batch<'_> {
         let bill = entry.bill.as_ref();
         let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
         let lines = bill.map(|bill| lines_text(&bill.lines)).transpose()?;
+        let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
+        let facts = pairs.map(|pairs| json(&pairs)).transpose()?;
         self.statements.get(Sql::InsertEntry)?.execute(params![
             entry.position,
             entry.key,
@@ -291,6 +298,8 @@ impl Batch<'_> {
             counted(|bill| bill.usage.images),
             lines,
             hash,
+            FORMAT,
+            facts,
         ])?;
         if let Some(reference) = &entry.reference {
             let values = params![reference::folded(reference), entry.operation];
@@ -306,6 +315,7 @@ impl Batch<'_> {
     fn roll_up(&mut self, entry: &Entry, bill: &Bill, slug: i64) -> Result<()> {
         let usage = &bill.usage;
         let charge = entry.amount.checked_neg().unwrap_or_default();
+        let target = self.target(&bill.target)?;
         let values = params![
             entry.at.hour(),
             entry.key,
@@ -319,6 +329,9 @@ impl Batch<'_> {
             number(usage.images),
             charge,
             bill.loss,
+            bill.exposure,
+            bill.cost.unwrap_or_default(),
+            target,
         ];
         if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertUsage)?.execute(values)?;

@@ -344,7 +344,7 @@ async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: SharedLedger)
     assert_eq!(finished, Finished { charge: usd("4"), loss: usd("2"), available: Amount::ZERO });
     assert_eq!(ledger.finish_hold(finish(20, 1)).await.unwrap(), finished);
     let bill = ledger.entry(op(20)).await.unwrap().unwrap().bill.unwrap();
-    assert_eq!((bill.hold, bill.loss, bill.cost().unwrap()), (usd("1"), usd("2"), usd("6")));
+    assert_eq!((bill.hold, bill.loss, bill.total().unwrap()), (usd("1"), usd("2"), usd("6")));
     assert_eq!(account(&*ledger, 1).await, Account { credit: usd("5"), spent: usd("4"), held: usd("1") });
     assert_eq!(ledger.totals().await.unwrap().loss, 2_000_000_000_000);
     ledger.finish_hold(finish(21, 1_000_000)).await.unwrap();

@@ -173,7 +173,7 @@ fn usage() -> Vec<UsageRow> {
         requests: 12,
         usage: Usage { input: 90_000, cache_read: 7_400, output: 4_100, ..Usage::default() },
         charge: usd(charge),
-        loss: Amount::ZERO,
+        ..UsageRow::default()
     };
     vec![
         row(0, "large-model", "1.91"),
