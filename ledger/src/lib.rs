@@ -27,6 +27,7 @@ pub mod key;
 mod link;
 pub mod memory;
 pub mod operation;
+pub mod owner;
 pub mod page;
 mod reference;
 pub mod sqlite;

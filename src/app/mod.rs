@@ -5,6 +5,7 @@
 
 mod anchoring;
 mod notify;
+mod presence;
 mod reload;
 mod settings;
 
@@ -124,7 +125,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, lock } = self;
+        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut lock } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
@@ -161,6 +162,7 @@ impl App {
         let (served, outcome) = tokio::select! {
             done = async { tokio::join!(serving, ending) } => done,
             never = anchored => match never {},
+            never = presence::watch(&ledger, &mut lock, &front.proxy.config) => match never {},
         };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
-use super::{manage, view};
+use super::{dates, manage, view};
 use crate::{clock, csv};
 
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Create)?;
+    dates::check_expiry(options.expires)?;
+    let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write })?;
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings {
@@ -27,6 +28,7 @@ pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), F
     let new = NewKey { id, secret: secret.hash(), settings, first_credit, act: act(args) };
     let key = ledger.create_key(new).await?;
     print_secret(args, &key, &secret);
+    dates::note_expiry(options.expires);
     Ok(())
 }
 

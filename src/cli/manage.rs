@@ -12,7 +12,7 @@ use serde_json::json;
 use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions};
 use super::keys::{act, open, print_key, print_secret};
 use super::output::{self, Failed};
-use super::view;
+use super::{dates, view};
 use crate::clock;
 use crate::proxy::record::request_id;
 
@@ -32,6 +32,8 @@ pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), F
 }
 
 pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
+    let expires = options.expires.and_then(|expires| expires.0);
+    dates::check_expiry(expires)?;
     let ledger = open(args, OpenMode::Write)?;
     let mut settings = find(&ledger, options.id).await?.settings;
     if let Some(label) = &options.label {
@@ -45,6 +47,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
     settings.concurrency = options.concurrency.map_or(settings.concurrency, |concurrency| concurrency.0);
     let change = KeyChange { key: options.id, change: Change::Set(settings), act: act(args) };
     print_key(args, &ledger.change_key(change).await?);
+    dates::note_expiry(expires);
     Ok(())
 }
 

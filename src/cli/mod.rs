@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod dates;
 mod demo;
 mod diff;
 mod http;

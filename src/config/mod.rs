@@ -37,7 +37,7 @@ pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Reti
 pub use compare::compare;
 pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use diff::{Change, DiffRow, Subject, diff};
-pub use environment::{log_as_json, log_filter, no_color, notify_socket, system_user};
+pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
 pub use price::{PriceError, PriceUnit, parse_price, show_price};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};

@@ -52,7 +52,7 @@ struct Args {
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
     #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     public_url: Option<String>,
-    /// Who acts, in the audit; the system user by default.
+    /// Who acts, in the audit; by default who called sudo, else the system user.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
     /// Look, but change nothing.
@@ -102,13 +102,15 @@ fn run(args: Args) -> Result<(), String> {
 }
 
 fn options(args: &Args) -> Options {
-    let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|name| !name.is_empty());
+    let named = |name: &String| !name.trim().is_empty();
+    let typed = args.operator.clone().filter(named);
+    let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
         ledger: args.ledger.file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
-        operator: args.operator.clone().or_else(user).unwrap_or_else(|| "unknown".to_owned()),
+        operator: typed.or_else(sudo_user).unwrap_or_else(farebox_ledger::owner::user_name),
         random: clock::random_bits,
     }
 }

@@ -5,16 +5,18 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
+use super::location::{FileId, Location, check_log_is_there, resolve};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
-use crate::{LedgerError, Timestamp};
+use crate::{LedgerError, Timestamp, owner};
 
 /// Older ones can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -23,6 +25,34 @@ const BUSY_TRIES: i32 = 5_000;
 
 fn unusable(text: String) -> LedgerError {
     LedgerError::Unusable(text)
+}
+
+/// Opens a ledger: its first connection, and where it is. Only here may a file be created.
+pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Location), LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    let real = resolve(&given)?;
+    if matches!(mode, OpenMode::Create | OpenMode::Write) {
+        check_log_is_there(&real)?;
+    }
+    check_file(&real, mode)?;
+    let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
+    let conn = open(&real, mode)?;
+    let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0)).map_err(|error| refuse(&real, &error))?;
+    let log = match mode {
+        OpenMode::ReadOnly => None,
+        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, &error))?),
+    };
+    let location = Location { given, real, file, log, ledger };
+    location.check().map_err(|displaced| unusable(format!("{displaced}; try again")))?;
+    Ok((conn, location))
+}
+
+/// One more connection to a ledger that is open already, and to no other file.
+pub(super) fn connect_again(location: &Location, mode: OpenMode) -> Result<Connection, LedgerError> {
+    location.check()?;
+    let conn = open(&location.real, mode)?;
+    location.check()?;
+    Ok(conn)
 }
 
 /// Opens a connection of the given mode; the first one of a mode that may creates the ledger.
@@ -72,9 +102,12 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
 }
 
 /// Copies the log into the ledger's file and empties it, unless another program is using them: that one will.
-pub(super) fn fold_log(path: &Path) {
+pub(super) fn fold_log(location: &Location) {
+    if location.check().is_err() {
+        return;
+    }
     let fold = || {
-        let conn = connect(path, OpenMode::Write)?;
+        let conn = connect(&location.real, OpenMode::Write)?;
         conn.busy_timeout(Duration::ZERO)?;
         conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
     };
@@ -98,19 +131,52 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     match path.metadata() {
         Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
+        Ok(found) if found.nlink() > 1 && mode != OpenMode::ReadOnly => {
+            return Err(unusable(format!(
+                "{} has {} names (hard links), and each would have its own log; remove the others",
+                path.display(),
+                found.nlink()
+            )));
+        }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(unusable(format!("there is no ledger at {}", path.display())));
+            return Err(unusable(format!(
+                "there is no ledger at {}; name it with --ledger, or make one: start farebox serve, or farebox keys create --new-ledger",
+                path.display()
+            )));
         }
-        Err(error) => return Err(unusable(format!("{}: {error}", path.display()))),
+        Err(error) => return Err(cannot_open(path, &error)),
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
-        if file.metadata().is_ok_and(|found| is_open_to_everyone(&found)) {
+        let Ok(found) = file.symlink_metadata() else { continue };
+        if !found.is_file() {
+            return Err(unusable(format!("{} is not a plain file; remove it", file.display())));
+        }
+        if is_open_to_everyone(&found) {
             return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));
         }
+        let wanted = if mode == OpenMode::ReadOnly { AccessFlags::R_OK } else { AccessFlags::R_OK | AccessFlags::W_OK };
+        access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;
+    }
+    if mode != OpenMode::ReadOnly
+        && !wal_path(path).exists()
+        && let Some(folder) = path.parent()
+    {
+        access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, &error.into()))?;
     }
     Ok(())
+}
+
+/// Why a file cannot be opened. Where it is a matter of rights: who has them, and how to act as that user.
+pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
+    let shown = path.display();
+    if error.kind() != ErrorKind::PermissionDenied {
+        return unusable(format!("{shown} cannot be opened: {error}"));
+    }
+    let (owner, user) = (owner::of(path), owner::user_name());
+    let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
+    unusable(format!("{shown} belongs to {owner} and {user} may not use it; {remedy}"))
 }
 
 fn is_open_to_everyone(found: &Metadata) -> bool {
@@ -121,6 +187,7 @@ fn create(path: &Path) -> Result<(), LedgerError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, &error)),
         Err(error) => Err(unusable(format!("{} cannot be created: {error}", path.display()))),
     }
 }
@@ -164,12 +231,13 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
 #[derive(Debug)]
 pub(super) struct WalSync {
     path: PathBuf,
+    log: Option<FileId>,
     file: Option<File>,
 }
 
 impl WalSync {
-    pub(super) const fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
+    pub(super) fn new(location: &Location) -> Self {
+        Self { path: wal_path(&location.real), log: location.log, file: None }
     }
 
     /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
@@ -181,6 +249,10 @@ impl WalSync {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
+        if self.log != Some(FileId::from(&file.metadata()?)) {
+            // Another log has its name: the writer's next look at its files stops it.
+            return Ok(());
+        }
         file.sync_data()?;
         // The log's name in its directory must survive too, once.
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -43,7 +43,7 @@ stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), kind_of);
 
 impl ToSql for OperationId {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::from(self.to_bytes().to_vec()))
+        Ok(ToSqlOutput::from(self.as_bytes()))
     }
 }
 

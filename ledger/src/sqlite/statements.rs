@@ -51,10 +51,12 @@ statements! {
     UpdateUsage = "UPDATE usage SET requests = requests + 1, input = input + ?4, cache_read = cache_read + ?5,
              cache_write = cache_write + ?6, cache_write_1h = cache_write_1h + ?7, output = output + ?8,
              reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
-             loss = min(loss + ?12, 9223372036854775807), exposure = min(exposure + ?13, 9223372036854775807),
-             cost = min(cost + ?14, 9223372036854775807)
-         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?15";
-    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?15, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+             loss = min(loss + ?12, 9223372036854775807)
+         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?13";
+    // Most requests have neither exposure nor cost, and so need no second look at their hour.
+    UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
+         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
+    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?13, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
     InsertTarget = "INSERT OR IGNORE INTO targets (target) VALUES (?1)";

@@ -329,12 +329,15 @@ impl Batch<'_> {
             number(usage.images),
             charge,
             bill.loss,
-            bill.exposure,
-            bill.cost.unwrap_or_default(),
             target,
         ];
         if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertUsage)?.execute(values)?;
+        }
+        let (exposure, cost) = (bill.exposure, bill.cost.unwrap_or_default());
+        if (exposure, cost) != (Amount::ZERO, Amount::ZERO) {
+            let values = params![entry.at.hour(), entry.key, slug, target, exposure, cost];
+            self.statements.get(Sql::UpdateOwed)?.execute(values)?;
         }
         Ok(())
     }
