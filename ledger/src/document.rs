@@ -189,8 +189,8 @@ mod tests {
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
         bill.facts.insert("node".to_owned(), "a".to_owned());
         let full = json(&entry);
-        assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0".into(), &"a".into()));
-        assert_eq!(row(&entry)[28..], ["0.000001", "0", "node a"]);
+        assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
+        assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a"]);
         entry.bill = None;
         assert_eq!((row(&entry).len(), COLUMNS.len()), (31, 31));
     }
