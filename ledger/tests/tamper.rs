@@ -101,8 +101,12 @@ async fn faults(file: &[u8], edit: impl FnOnce(&Path)) -> Vec<String> {
     std::fs::write(&path, file).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     edit(&path);
-    let ledger = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
-    ledger.verify().await.unwrap().faults
+    match SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt) {
+        Ok(ledger) => ledger.verify().await.unwrap().faults,
+        // A ledger without its identity is not even opened; one after an edit of nothing is.
+        Err(LedgerError::Unusable(why)) => vec![why],
+        Err(error) => unreachable!("{error}"),
+    }
 }
 
 /// Columns of a table that no edit may touch unseen.
