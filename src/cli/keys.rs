@@ -9,7 +9,8 @@ use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
 use super::books::{HEADER, act, find, open, print_key, print_secret, rows, table};
 use super::output::{self, Failed};
 use super::{dates, view};
-use crate::{clock, csv};
+use crate::clock;
+use farebox_ledger::csv;
 
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;

@@ -145,7 +145,7 @@ impl Admitted {
             family: self.request.family.name().to_owned(),
             target: self.outcome.target.clone(),
             status: end.status,
-            end_reason: end.reason.to_owned(),
+            end_reason: end.reason.into(),
             first_byte_ms: self.outcome.first_byte.map(millis),
             total_ms: millis(self.request.arrived.elapsed()),
             answer_id: self.outcome.answer_id.clone(),
@@ -154,6 +154,7 @@ impl Admitted {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
+            ..Bill::default()
         }
     }
 

@@ -229,7 +229,7 @@ mod tests {
             requests: 1,
             usage: Usage { input: 10, ..Usage::default() },
             charge: Amount::from_usd_str(usd).unwrap(),
-            loss: Amount::ZERO,
+            ..UsageRow::default()
         }
     }
 

@@ -27,15 +27,15 @@ fn row(entry: &Entry) -> Markup {
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
     let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
-    let good = bill.status < 400 && shown::ended_well(&bill.end_reason);
+    let good = bill.status < 400 && bill.end_reason.is_own_end();
     let id = record::request_id(entry.operation);
     html! {
         tr role="row" {
             td.time role="cell" data-label="Time" { (shown::time(entry.at)) }
             td.name role="cell" data-label="Model" { (bill.slug) }
             td role="cell" data-label="Status" {
-                span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(&bill.end_reason)) {
-                    (bill.status) " " (bill.end_reason.replace('_', " "))
+                span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
+                    (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
                 }
             }
             td role="cell" data-label="Tokens" {

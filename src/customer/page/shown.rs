@@ -42,11 +42,6 @@ pub(super) fn duration(ms: u32) -> String {
     if ms < 10_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
 }
 
-/// Whether an answer with this reason came to the end that the model gave it.
-pub(super) fn ended_well(reason: &str) -> bool {
-    matches!(reason, "stop" | "length" | "tool_calls" | "content_filter" | "refusal" | "pause" | "other")
-}
-
 /// What a reason means and what helps.
 pub(super) fn explain(reason: &str) -> &'static str {
     match reason {
@@ -83,14 +78,16 @@ pub(super) fn explain(reason: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use farebox_ledger::EndReason;
+
     use super::*;
 
     #[test]
     fn every_end_of_an_answer_is_explained() {
         for reason in ["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "other"] {
-            assert!(ended_well(reason) && !explain(reason).is_empty(), "{reason}");
+            assert!(EndReason::from(reason).is_own_end() && !explain(reason).is_empty(), "{reason}");
         }
-        assert!(!ended_well("upstream_broken") && !ended_well("balance"));
+        assert!(!EndReason::UpstreamBroken.is_own_end() && !EndReason::Balance.is_own_end());
     }
 
     #[test]
