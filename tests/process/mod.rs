@@ -3,4 +3,5 @@
 mod admin;
 mod cli;
 mod operations;
+mod proxies;
 mod serving;
