@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
 use super::{manage, view};
+use crate::config::{self, Config, Lookup, ProcessSecrets};
 use crate::{clock, csv};
 
 /// Keys are read from the ledger in pages of this size.
@@ -15,6 +16,7 @@ const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Create)?;
+    warn_of_unknown(args, options.models.as_deref().unwrap_or_default());
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings {
@@ -66,12 +68,6 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
     Ok(())
 }
 
-pub(super) async fn show(args: &Args, one: &OneKey) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::ReadOnly)?;
-    print_key(args, &manage::find(&ledger, one.id).await?);
-    Ok(())
-}
-
 pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write)?;
     let blank = manage::blank(args, options.id, CreditKind::TopUp, &options.reference);
@@ -102,6 +98,27 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Says which of a key's slugs the catalog does not publish. Not an error: a model may be published after its keys are sold.
+pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
+    if slugs.is_empty() {
+        return;
+    }
+    let (config, _) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
+    let Some(Config { catalog, .. }) = config else { return };
+    for slug in slugs.iter().filter(|slug| !catalog.get(slug).is_some_and(|model| model.slug == **slug)) {
+        let shown = output::plain(slug);
+        output::note(&match catalog.find(slug) {
+            Lookup::Found(model) => {
+                format!("warning: `{shown}` is an alias, and keys are limited by slugs: write `{}`", model.slug)
+            }
+            Lookup::Unknown(near) if !near.is_empty() => {
+                format!("warning: the catalog does not publish `{shown}`; did you mean `{}`?", near[0])
+            }
+            _ => format!("warning: the catalog does not publish `{shown}`; `farebox models` lists what it does"),
+        });
+    }
 }
 
 /// Opens the ledger for a command.

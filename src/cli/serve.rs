@@ -60,6 +60,12 @@ fn announce(args: &Args, app: &App) {
     if address.ip().is_unspecified() && args.public_url.is_none() {
         tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
     }
+    if !args.trusted_proxy.is_empty() && args.public_url.is_none() {
+        tracing::warn!(
+            "--trusted-proxy says that customers come through a proxy, but printed settings and links begin with {base}: \
+             set --public-url to the address they use"
+        );
+    }
     let Some(address) = app.admin_address() else { return };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
     if !address.ip().is_loopback() {

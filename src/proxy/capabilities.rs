@@ -61,7 +61,7 @@ pub(super) fn check(model: &Model, seen: &Inspection) -> Result<(), Failure> {
 /// [`Failure::BadRequest`], in the words by which native clients know which flag to leave out when they try again.
 pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Bytes)]) -> Result<(), Failure> {
     let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
-    let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|other| other == flag));
+    let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|pattern| matches(pattern, flag)));
     let values = headers.iter().filter(|(name, _)| name == FLAGS).filter_map(|(_, value)| std::str::from_utf8(value).ok());
     let unsold: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).filter(|flag| refused(flag)).collect();
     if unsold.is_empty() {
@@ -70,6 +70,11 @@ pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Byt
     let named = unsold.join("`, `");
     let message = format!("Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out", model.slug);
     refuse(FLAGS, "unsupported_beta", message)
+}
+
+/// Whether a flag is the one named, or begins as a name that ends with `*` says.
+fn matches(pattern: &str, flag: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == flag, |start| flag.starts_with(start))
 }
 
 /// A text that is too large by any tokenizer is refused here; where it is only likely, the provider decides.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod cli;
+mod first_hour;
 mod operations;
 mod proxies;
 mod serving;

@@ -10,3 +10,4 @@ mod provider;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 pub(crate) mod source;
+pub(crate) mod syntax;
