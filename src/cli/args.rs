@@ -50,6 +50,9 @@ pub struct Args {
     /// Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto count; may be repeated
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxy: Vec<ipnet::IpNet>,
+    /// Web pages from this origin may use the customers' paths, or * for any; may be repeated [default: none]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
+    pub cors_origin: Vec<String>,
     /// When charges count as safe: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
@@ -415,6 +418,17 @@ fn payment(text: &str) -> Result<Amount, String> {
 fn network(text: &str) -> Result<ipnet::IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
+}
+
+/// Where a web page comes from, as browsers write it: scheme, host and port, nothing behind.
+fn origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let bare = |host: &str| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte));
+    if text == "*" || host.is_some_and(bare) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("write an origin as browsers do, as in https://app.example.com, without a path; or *".to_owned())
+    }
 }
 
 /// The base of printed URLs, without the paths that are put behind it.

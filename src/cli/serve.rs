@@ -41,6 +41,7 @@ fn settings(args: &Args) -> Settings {
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
+        cors_origins: args.cors_origin.clone(),
         ..Settings::new(args.ledger.clone(), args.listen)
     }
 }

@@ -7,6 +7,7 @@ mod account;
 pub mod admin;
 mod auth;
 mod body;
+mod cors;
 mod failure;
 mod forwarded;
 mod free;
@@ -52,6 +53,8 @@ pub struct Front {
     pub context: Arc<Context>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// Web pages from these origins may use customers' paths.
+    pub cors_origins: Vec<String>,
 }
 
 impl Front {
@@ -63,11 +66,12 @@ impl Front {
         public_url: String,
         address: SocketAddr,
         trusted_proxies: Vec<IpNet>,
+        cors_origins: Vec<String>,
     ) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
-        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies })
+        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies, cors_origins })
     }
 
     /// Reports a request for which no money was held.
@@ -103,7 +107,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("native/messages").post(generate(Family::Messages)))
         .push(Router::with_path("native/v1/messages/count_tokens").post(free::CountTokens::new(Arc::clone(front))))
         // probes, without a key
-        .push(Router::new().head(free::probe))
+        .push(Router::new().head(free::probe).get(free::Home::new(Arc::clone(front))))
         .push(Router::with_path("v1").head(free::probe))
         .push(Router::with_path("native").head(free::probe))
         .push(Router::with_path("api/hello").head(free::probe))
@@ -119,6 +123,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         // the customer's page
         .push(Router::with_path("dashboard").get(door(Room::View(View::Overview))))
         .push(Router::with_path("dashboard/requests").get(door(Room::View(View::Requests))))
+        .push(Router::with_path("dashboard/requests/{id}").get(door(Room::Receipt)))
         .push(Router::with_path("dashboard/payments").get(door(Room::View(View::Payments))))
         .push(Router::with_path("dashboard/setup").get(door(Room::View(View::Setup))))
         .push(Router::with_path("dashboard/models").get(door(Room::View(View::Models))))
@@ -135,6 +140,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));
     Service::new(router)
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

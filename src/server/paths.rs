@@ -47,7 +47,7 @@ impl NotFound {
 }
 
 /// What to use instead.
-fn explain(path: &str, base: &str) -> String {
+pub(super) fn explain(path: &str, base: &str) -> String {
     let shown = shortened(path);
     let native = |rest: &str| rest.starts_with("messages");
     let chat = |rest: &str| rest.starts_with("chat/") || rest.starts_with("responses") || rest.starts_with("completions");

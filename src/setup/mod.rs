@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use farebox_protocol::Family;
 use serde::Deserialize;
 
-use crate::config::Model;
+use crate::config::{Endpoint, Model};
 
 /// What stands for the key where none is given.
 pub const KEY: &str = "<API_KEY>";
@@ -83,12 +83,20 @@ impl Client {
         Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
     }
 
-    /// The slug to begin with: the first model that is best on this client's path, else the first that is served there.
-    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
+    /// Whether it can ask for a model on its path.
+    #[must_use]
+    pub fn reaches(&self, model: &Model) -> bool {
         let family = self.family();
-        let served = |model: &&Model| model.route.targets.iter().any(|target| target.provider.speaks.contains(&family));
-        let best = models.clone().find(|model| model.best_path == family);
-        best.or_else(|| models.clone().find(served)).map(|model| model.slug.as_str())
+        model.route.targets.iter().any(|target| target.provider.speaks.contains(&family))
+    }
+
+    /// The slug to begin with: a real model before a simulated one, then one that is best on this client's path before one
+    /// that is only served there.
+    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
+        let simulated = |model: &Model| model.route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
+        let rank = |model: &&Model| (simulated(model), model.best_path != self.family());
+        // The first of the best: `min_by_key` keeps the order of the catalog.
+        models.filter(|model| self.reaches(model)).min_by_key(rank).map(|model| model.slug.as_str())
     }
 }
 
