@@ -107,7 +107,7 @@ pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
     }
     let (config, _) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
     let Some(Config { catalog, .. }) = config else { return };
-    for slug in slugs.iter().filter(|slug| !catalog.get(slug).is_some_and(|model| model.slug == **slug)) {
+    for slug in slugs.iter().filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug)) {
         let shown = output::plain(slug);
         output::note(&match catalog.find(slug) {
             Lookup::Found(model) => {

@@ -31,6 +31,10 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
+    /// What it did when it was run as printed with an empty balance, start-up included: requests and seconds.
+    pub empty: Option<String>,
+    /// The same when the provider was overloaded.
+    pub busy: Option<String>,
     /// What to paste, in order.
     pub block: Vec<Block>,
 }
@@ -41,7 +45,7 @@ pub struct Client {
 pub struct Block {
     /// A file's name, or `shell`.
     pub place: String,
-    /// For highlighting: `sh`, `toml`, `python`, `javascript`.
+    /// For highlighting: `sh`, `toml`, `yaml`, `json`, `python`, `javascript`.
     pub language: String,
     /// The template.
     pub text: String,
@@ -134,7 +138,13 @@ mod tests {
     #[test]
     fn the_table_is_whole() {
         let ids: Vec<&str> = clients().iter().map(|client| client.id.as_str()).collect();
-        assert_eq!(ids, ["claude-code", "codex", "openai-python", "openai-node", "curl"]);
+        let named =
+            ["claude-code", "codex", "openai-python", "openai-node", "anthropic-python", "anthropic-node", "langchain", "curl"];
+        assert!(named.iter().all(|id| ids.contains(id)), "{ids:?}");
+        let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+        for id in ids.iter().filter(|id| **id != "curl") {
+            assert!(scripts.join(format!("{id}.sh")).exists(), "{id} is in the table and was never run");
+        }
         for client in clients() {
             assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);
             assert_eq!(client.family().name(), client.family, "{}", client.id);

@@ -95,6 +95,13 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Op
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
             p { (client.note) }
+            @if let Some(empty) = &client.empty {
+                p.hint {
+                    "With an empty balance it gave up after " (empty)
+                    @if let Some(busy) = &client.busy { "; with an overloaded provider after " (busy) }
+                    "."
+                }
+            }
             @for block in &client.block {
                 figure {
                     figcaption { (block.place) }
