@@ -185,3 +185,15 @@ fn message_id(draft: &SyntheticAnswer) -> String {
 fn call_item_id(tool: &ToolCall) -> String {
     format!("fc_{}", tool.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_every_field_that_the_published_suite_asks_for() {
+        let response = skeleton("resp_1", "sim", 7);
+        assert!(response["completed_at"].is_null(), "it has only begun");
+        assert_eq!((&response["presence_penalty"], &response["frequency_penalty"]), (&json!(0.0), &json!(0.0)));
+    }
+}
