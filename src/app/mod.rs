@@ -94,7 +94,14 @@ impl App {
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
         });
-        let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
+        let front = Front::new(
+            proxy,
+            activity,
+            public_url,
+            listening.address,
+            settings.trusted_proxies.clone(),
+            settings.cors_origins.clone(),
+        );
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),

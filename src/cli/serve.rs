@@ -40,6 +40,7 @@ fn settings(args: &Args) -> Settings {
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
+        cors_origins: args.cors_origin.clone(),
         ..Settings::new(args.ledger.path().to_owned(), args.listen)
     }
 }
@@ -58,6 +59,12 @@ fn announce(args: &Args, app: &App) {
     }
     if address.ip().is_unspecified() && args.public_url.is_none() {
         tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
+    }
+    if !args.trusted_proxy.is_empty() && args.public_url.is_none() {
+        tracing::warn!(
+            "--trusted-proxy says that customers come through a proxy, but printed settings and links begin with {base}: \
+             set --public-url to the address they use"
+        );
     }
     let Some(address) = app.admin_address() else { return };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
