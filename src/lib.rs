@@ -16,10 +16,11 @@
 //! - `farebox-console` (in `tui/`): the admin's console; opens the ledger itself.
 //!
 //! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only
-//! clock, [`deadline`] a timer for streams, [`csv`] rows for spreadsheets.
+//! clock, [`deadline`] a timer for streams, [`byte_room`] a budget of bytes, [`csv`] rows for spreadsheets.
 //! `docs/ARCHITECTURE.md` walks a request through the rooms.
 
 pub mod app;
+pub mod byte_room;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -148,7 +148,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Consumes a link: the key it belonged to, once; `None` when unknown, used or expired.
     async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
 
-    /// Opens a dashboard session; not of a blocked or revoked key.
+    /// Opens a dashboard session; not of a blocked or revoked key. One more than [`Session::MOST_OF_KEY`] ends the key's oldest.
     async fn open_session(&self, session: Session) -> Result<(), LedgerError>;
 
     /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
@@ -156,6 +156,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Ends a session; unknown ones are fine.
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError>;
+
+    /// Ends every session of a key.
+    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError>;
 }
 
 /// A shared ledger, as every caller holds it.

@@ -279,7 +279,13 @@ impl State {
             None => {}
         }
         self.sessions.retain(|_, open| session.at < open.expires);
+        let key = session.key;
         self.sessions.insert(session.token.0, session);
+        let mut own: Vec<_> = self.sessions.values().filter(|open| open.key == key).map(|open| (open.at, open.token.0)).collect();
+        own.sort_by_key(|(at, token)| (std::cmp::Reverse(*at), *token));
+        for (_, token) in own.iter().skip(usize::from(Session::MOST_OF_KEY)) {
+            self.sessions.remove(token);
+        }
         Ok(())
     }
 
@@ -524,6 +530,11 @@ impl Ledger for MemoryLedger {
 
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
         self.state().sessions.remove(&token.0);
+        Ok(())
+    }
+
+    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError> {
+        self.state().sessions.retain(|_, open| open.key != key);
         Ok(())
     }
 }

@@ -182,6 +182,12 @@ impl FrameReader {
         }
     }
 
+    /// Bytes that wait for the end of their frame, or to be asked for.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.carry.len() + self.chunk.len()
+    }
+
     /// The next whole frame.
     ///
     /// # Errors

@@ -34,6 +34,9 @@ pub struct Args {
     /// The token that opens /status and /live there; needed off loopback
     #[arg(long, global = true, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// Names by which the admin listener is reached, besides addresses and localhost; may be repeated
+    #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
     #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     pub public_url: Option<String>,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use farebox_protocol::Edits;
 
 use super::admitted::{Admitted, End, ReplyTo};
-use super::{Failure, stream, whole};
+use super::{Failure, holder, stream, whole};
 use crate::config::{ChatLimit, OnDisconnect, Target};
 use crate::metering::Ending;
 use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
@@ -16,7 +16,13 @@ use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepa
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
-    let call = Call { route: &model.route, family: admitted.request.family, path_suffix: "", stream: admitted.seen.stream };
+    let call = Call {
+        route: &model.route,
+        holder: holder(admitted.request.key.id),
+        family: admitted.request.family,
+        path_suffix: "",
+        stream: admitted.seen.stream,
+    };
     // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
     let given_up = admitted.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let prepare = |target: &Target| prepare(&admitted, target);
@@ -35,7 +41,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         }),
     };
     match dispatched.map(|answer| begun(&mut admitted, answer)) {
-        Ok(AnswerContent::Whole(body, facts)) => whole::relay(admitted, body, &facts, reply).await,
+        Ok(AnswerContent::Whole(body, facts, room)) => whole::relay(admitted, body, &facts, room, reply).await,
         Ok(AnswerContent::Stream(first, frames)) => stream::relay(admitted, first, frames, reply).await,
         Err(error) => fail(admitted, error, reply).await,
     }

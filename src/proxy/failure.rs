@@ -13,7 +13,7 @@ use crate::config::Lookup;
 use crate::metering::Shortfall;
 
 /// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
-const LONGEST_RETRY_AFTER: u128 = 30;
+const LONGEST_RETRY_AFTER: u128 = 5;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,6 +30,8 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
+/// Bytes that are kept back for the settlement: an upstream that sends more behind its final usage is not read on.
+const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -53,6 +55,7 @@ struct Relay {
     credit: Credit,
     /// Frames that wait for the settlement.
     kept: Vec<(Bytes, Marks)>,
+    kept_bytes: usize,
     /// The answer's stop reason was seen: what follows is only accounting.
     stop_seen: bool,
     end_seen: bool,
@@ -82,6 +85,7 @@ impl Relay {
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
             hidden_since: admitted.seen.hidden_reasoning.then_some(now),
             kept: Vec::new(),
+            kept_bytes: 0,
             stop_seen: false,
             end_seen: false,
             last_sent: now,
@@ -117,7 +121,7 @@ impl Relay {
             Ok(None) => {}
             Ok(Some(bytes)) => self.send(bytes).await,
         }
-        if self.end_seen {
+        if self.end_seen || self.kept_bytes > MOST_KEPT {
             return Some(COMPLETE);
         }
         if self.customer.is_none() && self.ends_without_customer() {
@@ -149,6 +153,7 @@ impl Relay {
         }
         let marks = Marks::from(facts);
         if kept {
+            self.kept_bytes += frame.raw().len();
             self.kept.push((frame.into_raw(), marks));
             return Ok(None);
         }

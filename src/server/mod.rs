@@ -7,10 +7,12 @@ mod account;
 pub mod admin;
 mod auth;
 mod body;
+mod connections;
 mod failure;
 mod forwarded;
 mod free;
 mod generate;
+mod guarded;
 mod listen;
 mod models;
 mod paths;
@@ -25,11 +27,12 @@ use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Router, Service};
-use tokio::sync::Semaphore;
 
+use crate::byte_room::ByteRoom;
 use crate::customer::{Act, Activity, Context, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT, STYLE, View};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record};
+pub use connections::{ConnectionCounts, Connections};
 pub use listen::{Listening, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
@@ -44,8 +47,10 @@ pub struct Front {
     pub proxy: Arc<Proxy>,
     /// The limits of each key.
     pub rate_limits: Arc<RateLimits>,
-    /// Room for request bodies, in KiB.
-    pub body_room: Arc<Semaphore>,
+    /// Room for request bodies.
+    pub body_room: Arc<ByteRoom>,
+    /// The customers' connections.
+    pub connections: Arc<Connections>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
     /// The customer's side.
@@ -63,11 +68,12 @@ impl Front {
         public_url: String,
         address: SocketAddr,
         trusted_proxies: Vec<IpNet>,
+        connections: Arc<Connections>,
     ) -> Arc<Self> {
-        let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
+        let body_room = ByteRoom::new(BODY_BYTES_IN_FLIGHT);
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
-        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies })
+        Arc::new(Self { proxy, rate_limits, body_room, connections, public_url, context, trusted_proxies })
     }
 
     /// Reports a request for which no money was held.
@@ -130,6 +136,7 @@ pub fn service(front: &Arc<Front>) -> Service {
         .push(Router::with_path("dashboard/enter").get(door(Room::Enter)).post(door(Room::Act(Act::Enter))))
         .push(Router::with_path("dashboard/login").post(door(Room::Act(Act::Login))))
         .push(Router::with_path("dashboard/logout").post(door(Room::Act(Act::Logout))))
+        .push(Router::with_path("dashboard/logout-everywhere").post(door(Room::Act(Act::LogoutEverywhere))))
         .push(Router::with_path("dashboard/test").post(door(Room::Act(Act::Test))))
         .push(Router::with_path("dashboard/page.css").get(door(Room::Asset(&STYLE))))
         .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use farebox_protocol::UpstreamError;
 
+use super::breaker::Fault;
+
 /// Why a try failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AttemptFailure {
@@ -20,6 +22,8 @@ pub(super) enum AttemptFailure {
     },
     /// The operator's account or configuration is.
     Operator(String),
+    /// The operator's account is, whatever is sent: a 401 or 402.
+    Account(String),
     /// The provider has no room now.
     Busy {
         /// For the log.
@@ -31,6 +35,8 @@ pub(super) enum AttemptFailure {
     Broken(String),
     /// The request provably never left.
     Unsent(String),
+    /// We ran out of something of our own, such as descriptors. Says nothing about the target.
+    Own(String),
 }
 
 impl AttemptFailure {
@@ -38,10 +44,20 @@ impl AttemptFailure {
     pub(super) fn why(&self) -> String {
         match self {
             Self::Client { status, error } => format!("client: {status} {}", words(error)),
-            Self::Operator(why) => format!("operator: {why}"),
+            Self::Operator(why) | Self::Account(why) => format!("operator: {why}"),
             Self::Busy { why, .. } => format!("busy: {why}"),
             Self::Broken(why) => format!("broken: {why}"),
             Self::Unsent(why) => format!("unsent: {why}"),
+            Self::Own(why) => format!("own: {why}"),
+        }
+    }
+
+    /// What it says about the target: nothing when we are at fault.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Own(_) => None,
+            Self::Account(_) | Self::Unsent(_) => Some(Fault { certain: true, rest: None }),
+            _ => Some(Fault { certain: false, rest: self.retry_after() }),
         }
     }
 
@@ -109,7 +125,8 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
     let error = if json { UpstreamError::parse(body) } else { UpstreamError::default() };
     let why = format!("{status} {}", words(&error));
     match status {
-        401..=404 => AttemptFailure::Operator(why),
+        401 | 402 => AttemptFailure::Account(why),
+        403 | 404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
         400 | 422 if json => AttemptFailure::Client { status: 400, error },
         413 if json => AttemptFailure::Client { status, error },

@@ -9,6 +9,7 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
+mod places;
 mod redact;
 mod retry;
 mod route;
@@ -26,15 +27,17 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
 use tokio::time::Instant;
 
+use crate::byte_room::{ByteRoom, Holder, Share};
 use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 use client::{Pool, Trust};
+use health::Health;
 pub use health::TargetState;
-use health::{Health, Try};
 use redact::Known;
 use retry::Move;
+use route::Entry;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -43,6 +46,8 @@ pub struct Upstreams {
     trust: Trust,
     simulated: Simulated,
     known: RwLock<Pools>,
+    /// Bytes of answers in flight over all requests.
+    answers: Arc<ByteRoom>,
 }
 
 /// What is kept for one snapshot.
@@ -68,6 +73,8 @@ struct Listed {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
+    /// Who asks: one key's failures close a target to that key alone.
+    pub holder: Holder,
     /// The customer's family; only targets that speak it are tried.
     pub family: Family,
     /// Appended to the family's path (`/count_tokens`), usually empty.
@@ -99,8 +106,8 @@ pub struct Answer {
 /// Whole or streamed.
 #[derive(Debug)]
 pub enum AnswerContent {
-    /// All of it, and what it says.
-    Whole(Bytes, Box<AnswerFacts>),
+    /// All of it, what it says, and its place among all answers, to be kept for as long as anything of it is.
+    Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Frame, FrameStream),
 }
@@ -122,7 +129,7 @@ pub enum DispatchError {
     NoTarget {
         /// For the log and metrics, never for the customer.
         attempts: Vec<Attempt>,
-        /// When a breaker or an upstream names a time after which to come back; at most 30 s.
+        /// When a breaker or an upstream names a time after which to come back; at most 5 s.
         retry_after: Option<Duration>,
     },
 }
@@ -143,15 +150,17 @@ impl fmt::Display for Attempt {
 }
 
 impl Attempt {
-    /// The one word for metrics: operator, busy, broken, unsent, full, resting.
+    /// The one word for metrics: operator, busy, broken, unsent, own, full, resting.
     #[must_use]
     pub fn class(&self) -> &str {
         self.why.split(':').next().unwrap_or_default()
     }
 }
 
+/// Bytes of answers in flight: reading an upstream waits when they are taken.
+const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
 /// Longest wait told to a customer.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Between two tries at one target: a refused connection is refused again at once.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -163,7 +172,12 @@ impl Upstreams {
     pub fn new(config: &Config) -> Result<Self, String> {
         let trust = Trust::load()?;
         let state = Pools::following(&Pools::default(), config, &trust)?;
-        Ok(Self { trust, simulated: Simulated::default(), known: RwLock::new(state) })
+        Ok(Self {
+            trust,
+            simulated: Simulated::default(),
+            known: RwLock::new(state),
+            answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
+        })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
@@ -223,8 +237,8 @@ impl Upstreams {
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
         loop {
-            let mut running = match route::enter(&pool, &health, call.route, call.family) {
-                Ok(running) => running,
+            let mut entry = match route::enter(&pool, &health, call) {
+                Ok(entry) => entry,
                 Err(skip) => {
                     failures.add(target, &skip.why(), Some(skip.retry_after()));
                     return None;
@@ -232,8 +246,9 @@ impl Upstreams {
             };
             tries += 1;
             let prepared = prepare(target);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared).await {
-                Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
+            let room = self.answers.share(call.holder, usize::MAX);
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared, room).await {
+                Ok(begun) => return Some(Ok(self.content(begun, call, &pool.provider, entry))),
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
@@ -241,15 +256,44 @@ impl Upstreams {
                 return Some(Err(fault));
             }
             let why = failures.add(target, &fault.why(), fault.retry_after());
-            if is_generation(call) {
-                running.failed(&why, fault.retry_after());
+            if let (Entry::Answer(running), Some(fault)) = (&mut entry, fault.fault()) {
+                running.failed(&why, fault);
             }
             if next == Move::NextTarget {
                 return Some(Err(fault));
             }
-            drop(running);
+            drop(entry);
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
+    }
+
+    /// What has begun. A side path's answer is always whole.
+    fn content(&self, begun: Begun, call: &Call<'_>, provider: &Provider, entry: Entry) -> AnswerContent {
+        let mut running = match entry {
+            Entry::Answer(running) => Some(running),
+            Entry::Side(_) => None,
+        };
+        match begun {
+            Begun::Whole(bytes, facts, room) => {
+                if let Some(running) = running {
+                    running.succeeded();
+                }
+                AnswerContent::Whole(bytes, facts, room)
+            }
+            Begun::Stream(first, unread) => {
+                if let Some(running) = &mut running {
+                    running.began();
+                }
+                let room = self.answers.share(call.holder, usize::MAX);
+                AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running, room))
+            }
+        }
+    }
+
+    /// Bytes of answers in flight, and how many there may be.
+    #[must_use]
+    pub fn answer_bytes(&self) -> (usize, usize) {
+        (self.answers.in_use(), self.answers.total())
     }
 
     /// Pool and health of a target. A request keeps its snapshot, so its target may be newer or older than what is known here:
@@ -316,26 +360,6 @@ impl Failures<'_> {
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
         why
-    }
-}
-
-/// Side paths say nothing about a target's health: many providers have no `count_tokens`, and a working one proves little.
-fn is_generation(call: &Call<'_>) -> bool {
-    call.path_suffix.is_empty()
-}
-
-fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {
-    match begun {
-        Begun::Whole(bytes, facts) => {
-            if is_generation(call) {
-                running.succeeded();
-            }
-            AnswerContent::Whole(bytes, facts)
-        }
-        Begun::Stream(first, unread) => {
-            running.began();
-            AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running))
-        }
     }
 }
 

@@ -86,7 +86,7 @@ impl Desk {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let call = Call { route: &self.route, family, path_suffix: "", stream };
+        let call = Call { route: &self.route, holder: crate::byte_room::Holder(1), family, path_suffix: "", stream };
         self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
     }
 
@@ -98,7 +98,7 @@ impl Desk {
 async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
     let mut all = Vec::new();
     match answer.content {
-        AnswerContent::Whole(bytes, _) => all.extend_from_slice(&bytes),
+        AnswerContent::Whole(bytes, ..) => all.extend_from_slice(&bytes),
         AnswerContent::Stream(first, mut rest) => {
             all.extend_from_slice(first.raw());
             while let Some(frame) = rest.next().await? {

@@ -192,11 +192,21 @@ pub(super) fn open_session(batch: &mut Batch<'_>, session: &Session) -> Result<(
     batch.conn.execute("DELETE FROM sessions WHERE expires <= ?1", [session.at])?;
     let statement = batch.statement("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)")?;
     statement.execute(params![session.token, session.key, session.at, session.expires])?;
+    let statement = batch.statement(
+        "DELETE FROM sessions WHERE key = ?1 AND token NOT IN
+           (SELECT token FROM sessions WHERE key = ?1 ORDER BY at DESC, token LIMIT ?2)",
+    )?;
+    statement.execute(params![session.key, Session::MOST_OF_KEY])?;
     Ok(())
 }
 
 pub(super) fn close_session(batch: &mut Batch<'_>, token: SecretHash) -> Result<(), Fault> {
     batch.statement("DELETE FROM sessions WHERE token = ?1")?.execute([token])?;
+    Ok(())
+}
+
+pub(super) fn close_sessions(batch: &mut Batch<'_>, key: KeyId) -> Result<(), Fault> {
+    batch.statement("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
 

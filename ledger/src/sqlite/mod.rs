@@ -304,4 +304,8 @@ impl Ledger for SqliteLedger {
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
         self.write(Class::Money, move |batch| keys::close_session(batch, token)).await
     }
+
+    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError> {
+        self.write(Class::Money, move |batch| keys::close_sessions(batch, key)).await
+    }
 }

@@ -51,7 +51,13 @@ targets = [ {{ provider = "main", model = "hidden-model-1" }} ]
 }
 
 async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<Answer, DispatchError> {
-    let call = Call { route: &config.catalog.models[0].route, family, path_suffix: "", stream: false };
+    let call = Call {
+        route: &config.catalog.models[0].route,
+        holder: crate::byte_room::Holder(1),
+        family,
+        path_suffix: "",
+        stream: false,
+    };
     upstreams.dispatch(call, &|_| Prepared::default()).await
 }
 
