@@ -103,7 +103,7 @@ fn frames(times: u64) {
     let chunk = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"}}]}"#;
     let chunk = Bytes::from(format!("data: {chunk}\n\n"));
     let mut cutter = FrameReader::new();
-    let mut reader = Family::Chat.protocol().stream_reader();
+    let mut reader = Family::Chat.protocol().reader();
     for _ in 0..times {
         cutter.push(chunk.clone());
         let frame = cutter.next_frame().unwrap().unwrap();

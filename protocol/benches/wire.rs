@@ -59,7 +59,7 @@ fn streams(family: Family) {
         black_box(cut(black_box(&chunks)));
     });
     measure(&format!("read    {family}, {} frames", frames.len()), stream.len(), || {
-        let mut reader = protocol.stream_reader();
+        let mut reader = protocol.reader();
         for frame in &frames {
             black_box(reader.read(frame));
         }

@@ -7,8 +7,8 @@ mod support;
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, splice};
 use farebox_protocol::{
-    Edits, ErrorBody, Family, FrameReader, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall, UpstreamError, Usage,
-    UsageWish, WireUsage,
+    Edits, ErrorBody, Family, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
+    UpstreamError, Usage, UsageWish, WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -224,7 +224,7 @@ proptest! {
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");
         prop_assert_eq!(answer.usage.reading(false), Reading::Counted(usage));
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         let mut shown = TextSize::default();
         let stream = family.protocol().write_frames(&draft).concat();
         let frames = frames(&stream);
@@ -233,7 +233,7 @@ proptest! {
         prop_assert_eq!(reader.usage().reading(false), Reading::Counted(usage));
         prop_assert_eq!(reader.answer_id(), answer.id.as_deref());
         prop_assert!(facts.last().is_some_and(|facts| facts.end && facts.last));
-        prop_assert_eq!(facts.iter().filter(|facts| facts.stop).count(), 1);
+        prop_assert_eq!(facts.iter().filter_map(|facts| facts.stop).collect::<Vec<_>>(), [answer.stop.expect("a stop")]);
         let text: TextSize = TextSize::of(&Value::from(draft.pieces.concat()).to_string());
         prop_assert!(shown.bytes() >= text.bytes() - 2 && answer.shown.bytes() >= text.bytes() - 2);
     }
@@ -338,17 +338,19 @@ fn exercise(family: Family, bytes: &[u8]) {
     let _ = farebox_protocol::messages::inspect_count(bytes);
     let _ = protocol.read_answer(bytes);
     let _ = UpstreamError::parse(bytes);
-    let mut reader = protocol.stream_reader();
+    let (mut reader, mut writer) = (protocol.reader(), protocol.writer());
     let wrapped = [b"data: ", bytes, b"\n\n"].concat();
     for stream in [bytes, &wrapped] {
         for frame in cut(&[stream]).0 {
             let facts = reader.read(&frame);
-            let model = facts.model.map(|span| frame.raw().get(span).is_some_and(|model| model.starts_with(b"\"")));
+            writer.observe(&frame, &facts);
+            let model = facts.marks.model.map(|span| frame.raw().get(span).is_some_and(|model| model.starts_with(b"\"")));
             assert_ne!(model, Some(false));
-            assert_ne!(facts.usage_end.map(|at| frame.raw().get(at) == Some(&b'}')), Some(false));
+            assert_ne!(facts.marks.usage_end.map(|at| frame.raw().get(at) == Some(&b'}')), Some(false));
         }
     }
-    let ending = reader.end_at_limit("slug", &Usage::default(), UsageWish::default());
+    let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+    let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
     assert_eq!(cut(&[&ending]).1, 0);
 }
 
@@ -366,22 +368,23 @@ fn endings_made_after_any_frame_are_whole() {
         for (name, stream) in fixtures(family, ".sse") {
             let all = frames(&stream);
             for length in 0..=all.len() {
-                let read = || {
-                    let mut reader = family.protocol().stream_reader();
-                    all[..length].iter().for_each(|frame| drop(reader.read(frame)));
-                    reader
-                };
-                let mut reader = read();
-                let ending = reader.end_at_limit("slug", &Usage::default(), UsageWish::default());
-                let facts: Vec<_> = frames(&ending).iter().map(|frame| reader.read(frame)).collect();
+                let (mut reader, mut writer) = (family.protocol().reader(), family.protocol().writer());
+                for frame in &all[..length] {
+                    let facts = reader.read(frame);
+                    writer.observe(frame, &facts);
+                }
+                let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+                let event = writer.error_event(answer, &error);
+                let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
+                // Read by a reader of its own: an ending is no part of what the upstream said.
+                let mut again = family.protocol().reader();
+                let facts: Vec<_> = frames(&ending).iter().map(|frame| again.read(frame)).collect();
                 if let Some(last) = facts.last() {
                     assert!(last.end && facts.iter().all(|facts| facts.error.is_none()), "{family} {name} {length}");
                 }
-                let mut reader = read();
-                let event = reader.error_event("slug", &error);
-                let facts: Vec<_> = frames(&event).iter().map(|frame| reader.read(frame)).collect();
+                let facts: Vec<_> = frames(&event).iter().map(|frame| again.read(frame)).collect();
                 assert!(facts.iter().any(|facts| facts.error.as_ref().is_some_and(|told| told.message == "broken")), "{family}");
-                assert!(facts.iter().all(|facts| !facts.stop), "{family} {name}");
+                assert!(facts.iter().all(|facts| facts.stop.is_none()), "{family} {name}");
             }
         }
     }

@@ -11,12 +11,14 @@ use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::end::End;
 use super::record::{self, Record};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
 use crate::config::Model;
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Ending, Meter, Terms};
+use crate::metering::{Counted, Meter, Terms};
+use crate::upstream::Attempt;
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -50,15 +52,7 @@ pub(super) struct Outcome {
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
-    pub(super) attempts: Vec<String>,
-}
-
-/// How an admitted request ends: what is charged, why, and the status the customer saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) ending: Ending,
-    pub(super) reason: &'static str,
-    pub(super) status: u16,
+    pub(super) attempts: Vec<Attempt>,
 }
 
 /// Charged and settled, or charged and with the resolver.
@@ -118,8 +112,7 @@ impl Admitted {
 
     /// What the journal would say if the request ended here.
     pub(super) fn checkpoint(&self) -> Bill {
-        let end = End { ending: Ending::Cut, reason: "interrupted", status: 200 };
-        self.bill(self.meter.so_far(), end)
+        self.bill(self.meter.so_far(), End::INTERRUPTED)
     }
 
     /// Ends the hold: the only place where a request's money is settled.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{Failure, Proxy, capabilities, holder, resolve};
 use crate::config::Target;
 use crate::metering::estimate;
-use crate::upstream::{AnswerContent, Call, Prepared};
+use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
 /// How long an upstream may take to count before our own estimate is the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,8 +31,8 @@ pub async fn tokens(
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
-        let (family, path_suffix) = (Family::Messages, "/count_tokens");
-        let call = Call { route: &model.route, holder: holder(key.id), family, path_suffix, stream: false };
+        let (family, operation) = (Family::Messages, Operation::CountTokens);
+        let call = Call { route: &model.route, holder: holder(key.id), caller: family, family, operation, stream: false };
         let prepare = |target: &Target| {
             let edits = Edits { model: &target.model, limit: None };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);

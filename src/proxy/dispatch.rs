@@ -6,25 +6,21 @@
 use bytes::Bytes;
 use farebox_protocol::Edits;
 
-use super::admitted::{Admitted, End, ReplyTo};
+use super::admitted::{Admitted, ReplyTo};
+use super::end::End;
 use super::{Failure, holder, stream, whole};
 use crate::config::{ChatLimit, OnDisconnect, Target};
-use crate::metering::Ending;
-use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
+use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
 /// Sends the request and sees to its answer until it is settled.
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
-    let call = Call {
-        route: &model.route,
-        holder: holder(admitted.request.key.id),
-        family: admitted.request.family,
-        path_suffix: "",
-        stream: admitted.seen.stream,
-    };
+    let (family, stream) = (admitted.request.family, admitted.seen.stream);
+    let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
+    let call = Call { route: &model.route, holder, caller: family, family, operation, stream };
     // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
-    let given_up = admitted.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    let given_up = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let prepare = |target: &Target| prepare(&admitted, target);
     // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
     let dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -32,7 +28,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         biased;
         dispatched = dispatching => dispatched,
         () = reply.closed(), if given_up => {
-            admitted.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
+            admitted.settle(End::NEVER_BEGUN).await;
             return;
         }
         () = tokio::time::sleep_until(admitted.deadline()) => Err(DispatchError::NoTarget {
@@ -40,9 +36,9 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
             retry_after: None,
         }),
     };
-    match dispatched.map(|answer| begun(&mut admitted, answer)) {
-        Ok(AnswerContent::Whole(body, facts, room)) => whole::relay(admitted, body, &facts, room, reply).await,
-        Ok(AnswerContent::Stream(first, frames)) => stream::relay(admitted, first, frames, reply).await,
+    match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
+        Ok((_, AnswerContent::Whole(body, facts, room))) => whole::relay(admitted, body, &facts, room, reply).await,
+        Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
         Err(error) => fail(admitted, error, reply).await,
     }
 }
@@ -54,7 +50,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
     admitted.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
-    admitted.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
+    admitted.outcome.attempts.extend(answer.attempts);
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
 }
@@ -67,12 +63,12 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo)
             Failure::Upstream(status, error)
         }
         DispatchError::NoTarget { attempts, retry_after } => {
-            admitted.outcome.attempts.extend(attempts.iter().map(Attempt::to_string));
+            admitted.outcome.attempts.extend(attempts);
             Failure::NoTarget(retry_after)
         }
     };
     let status = failure.status(admitted.request.family);
-    admitted.settle(End { ending: Ending::Nothing, reason: failure.reason(), status }).await;
+    admitted.settle(End::nothing(failure.reason(), status)).await;
     // A customer who has left does not mind.
     let _ = reply.send(Err(failure));
 }

@@ -10,6 +10,7 @@ mod capabilities;
 pub mod count;
 mod credit;
 mod dispatch;
+mod end;
 pub mod failure;
 pub mod pipe;
 pub mod rate_limit;

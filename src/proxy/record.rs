@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Failure;
 use crate::clock;
+use crate::upstream::Attempt;
 
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
@@ -54,7 +55,7 @@ pub struct Record {
     /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
     pub own_us: Option<u32>,
     /// For the operator's eyes: attempts that failed.
-    pub attempts: Vec<String>,
+    pub attempts: Vec<Attempt>,
 }
 
 impl Record {

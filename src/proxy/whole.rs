@@ -4,11 +4,10 @@
 use bytes::Bytes;
 use farebox_protocol::AnswerFacts;
 
-use super::admitted::{Admitted, End, ReplyTo, Settled};
-use super::rewrite::{self, Marks};
-use super::{Reply, ReplyBody};
+use super::admitted::{Admitted, ReplyTo, Settled};
+use super::end::End;
+use super::{Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
-use crate::metering::Ending;
 
 /// Counts, settles and sends a whole answer.
 pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, room: Share, reply: ReplyTo) {
@@ -16,15 +15,14 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &Answ
     admitted.outcome.answer_id.clone_from(&facts.id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
-    let marks = Marks::from(facts);
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
     let removed = admitted.seen.removed_tools.clone();
 
-    let settled = admitted.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
+    let settled = admitted.settle(End::complete(facts.stop)).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
     // A large answer keeps its room until the customer has read it.
-    let body = room.keep(rewrite::rewrite(&body, &marks, &slug, asks_cost.then_some(charge)));
+    let body = room.keep(rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }

@@ -167,7 +167,7 @@ fn decides(frame: &Frame) -> bool {
 }
 
 fn check(frame: &Frame, family: Family) -> Result<(), AttemptFailure> {
-    let error: Option<UpstreamError> = family.protocol().stream_reader().read(frame).error;
+    let error: Option<UpstreamError> = family.protocol().reader().read(frame).error;
     let json = frame.data().is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
     match error {
         Some(error) => Err(classify::of_error(error)),

@@ -4,11 +4,48 @@
 //! recognised first, also when it comes as a 400, so that it never looks like the customer's. Words are matched at the start of
 //! a message only, because upstreams quote customers' texts.
 
+use std::fmt;
 use std::time::Duration;
 
 use farebox_protocol::UpstreamError;
 
 use super::breaker::Fault;
+
+/// Kinds of failed tries, as the log and the metrics name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The customer's request is at fault.
+    Client,
+    /// The operator's account or configuration is.
+    Operator,
+    /// The provider has no room now.
+    Busy,
+    /// No proper answer came.
+    Broken,
+    /// The request provably never left.
+    Unsent,
+    /// We ran out of something of our own.
+    Own,
+    /// Passed over: the provider is at its `max_concurrent`.
+    Full,
+    /// Passed over: its breaker is open.
+    Resting,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Client => "client",
+            Self::Operator => "operator",
+            Self::Busy => "busy",
+            Self::Broken => "broken",
+            Self::Unsent => "unsent",
+            Self::Own => "own",
+            Self::Full => "full",
+            Self::Resting => "resting",
+        })
+    }
+}
 
 /// Why a try failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +77,28 @@ pub(super) enum AttemptFailure {
 }
 
 impl AttemptFailure {
-    /// One word and the reason, for the operator's log.
-    pub(super) fn why(&self) -> String {
+    /// What kind of failure it is.
+    pub(super) fn class(&self) -> Class {
         match self {
-            Self::Client { status, error } => format!("client: {status} {}", words(error)),
-            Self::Operator(why) | Self::Account(why) => format!("operator: {why}"),
-            Self::Busy { why, .. } => format!("busy: {why}"),
-            Self::Broken(why) => format!("broken: {why}"),
-            Self::Unsent(why) => format!("unsent: {why}"),
-            Self::Own(why) => format!("own: {why}"),
+            Self::Client { .. } => Class::Client,
+            Self::Operator(_) | Self::Account(_) => Class::Operator,
+            Self::Busy { .. } => Class::Busy,
+            Self::Broken(_) => Class::Broken,
+            Self::Unsent(_) => Class::Unsent,
+            Self::Own(_) => Class::Own,
+        }
+    }
+
+    /// What went wrong, for the operator's log.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Client { status, error } => format!("{status} {}", words(error)),
+            Self::Operator(why)
+            | Self::Account(why)
+            | Self::Busy { why, .. }
+            | Self::Broken(why)
+            | Self::Unsent(why)
+            | Self::Own(why) => why.clone(),
         }
     }
 
@@ -203,7 +253,7 @@ mod tests {
     }
 
     fn class(fault: &AttemptFailure) -> String {
-        fault.why().split(':').next().unwrap_or_default().to_owned()
+        fault.class().to_string()
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 pub(super) use super::places::Place;
 use super::places::Places;
 use super::retry::Budget;
-use super::{Call, Prepared};
+use super::{Call, Operation, Prepared};
 use crate::byte_room::Holder;
 use crate::config::{Endpoint, Provider};
 
@@ -126,8 +126,12 @@ impl Pool {
     pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else { return Ok(None) };
         let protocol = call.family.protocol();
+        let path = match call.operation {
+            Operation::Generate => protocol.path(),
+            Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
+        };
         let mut url = http.base.clone();
-        url.set_path(&[http.base.path().trim_end_matches('/'), protocol.path(), call.path_suffix].concat());
+        url.set_path(&[http.base.path().trim_end_matches('/'), path].concat());
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -12,6 +12,7 @@ use farebox_protocol::Family;
 use tokio::time::Instant;
 
 use super::breaker::{Breaker, BreakerState, Fault, Leave};
+use super::classify::Class;
 use super::client::Place;
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
@@ -141,13 +142,13 @@ impl Try {
     }
 
     /// The target failed.
-    pub(super) fn failed(&mut self, reason: &str, fault: Fault) {
+    pub(super) fn failed(&mut self, class: Class, reason: &str, fault: Fault) {
         let Some(leave) = self.leave.take() else { return };
         let mut inner = self.health.lock();
         let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
         inner.breaker(self.family).failed(leave, Instant::now(), self.policy, Fault { rest, ..fault });
         inner.errors += 1;
-        inner.last_reason = Some(reason.to_owned());
+        inner.last_reason = Some(format!("{class}: {reason}"));
     }
 }
 
@@ -175,7 +176,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed("broken: x", CERTAIN);
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, "x", CERTAIN);
         assert_eq!(health.begin(Family::Chat, Holder(2), POLICY, None).unwrap_err(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
         let trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
@@ -189,7 +190,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failing_family_leaves_the_others_alone() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed("broken: x", CERTAIN);
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, "x", CERTAIN);
         assert!(health.is_open_to(Family::Chat, KEY).is_some());
         assert!(health.begin(Family::Messages, KEY, POLICY, None).is_ok());
         assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
@@ -201,8 +202,8 @@ mod tests {
         let running = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         let mut broken = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         broken.began();
-        broken.failed("broken: cut", Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
-        broken.failed("broken: again", CERTAIN);
+        broken.failed(Class::Broken, "cut", Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
+        broken.failed(Class::Broken, "again", CERTAIN);
         drop(broken);
         let state = health.state("slug", "a/b");
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
+use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -32,6 +33,7 @@ use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
+pub use classify::Class;
 use client::{Pool, Trust};
 use health::Health;
 pub use health::TargetState;
@@ -68,6 +70,15 @@ struct Listed {
     health: Arc<Health>,
 }
 
+/// What a target is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Make an answer.
+    Generate,
+    /// Count the input's tokens, for free.
+    CountTokens,
+}
+
 /// One request to send somewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -75,10 +86,12 @@ pub struct Call<'a> {
     pub route: &'a Route,
     /// Who asks: one key's failures close a target to that key alone.
     pub holder: Holder,
-    /// The customer's family; only targets that speak it are tried.
+    /// The customer's family: only targets that speak it are tried, as long as answers are not translated.
+    pub caller: Family,
+    /// The target's family: its path, its authentication, and how its answer is read.
     pub family: Family,
-    /// Appended to the family's path (`/count_tokens`), usually empty.
-    pub path_suffix: &'a str,
+    /// What is asked for.
+    pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
 }
@@ -97,6 +110,8 @@ pub struct Prepared {
 pub struct Answer {
     /// Who answered.
     pub target: Target,
+    /// The family it answered in.
+    pub family: Family,
     /// Tries that failed before.
     pub attempts: Vec<Attempt>,
     /// What it said.
@@ -139,21 +154,21 @@ pub enum DispatchError {
 pub struct Attempt {
     /// `provider/model`.
     pub target: String,
-    /// What went wrong, in words for the operator's log: one word for metrics, a colon, the reason. Never a secret.
-    pub why: String,
+    /// What kind of failure it is.
+    pub class: Class,
+    /// What went wrong, in words for the operator's log. Never a secret.
+    pub reason: String,
 }
 
 impl fmt::Display for Attempt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.target, self.why)
+        write!(out, "{}: {}: {}", self.target, self.class, self.reason)
     }
 }
 
-impl Attempt {
-    /// The one word for metrics: operator, busy, broken, unsent, own, full, resting.
-    #[must_use]
-    pub fn class(&self) -> &str {
-        self.why.split(':').next().unwrap_or_default()
+impl Serialize for Attempt {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
     }
 }
 
@@ -206,9 +221,12 @@ impl Upstreams {
         prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
     ) -> Result<Answer, DispatchError> {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
-        for target in route::candidates(call.route, call.family) {
+        for target in route::candidates(call.route, call.caller) {
             match self.ask(&call, target, prepare, &mut failures).await {
-                Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
+                Some(Ok(content)) => {
+                    let Failures { attempts, .. } = failures;
+                    return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
+                }
                 Some(Err(AttemptFailure::Client { status, error })) => {
                     let error = redact::for_customer(&error, &Known::of(call.route));
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
@@ -230,7 +248,7 @@ impl Upstreams {
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
-                failures.add(target, &format!("operator: {error}"), None);
+                failures.add(target, Class::Operator, &error, None);
                 return None;
             }
         };
@@ -240,7 +258,7 @@ impl Upstreams {
             let mut entry = match route::enter(&pool, &health, call) {
                 Ok(entry) => entry,
                 Err(skip) => {
-                    failures.add(target, &skip.why(), Some(skip.retry_after()));
+                    failures.add(target, skip.class(), &skip.reason(), Some(skip.retry_after()));
                     return None;
                 }
             };
@@ -255,9 +273,9 @@ impl Upstreams {
             if next == Move::Stop {
                 return Some(Err(fault));
             }
-            let why = failures.add(target, &fault.why(), fault.retry_after());
-            if let (Entry::Answer(running), Some(fault)) = (&mut entry, fault.fault()) {
-                running.failed(&why, fault);
+            let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
+            if let (Entry::Answer(running), Some(said)) = (&mut entry, fault.fault()) {
+                running.failed(fault.class(), &reason, said);
             }
             if next == Move::NextTarget {
                 return Some(Err(fault));
@@ -354,12 +372,12 @@ struct Failures<'a> {
 
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
-    fn add(&mut self, target: &Target, why: &str, retry_after: Option<Duration>) -> String {
-        let why = redact::for_operator(why, &Known::of(self.route));
-        self.attempts.push(Attempt { target: label(target), why: why.clone() });
+    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> String {
+        let reason = redact::for_operator(reason, &Known::of(self.route));
+        self.attempts.push(Attempt { target: label(target), class, reason: reason.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
-        why
+        reason
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use farebox_protocol::Family;
 
-use super::Call;
+use super::classify::Class;
 use super::client::{Place, Pool};
+use super::{Call, Operation};
 use super::health::{Health, Try};
 use crate::config::{Route, Target};
 
@@ -22,11 +23,19 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// One word and the reason, for the operator's log.
-    pub(super) fn why(&self) -> String {
+    /// What kind of failure it is.
+    pub(super) fn class(&self) -> Class {
         match self {
-            Self::Full => "full: the provider is at max_concurrent".to_owned(),
-            Self::Resting(wait) => format!("resting: for another {:.1} s", wait.as_secs_f64()),
+            Self::Full => Class::Full,
+            Self::Resting(_) => Class::Resting,
+        }
+    }
+
+    /// What keeps it from being asked, for the operator's log.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Full => "the provider is at max_concurrent".to_owned(),
+            Self::Resting(wait) => format!("for another {:.1} s", wait.as_secs_f64()),
         }
     }
 
@@ -54,7 +63,7 @@ pub(super) enum Entry {
 
 /// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
 pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
-    if call.path_suffix.is_empty() {
+    if call.operation == Operation::Generate {
         let place = pool.place(call.holder).map_err(|()| Skip::Full)?;
         let entered = health.begin(call.family, call.holder, call.route.breaker, place);
         return entered.map(Entry::Answer).map_err(Skip::Resting);

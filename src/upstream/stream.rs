@@ -14,6 +14,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::breaker::Fault;
+use super::classify::Class;
 use super::health::Try;
 use crate::byte_room::Share;
 use crate::deadline::Deadline;
@@ -175,7 +176,7 @@ impl FrameStream {
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         if let Some(health) = &mut self.0.health {
-            health.failed(&format!("broken: {why}"), Fault::default());
+            health.failed(Class::Broken, why, Fault::default());
         }
     }
 }

@@ -96,7 +96,7 @@ async fn whatever_goes_wrong_before_the_first_frame_moves_on_to_the_next_target(
         let bill = charges[0].bill.as_ref().unwrap();
         assert_eq!((bill.target.as_str(), bill.usage.input), ("second/two", 10), "{name}: only the answer is charged");
         let record = &pair.gateway.records.all()[0];
-        assert!(record.attempts[0].starts_with("first/one: "), "{name}: {:?}", record.attempts);
+        assert!(record.attempts[0].to_string().starts_with("first/one: "), "{name}: {:?}", record.attempts);
     }
 }
 
@@ -111,7 +111,7 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
     assert_eq!(gateway.post(CHAT, &key, &chat("test-model", true)).await.status, 200);
     gateway.settled().await;
     let attempts = &gateway.records.all()[0].attempts;
-    assert!(attempts.iter().all(|attempt| attempt.starts_with("first/one: unsent: ")), "{attempts:?}");
+    assert!(attempts.iter().all(|attempt| attempt.to_string().starts_with("first/one: unsent: ")), "{attempts:?}");
 
     let waits = r#"timeouts = { connect = "1s", first_byte = "200ms", idle = "200ms", whole = "300ms" }"#;
     let slow = Pair::start(Speech::new(Family::Chat, "x").stream().silent(), waits, "").await;

@@ -11,4 +11,5 @@ mod refusals;
 mod replay;
 mod responses;
 mod routes;
+mod stops;
 mod streaming;

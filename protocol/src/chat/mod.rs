@@ -9,7 +9,7 @@ mod synthetic;
 mod writer;
 
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words, Writer,
 };
 
 /// The chat dialect.
@@ -23,6 +23,10 @@ impl Protocol for Chat {
 
     fn path(&self) -> &'static str {
         "/chat/completions"
+    }
+
+    fn count_path(&self) -> Option<&'static str> {
+        None
     }
 
     fn public_path(&self) -> &'static str {
@@ -53,8 +57,12 @@ impl Protocol for Chat {
         reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
+    fn reader(&self) -> Box<dyn Reader> {
         Box::new(reader::Reader::default())
+    }
+
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

@@ -5,10 +5,9 @@
 
 use std::ops::Range;
 
-use super::writer;
 use crate::json::{Cursor, Cuts, JsonError, Kind, string_span, text_size};
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, UpstreamError, Usage, UsageWish, WireUsage};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -38,7 +37,7 @@ struct Choice {
     index: u64,
     shown: TextSize,
     hidden: bool,
-    stop: Option<Range<usize>>,
+    stop: Option<Stop>,
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
@@ -49,37 +48,49 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     said.choices.iter().for_each(|choice| shown.add(choice.shown));
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
-        model: said.model,
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: said.cuts,
+        },
         id: said.id.map(text),
-        usage_end: (usage.end > 0).then_some(usage.end),
-        usage_empty: usage.empty,
-        cuts: said.cuts,
         usage: WireUsage { input_is_total: true, ..usage.wire },
         shown,
-        stop: said.choices.into_iter().find_map(|choice| choice.stop).map(text),
+        stop: said.choices.iter().find_map(|choice| choice.stop),
         error: said.error.then(|| UpstreamError::parse(body)),
     })
+}
+
+/// What a stop reason means, in the words of the family and of servers that imitate it.
+fn meaning(word: &str) -> Option<Stop> {
+    match word {
+        "" => None,
+        "stop" | "end_turn" | "eos" => Some(Stop::End),
+        "length" | "max_tokens" | "model_length" => Some(Stop::Length),
+        "tool_calls" | "function_call" => Some(Stop::ToolCalls),
+        "content_filter" => Some(Stop::ContentFilter),
+        "refusal" => Some(Stop::Refusal),
+        _ => Some(Stop::Other),
+    }
 }
 
 /// Reads the frames of one streamed answer.
 #[derive(Debug)]
 pub(super) struct Reader {
     usage: WireUsage,
-    head: Head,
-}
-
-/// What an ending needs from the chunks before it.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    pub(super) id: Option<String>,
-    pub(super) created: u64,
+    id: Option<String>,
+    created: u64,
     /// Choices seen, and whether they have ended.
-    pub(super) choices: Vec<(u64, bool)>,
+    choices: Vec<(u64, bool)>,
+    /// Why the first choice that ended did.
+    stop: Option<Stop>,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { usage: WireUsage { input_is_total: true, ..WireUsage::default() }, head: Head::default() }
+        let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
+        Self { usage, id: None, created: 0, choices: Vec::new(), stop: None }
     }
 }
 
@@ -87,27 +98,33 @@ impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
         let mut cursor = Cursor::new(data)?;
         let said = say(&mut cursor)?;
-        if self.head.id.is_none() {
-            self.head.id = said.id.map(|span| cursor.string_at(span).into_owned());
+        if self.id.is_none() {
+            self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        if self.head.created == 0 {
-            self.head.created = said.created.unwrap_or(0);
+        let mut facts = FrameFacts::default();
+        facts.marks.model = said.model.map(|span| frame.raw_range(span));
+        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
+        if changed {
+            self.created = said.created.unwrap_or(0);
         }
-        let mut facts = FrameFacts { model: said.model.map(|span| frame.raw_range(span)), ..FrameFacts::default() };
-        facts.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         let mut stopped = false;
         for choice in &said.choices {
             facts.shown.add(choice.shown);
             facts.hidden |= choice.hidden;
             stopped |= choice.stop.is_some();
-            self.note(choice);
+            self.stop = self.stop.or(choice.stop);
+            changed |= self.note(choice);
         }
-        facts.stop = stopped && self.all_stopped();
+        if changed {
+            facts.step = Step::Choices { created: self.created, choices: self.choices.clone() };
+        }
+        facts.stop = self.stop.filter(|_| stopped && self.all_stopped());
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
-            facts.usage_end = Some(frame.raw_position(usage.end));
-            facts.usage_empty = usage.empty;
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
             facts.usage_only = said.choices.is_empty();
             facts.last = facts.usage_only || self.all_stopped();
         }
@@ -117,20 +134,24 @@ impl Reader {
         Ok(facts)
     }
 
-    fn note(&mut self, choice: &Choice) {
+    /// Whether the choice began or ended with this chunk.
+    fn note(&mut self, choice: &Choice) -> bool {
         let stopped = choice.stop.is_some();
-        match self.head.choices.iter_mut().find(|(index, _)| *index == choice.index) {
-            Some((_, ended)) => *ended |= stopped,
-            None => self.head.choices.push((choice.index, stopped)),
+        match self.choices.iter_mut().find(|(index, _)| *index == choice.index) {
+            Some((_, ended)) => !std::mem::replace(ended, *ended || stopped) && stopped,
+            None => {
+                self.choices.push((choice.index, stopped));
+                true
+            }
         }
     }
 
     fn all_stopped(&self) -> bool {
-        !self.head.choices.is_empty() && self.head.choices.iter().all(|(_, ended)| *ended)
+        !self.choices.is_empty() && self.choices.iter().all(|(_, ended)| *ended)
     }
 }
 
-impl StreamReader for Reader {
+impl crate::Reader for Reader {
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         if data.trim_ascii() == b"[DONE]" {
@@ -144,19 +165,7 @@ impl StreamReader for Reader {
     }
 
     fn answer_id(&self) -> Option<&str> {
-        self.head.id.as_deref()
-    }
-
-    fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
-        writer::end_at_limit(&self.head, slug, usage, wish)
-    }
-
-    fn missing_end(&self) -> Vec<u8> {
-        crate::sse::data("[DONE]")
-    }
-
-    fn error_event(&mut self, _slug: &str, error: &ErrorBody) -> Vec<u8> {
-        writer::error_event(error)
+        self.id.as_deref()
     }
 }
 
@@ -200,7 +209,7 @@ fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, JsonError> {
                 let value = cursor.skip()?;
                 choice.index = count(cursor, &value).unwrap_or(0);
             }
-            "finish_reason" => choice.stop = string_span(cursor)?,
+            "finish_reason" => choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
             "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice)?,
             _ => {
                 cursor.skip()?;

@@ -9,7 +9,7 @@ mod synthetic;
 mod writer;
 
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words, Writer,
 };
 
 /// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
@@ -31,6 +31,10 @@ impl Protocol for Messages {
 
     fn path(&self) -> &'static str {
         "/messages"
+    }
+
+    fn count_path(&self) -> Option<&'static str> {
+        Some("/messages/count_tokens")
     }
 
     fn public_path(&self) -> &'static str {
@@ -61,8 +65,12 @@ impl Protocol for Messages {
         reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
+    fn reader(&self) -> Box<dyn Reader> {
         Box::new(reader::Reader::default())
+    }
+
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

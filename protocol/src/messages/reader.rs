@@ -5,10 +5,9 @@
 
 use std::ops::Range;
 
-use super::writer;
 use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, UpstreamError, Usage, UsageWish, WireUsage};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -33,7 +32,7 @@ struct Said {
     block: Option<Range<usize>>,
     shown: TextSize,
     thinking: TextSize,
-    stop: Option<Range<usize>>,
+    stop: Option<Stop>,
     usage: Option<UsageObject>,
     error: bool,
 }
@@ -47,36 +46,42 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let usage = said.usage.unwrap_or_default();
     said.shown.add(said.thinking);
     Some(AnswerFacts {
-        model: said.model,
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: usage.cuts,
+        },
         id: said.id.map(text),
-        usage_end: (usage.end > 0).then_some(usage.end),
-        usage_empty: usage.empty,
-        cuts: usage.cuts,
         usage: usage.wire,
         shown: said.shown,
-        stop: said.stop.map(text),
+        stop: said.stop,
         error: error.then(|| UpstreamError::parse(body)),
     })
+}
+
+/// What a stop reason means.
+fn meaning(word: &str) -> Option<Stop> {
+    match word {
+        "" => None,
+        "end_turn" | "stop_sequence" => Some(Stop::End),
+        "max_tokens" | "model_context_window_exceeded" => Some(Stop::Length),
+        "tool_use" => Some(Stop::ToolCalls),
+        "refusal" => Some(Stop::Refusal),
+        "pause_turn" => Some(Stop::Pause),
+        _ => Some(Stop::Other),
+    }
 }
 
 /// Reads the frames of one streamed answer.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     usage: WireUsage,
-    head: Head,
+    id: Option<String>,
+    /// The stop reason was seen.
+    stopped: bool,
     /// A thinking block is open and has shown nothing yet.
     hiding: bool,
-}
-
-/// What an ending needs from the events before it.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    pub(super) id: Option<String>,
-    pub(super) started: bool,
-    /// Content blocks that have begun and not ended.
-    pub(super) open: Vec<u64>,
-    pub(super) stopped: bool,
-    pub(super) ended: bool,
 }
 
 impl Reader {
@@ -88,42 +93,42 @@ impl Reader {
         let mut facts = FrameFacts::default();
         match kind.as_ref() {
             "message_start" => {
-                self.head.started = true;
-                self.head.id = said.id.clone().map(|span| cursor.string_at(span).into_owned());
-                facts.model = said.model.clone().map(|span| frame.raw_range(span));
+                facts.step = Step::Begun;
+                self.id = said.id.clone().map(|span| cursor.string_at(span).into_owned());
+                facts.marks.model = said.model.clone().map(|span| frame.raw_range(span));
             }
             "content_block_start" => {
-                self.head.open.extend(said.index);
+                facts.step = said.index.map_or(Step::None, Step::Opened);
                 let block = said.block.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
                 self.hiding = block.ends_with("thinking");
             }
             "content_block_delta" if said.shown.bytes() > 0 || said.thinking.bytes() > 0 => self.hiding = false,
             "content_block_stop" => {
-                self.head.open.retain(|index| Some(*index) != said.index);
+                facts.step = said.index.map_or(Step::None, Step::Closed);
                 self.hiding = false;
             }
-            "message_delta" => facts.stop = said.stop.is_some(),
-            "message_stop" => (facts.end, self.head.ended) = (true, true),
+            "message_delta" => facts.stop = said.stop,
+            "message_stop" => facts.end = true,
             _ => {}
         }
         facts.error = (said.error || kind == "error").then(|| UpstreamError::parse(data));
-        self.head.stopped |= facts.stop;
+        self.stopped |= facts.stop.is_some();
         facts.hidden = self.hiding;
         facts.shown = said.shown;
         facts.shown.add(said.thinking);
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
-            facts.usage_end = Some(frame.raw_position(usage.end));
-            facts.usage_empty = usage.empty;
-            facts.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
+            facts.marks.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
-        facts.last = facts.end || facts.stop || (facts.usage && self.head.stopped);
+        facts.last = facts.end || facts.stop.is_some() || (facts.usage && self.stopped);
         Ok(facts)
     }
 }
 
-impl StreamReader for Reader {
+impl crate::Reader for Reader {
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         let mut facts = self.read_data(frame, &data).unwrap_or_default();
@@ -138,19 +143,7 @@ impl StreamReader for Reader {
     }
 
     fn answer_id(&self) -> Option<&str> {
-        self.head.id.as_deref()
-    }
-
-    fn end_at_limit(&mut self, slug: &str, usage: &Usage, _wish: UsageWish<'_>) -> Vec<u8> {
-        writer::end_at_limit(&self.head, slug, usage)
-    }
-
-    fn missing_end(&self) -> Vec<u8> {
-        crate::sse::event("message_stop", r#"{"type":"message_stop"}"#)
-    }
-
-    fn error_event(&mut self, _slug: &str, error: &ErrorBody) -> Vec<u8> {
-        writer::error_event(error)
+        self.id.as_deref()
     }
 }
 
@@ -187,7 +180,7 @@ fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Re
     match name {
         "id" => said.id = string_span(cursor)?,
         "model" => said.model = string_span(cursor)?,
-        "stop_reason" => said.stop = string_span(cursor)?,
+        "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
         "usage" => said.usage = read(cursor, NAMES)?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
         "content" if kind == Kind::Array => {
@@ -217,7 +210,7 @@ fn block(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
                 }
             }
             "thinking" => said.thinking.add(text_size(cursor)?),
-            "stop_reason" => said.stop = string_span(cursor)?,
+            "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
             _ => {
                 cursor.skip()?;
             }

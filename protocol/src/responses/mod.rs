@@ -11,7 +11,7 @@ mod synthetic;
 mod writer;
 
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, StreamReader, SyntheticAnswer, Words,
+    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words, Writer,
 };
 
 /// The responses dialect.
@@ -25,6 +25,10 @@ impl Protocol for Responses {
 
     fn path(&self) -> &'static str {
         "/responses"
+    }
+
+    fn count_path(&self) -> Option<&'static str> {
+        None
     }
 
     fn public_path(&self) -> &'static str {
@@ -55,8 +59,12 @@ impl Protocol for Responses {
         reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
+    fn reader(&self) -> Box<dyn Reader> {
         Box::new(reader::Reader::default())
+    }
+
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

@@ -1,15 +1,14 @@
 //! What responses answers and events say.
 //!
-//! Usage stands in the event that ends the answer. The reader keeps the items as their events describe them, because an ending
-//! made here must repeat them. A frame that is not JSON has no facts. Must not change frames: it only says where things stand.
+//! Usage stands in the event that ends the answer. Every event says what it does to the items, because an ending made here
+//! must repeat them. A frame that is not JSON has no facts. Must not change frames: it only says where things stand.
 
 use std::ops::Range;
 
-use super::items::Items;
-use super::writer;
+use super::items::member;
 use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span, text_size};
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, ErrorBody, Frame, FrameFacts, StreamReader, TextSize, UpstreamError, Usage, UsageWish, WireUsage};
+use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -29,6 +28,8 @@ struct Response {
     status: Option<Range<usize>>,
     reason: Option<Range<usize>>,
     shown: TextSize,
+    /// Some item asks the client to run a tool.
+    calls: bool,
     usage: Option<UsageObject>,
     cuts: Vec<Range<usize>>,
     error: bool,
@@ -36,15 +37,15 @@ struct Response {
 
 /// What one event says. Values are kept by their places.
 #[derive(Debug, Default)]
-pub(super) struct Event {
+struct Event {
     kind: Option<Range<usize>>,
     sequence: Option<u64>,
-    pub(super) output_index: Option<u64>,
+    output_index: Option<u64>,
     /// Index of a content part or of a summary part.
-    pub(super) part_index: Option<u64>,
-    pub(super) item: Option<Value>,
-    pub(super) part: Option<Value>,
-    pub(super) delta: Option<Value>,
+    part_index: Option<u64>,
+    item: Option<Value>,
+    part: Option<Value>,
+    delta: Option<Value>,
     response: Option<Range<usize>>,
     error: bool,
 }
@@ -53,41 +54,52 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::new(body).ok()?;
     let said = response(&mut cursor).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
+    let stop = meaning(&cursor, &said, false);
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
-        model: said.model,
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: said.cuts,
+        },
         id: said.id.map(text),
-        usage_end: (usage.end > 0).then_some(usage.end),
-        usage_empty: usage.empty,
-        cuts: said.cuts,
         usage: WireUsage { input_is_total: true, ..usage.wire },
         shown: said.shown,
-        stop: said.reason.or(said.status).map(text),
+        stop,
         error: said.error.then(|| UpstreamError::parse(body)),
     })
+}
+
+/// Items by which the model asks the client to run something.
+const CLIENT_CALLS: [&str; 6] =
+    ["function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
+
+/// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
+fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
+    let word = |span: &Option<Range<usize>>| span.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+    match (&*word(&said.status), &*word(&said.reason)) {
+        ("completed", _) if calls || said.calls => Some(Stop::ToolCalls),
+        ("completed", _) => Some(Stop::End),
+        (_, "max_output_tokens" | "max_tokens") => Some(Stop::Length),
+        (_, "content_filter") => Some(Stop::ContentFilter),
+        ("" | "queued" | "in_progress", "") => None,
+        _ => Some(Stop::Other),
+    }
 }
 
 /// Reads the frames of one streamed answer.
 #[derive(Debug)]
 pub(super) struct Reader {
     usage: WireUsage,
-    head: Head,
-}
-
-/// What an ending needs from the events before it.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    pub(super) id: Option<String>,
-    /// The last response object that was not an end.
-    pub(super) response: String,
-    pub(super) next_sequence: u64,
-    pub(super) items: Items,
-    pub(super) ended: bool,
+    id: Option<String>,
+    /// Some item asked the client to run a tool.
+    calls: bool,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { usage: WireUsage { input_is_total: true, ..WireUsage::default() }, head: Head::default() }
+        Self { usage: WireUsage { input_is_total: true, ..WireUsage::default() }, id: None, calls: false }
     }
 }
 
@@ -97,23 +109,30 @@ impl Reader {
         let event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
-        self.head.next_sequence = event.sequence.unwrap_or(self.head.next_sequence).saturating_add(1);
         let mut facts = FrameFacts::default();
         if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
             facts.shown = delta.text_size();
         }
-        facts.hidden = kind == "response.output_item.added" && self.head.items.is_reasoning(&cursor, &event);
-        facts.stop = matches!(kind, "response.completed" | "response.incomplete");
-        facts.end = facts.stop || kind == "response.failed";
+        if let ("response.output_item.added", Some(item)) = (kind, &event.item) {
+            let item = member(&cursor, item.span.start, "type");
+            facts.hidden = item == "reasoning";
+            self.calls |= CLIENT_CALLS.contains(&item.as_str());
+        }
+        let stopped = matches!(kind, "response.completed" | "response.incomplete");
+        facts.end = stopped || kind == "response.failed";
         facts.last = facts.end;
         if let Some(span) = event.response.clone() {
-            self.read_response(frame, &cursor, span, &mut facts)?;
+            let stop = self.read_response(frame, &cursor, span, &mut facts)?;
+            facts.stop = stop.filter(|_| stopped);
+        }
+        if stopped && facts.stop.is_none() {
+            // The event's own name says it where the response object does not.
+            facts.stop = Some(if kind == "response.completed" { Stop::End } else { Stop::Other });
         }
         if event.error || matches!(kind, "error" | "response.failed") {
             facts.error = Some(UpstreamError::parse(data));
         }
-        self.head.ended |= facts.end;
-        self.head.items.note(kind, &cursor, &event);
+        facts.step = Step::Event(step(kind, event, facts.end));
         Ok(facts)
     }
 
@@ -123,27 +142,49 @@ impl Reader {
         cursor: &Cursor<'_>,
         span: Range<usize>,
         facts: &mut FrameFacts,
-    ) -> Result<(), JsonError> {
+    ) -> Result<Option<Stop>, JsonError> {
         let said = response(&mut cursor.back_to(span.start))?;
-        facts.model = said.model.map(|span| frame.raw_range(span));
-        if self.head.id.is_none() {
-            self.head.id = said.id.map(|span| cursor.string_at(span).into_owned());
+        let stop = meaning(cursor, &said, self.calls);
+        facts.marks.model = said.model.map(|span| frame.raw_range(span));
+        if self.id.is_none() {
+            self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        if !facts.end {
-            cursor.slice(span).clone_into(&mut self.head.response);
-        }
-        facts.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
-            facts.usage_end = Some(frame.raw_position(usage.end));
-            facts.usage_empty = usage.empty;
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
         }
-        Ok(())
+        Ok(stop)
     }
 }
 
-impl StreamReader for Reader {
+/// What an event brings, as an ending may have to repeat it.
+fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
+    let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
+    let text = |delta: Option<Value>| {
+        let delta = delta.filter(|delta| delta.kind == Kind::String);
+        delta.map(|delta| delta.span.start + 1..delta.span.end.saturating_sub(1)).unwrap_or_default()
+    };
+    let (brings, place) = match kind.strip_prefix("response.").unwrap_or_default() {
+        _ if event.response.is_some() => {
+            (if end { Brings::Nothing } else { Brings::Response }, event.response.unwrap_or_default())
+        }
+        "output_item.added" => (Brings::Item, whole(event.item)),
+        "output_item.done" => (Brings::ItemDone, whole(event.item)),
+        "content_part.added" | "reasoning_summary_part.added" => (Brings::Part, whole(event.part)),
+        "content_part.done" | "reasoning_summary_part.done" => (Brings::PartDone, whole(event.part)),
+        "function_call_arguments.delta" | "custom_tool_call_input.delta" => (Brings::Arguments, text(event.delta)),
+        "output_text.delta" => (Brings::OutputText, text(event.delta)),
+        _ if event.delta.is_some() => (Brings::Text, text(event.delta)),
+        _ => (Brings::Nothing, 0..0),
+    };
+    let (sequence, output_index, part_index) = (event.sequence, event.output_index, event.part_index);
+    ItemEvent { sequence, brings, output_index, part_index, place }
+}
+
+impl crate::Reader for Reader {
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         self.read_data(frame, &data).unwrap_or_default()
@@ -154,20 +195,7 @@ impl StreamReader for Reader {
     }
 
     fn answer_id(&self) -> Option<&str> {
-        self.head.id.as_deref()
-    }
-
-    fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
-        writer::end_at_limit(&mut self.head, slug, usage, wish)
-    }
-
-    fn missing_end(&self) -> Vec<u8> {
-        // The last event carries the answer itself; without it there is nothing to close.
-        Vec::new()
-    }
-
-    fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8> {
-        writer::error_event(&mut self.head, slug, error)
+        self.id.as_deref()
     }
 }
 
@@ -208,7 +236,7 @@ fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
             "usage" => said.usage = read(cursor, NAMES)?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
-            "output" => shown(cursor, &mut said.shown)?,
+            "output" => said.calls |= shown(cursor, &mut said.shown)?,
             _ => {
                 cursor.skip()?;
             }
@@ -234,21 +262,23 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
     Ok(reason)
 }
 
-/// Texts and arguments of output items, at whatever level they stand.
-fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<(), JsonError> {
+/// Adds texts and arguments of output items, at whatever level they stand; whether one asks the client to run a tool.
+fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<bool, JsonError> {
+    let mut calls = false;
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
             while cursor.element(&mut walk)? {
-                shown(cursor, size)?;
+                calls |= shown(cursor, size)?;
             }
         }
         Kind::Object => {
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
-                    "content" | "summary" => shown(cursor, size)?,
+                    "content" | "summary" => calls |= shown(cursor, size)?,
                     "text" | "refusal" | "arguments" | "name" | "input" => size.add(text_size(cursor)?),
+                    "type" => calls |= string_span(cursor)?.is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind))),
                     _ => {
                         cursor.skip()?;
                     }
@@ -259,5 +289,5 @@ fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<(), JsonError> 
             cursor.skip()?;
         }
     }
-    Ok(())
+    Ok(calls)
 }

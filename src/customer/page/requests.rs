@@ -27,7 +27,7 @@ fn row(entry: &Entry) -> Markup {
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
     let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
-    let good = bill.status < 400 && matches!(bill.end_reason.as_str(), "stop" | "length");
+    let good = bill.status < 400 && shown::ended_well(&bill.end_reason);
     let id = record::request_id(entry.operation);
     html! {
         tr role="row" {

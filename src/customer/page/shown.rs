@@ -42,11 +42,21 @@ pub(super) fn duration(ms: u32) -> String {
     if ms < 10_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
 }
 
+/// Whether an answer with this reason came to the end that the model gave it.
+pub(super) fn ended_well(reason: &str) -> bool {
+    matches!(reason, "stop" | "length" | "tool_calls" | "content_filter" | "refusal" | "pause" | "other")
+}
+
 /// What a reason means and what helps.
 pub(super) fn explain(reason: &str) -> &'static str {
     match reason {
         "stop" => "It ended by itself.",
-        "length" => "It reached its output limit.",
+        "length" => "It reached its output limit. Ask for more output to get a longer answer.",
+        "tool_calls" => "The model asked your program to run a tool.",
+        "content_filter" => "The provider's content filter ended it.",
+        "refusal" => "The model refused to answer.",
+        "pause" => "The model paused; send its answer back to let it go on.",
+        "other" => "The provider ended it for a reason of its own.",
         "balance" => "The balance was used up: the answer was ended as at a length limit. Top up the same key.",
         "client_gone" => "Your program left before the end.",
         "upstream_broken" => "The provider broke off. Only what was delivered is charged; try again.",
@@ -74,6 +84,14 @@ pub(super) fn explain(reason: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_end_of_an_answer_is_explained() {
+        for reason in ["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "other"] {
+            assert!(ended_well(reason) && !explain(reason).is_empty(), "{reason}");
+        }
+        assert!(!ended_well("upstream_broken") && !ended_well("balance"));
+    }
 
     #[test]
     fn numbers_are_exact_and_readable() {

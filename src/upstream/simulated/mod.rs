@@ -16,9 +16,9 @@ use bytes::Bytes;
 use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
 use serde_json::json;
 
-use super::Call;
 use super::attempt::{Kind, Reply};
 use super::stream::{Body, Paced};
+use super::{Call, Operation};
 use crate::clock;
 use memory::Memory;
 use prompt::Prompt;
@@ -71,7 +71,7 @@ impl Simulated {
             Ok(prompt) => prompt,
             Err(message) => return refusal(400, call.family.protocol().words(Case::BadRequest).kind, &message),
         };
-        if call.path_suffix == "/count_tokens" {
+        if call.operation == Operation::CountTokens {
             return whole(json!({"input_tokens": prompt.tokens()}).to_string().into_bytes(), manner);
         }
         let draft = self.draft(&prompt, model, manner);

@@ -13,13 +13,13 @@ fn user(text: &str) -> Value {
 }
 
 fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value) -> Reply {
-    ask_at(simulated, family, model, stream, body, "")
+    ask_at(simulated, family, model, stream, body, Operation::Generate)
 }
 
-fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, path_suffix: &str) -> Reply {
+fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: "s".to_owned(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, holder: crate::byte_room::Holder(1), family, path_suffix, stream };
+    let call = Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream };
     simulated.answer(&call, model, body.to_string().as_bytes())
 }
 
@@ -67,7 +67,7 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
 
         let mut reply = ask(&simulated, family, "sim", true, &body);
         let mut frames = FrameReader::new();
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         let mut ended = false;
         while let Some(chunk) = reply.body.chunk().await.unwrap() {
             frames.push(chunk);
@@ -263,7 +263,7 @@ async fn an_ordinary_stream_is_paced_and_a_dropped_read_loses_nothing() {
 
 #[tokio::test]
 async fn tokens_are_counted_without_an_answer() {
-    let reply = ask_at(&Simulated::default(), Family::Messages, "sim", false, &user("12345"), "/count_tokens");
+    let reply = ask_at(&Simulated::default(), Family::Messages, "sim", false, &user("12345"), Operation::CountTokens);
     assert_eq!(json_of(reply).await, json!({"input_tokens": 6}));
 }
 
@@ -271,7 +271,7 @@ async fn tokens_are_counted_without_an_answer() {
 fn what_is_not_json_is_refused() {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: String::new(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, holder: crate::byte_room::Holder(1), family: Family::Chat, path_suffix: "", stream: false };
+    let call = Call { route: &route, holder: crate::byte_room::Holder(1), caller: Family::Chat, family: Family::Chat, operation: Operation::Generate, stream: false };
     assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
 }
 
