@@ -169,7 +169,7 @@ pub struct SetupOptions {
     /// The gateway's address [default: the public URL]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The key to fill in [default: a placeholder]
+    /// The key to fill in: - asks for it, @FILE reads it from a file [default: a placeholder]
     #[arg(long)]
     pub key: Option<String>,
     /// The slug to fill in [default: the catalog's first for this program]

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::{Attempt, Class, FrameStream};
+use crate::upstream::{Attempt, Class, FrameStream, redact};
 
 /// A customer who accepts no byte for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -138,11 +138,17 @@ impl Relay {
 
     /// Counts one frame and gives back what of it is to be sent now.
     fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
-        let facts = self.reader.read(&frame);
+        let mut facts = self.reader.read(&frame);
+        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        if facts.unreadable && frame.event() == Some("error") {
+            self.frames.blame("an error event in the stream");
+            self.broke("error event without JSON");
+            return Err(End::BROKEN);
+        }
         if let Some(error) = &facts.error {
             self.frames.blame("an error event in the stream");
             let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.broke(format!("error event ({kind})"));
+            self.broke(&format!("error event ({kind})"));
             return Err(End::BROKEN);
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
@@ -151,7 +157,8 @@ impl Relay {
         if facts.last && matches!(self.phase, Phase::Passing) {
             self.phase = Phase::Keeping(Instant::now(), Vec::new());
         }
-        let hidden = facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
+        let for_nobody = facts.unreadable || !frame.has_data();
+        let hidden = for_nobody || facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
         match &mut self.phase {
             _ if hidden => Ok(None),
             Phase::Passing => {
@@ -170,7 +177,8 @@ impl Relay {
     }
 
     /// Notes why the answer that was begun did not come to its end.
-    fn broke(&mut self, reason: String) {
+    fn broke(&mut self, reason: &str) {
+        let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
         self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason });
     }
@@ -199,7 +207,7 @@ impl Relay {
                         Next::End(End::BROKEN)
                     }
                     Err(broken) => {
-                        self.broke(broken.to_string());
+                        self.broke(&broken.0);
                         Next::End(if self.stop.is_some() { End::complete(self.stop) } else { End::BROKEN })
                     }
                 },
@@ -287,7 +295,7 @@ impl Relay {
         let Self { mut admitted, frames, customer, reader, writer, phase, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        admitted.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        admitted.outcome.answer_id = reader.answer_id().map(redact::answer_id);
         let (family, slug, asks) =
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);

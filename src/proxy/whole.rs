@@ -8,11 +8,12 @@ use super::admitted::{Admitted, ReplyTo, Settled};
 use super::end::End;
 use super::{Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
+use crate::upstream::redact;
 
 /// Counts, settles and sends a whole answer.
 pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, room: Share, reply: ReplyTo) {
     admitted.first_byte();
-    admitted.outcome.answer_id.clone_from(&facts.id);
+    admitted.outcome.answer_id = facts.id.as_deref().map(redact::answer_id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);

@@ -48,6 +48,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     let mut share = room.share(holder(key.id), most);
     // Room comes first: a full house says so whatever is brought.
     reserve(&mut share, 1)?;
+    share.shrink_to(0);
     if announced.is_some_and(|length| length > LARGEST) {
         return Err(Failure::TooLarge(LARGEST));
     }

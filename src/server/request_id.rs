@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::{HeaderMap, HeaderValue};
+use salvo::http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
+use salvo::http::{HeaderMap, HeaderValue, StatusCode};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, connections, forwarded};
+use super::{Front, connections, failure, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -58,6 +59,17 @@ impl AssignRequestId {
             res.headers_mut().insert("x-request-id", id.clone());
             res.headers_mut().insert("request-id", id);
         }
+        if secure {
+            res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+        }
+        if !is_plainly_coded(req.headers()) {
+            // What two readers could cut differently is not read at all, and its connection not used again.
+            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            res.status_code(StatusCode::BAD_REQUEST);
+            failure::json(res, UNKNOWN_CODING);
+            ctrl.skip_rest();
+            return;
+        }
         ctrl.call_next(req, depot, res).await;
         connections::hold(res, busy);
     }
@@ -67,6 +79,22 @@ impl AssignRequestId {
 pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
     if let Some(own) = own_id(headers) {
         tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");
+    }
+}
+
+/// The answer to a body in a coding that is not served.
+const UNKNOWN_CODING: &str = concat!(
+    r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
+    r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
+);
+
+/// Whether a body comes with a length or simply chunked.
+fn is_plainly_coded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        _ => false,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
-use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
@@ -16,7 +16,7 @@ use super::classify::{self, AttemptFailure};
 use super::client::Pool;
 use super::simulated::Simulated;
 use super::stream::{Body, Unread, cause};
-use super::{Call, Prepared};
+use super::{Call, Operation, Prepared};
 use crate::byte_room::Share;
 use crate::config::Target;
 
@@ -84,6 +84,10 @@ async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure>
     let kind = Kind::of(text(CONTENT_TYPE));
     let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
+    let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    if !codings.into_iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Err(AttemptFailure::Broken("a transfer coding that was not asked for".to_owned()));
+    }
     Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
 }
 
@@ -115,10 +119,10 @@ impl Kind {
 async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
     let Reply { status, kind, retry_after, mut body } = reply;
     match (status, kind) {
-        (200..=299, Kind::Json) if call.stream => Err(json_to_stream(body, call.family, &mut room).await),
-        (200..=299, _) if call.stream => first_frame(body, call.family).await,
-        (200..=299, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
-        (200..=299, _) => whole(body, call.family, room).await,
+        (200..=204, Kind::Json) if call.stream => Err(json_to_stream(body, call.family, &mut room).await),
+        (200..=204, _) if call.stream => first_frame(body, call.family).await,
+        (200..=204, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
+        (200..=204, _) => whole(body, call, room).await,
         _ => {
             let text = body.whole(MAX_ERROR_BYTES, &mut room).await.unwrap_or_default();
             Err(classify::of_status(status, retry_after, &text))
@@ -126,13 +130,22 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
     }
 }
 
-async fn whole(mut body: Body, family: Family, mut room: Share) -> Result<Begun, AttemptFailure> {
+async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await.map_err(AttemptFailure::Broken)?;
-    match family.protocol().read_answer(&bytes) {
+    match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
+        // A 200 with nothing of an answer in it is somebody's error page in JSON.
+        Some(facts) if call.operation == Operation::Generate && says_nothing(&facts) => {
+            Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
+        }
         Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts), room)),
     }
+}
+
+fn says_nothing(facts: &AnswerFacts) -> bool {
+    let named = facts.id.is_some() || facts.marks.model.is_some();
+    !named && facts.marks.usage_end.is_none() && facts.stop.is_none() && facts.shown.bytes() == 0
 }
 
 async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {

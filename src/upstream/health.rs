@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::breaker::{Breaker, BreakerState, Fault, Leave};
 use super::classify::Class;
 use super::client::Place;
+use super::redact::Redacted;
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -142,7 +143,7 @@ impl Try {
     }
 
     /// The target failed.
-    pub(super) fn failed(&mut self, class: Class, reason: &str, fault: Fault) {
+    pub(super) fn failed(&mut self, class: Class, reason: &Redacted, fault: Fault) {
         let Some(leave) = self.leave.take() else { return };
         let mut inner = self.health.lock();
         let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
@@ -167,6 +168,7 @@ impl Drop for Try {
 
 #[cfg(test)]
 mod tests {
+    use super::super::redact;
     use super::*;
 
     const POLICY: BreakerPolicy = BreakerPolicy { failures: 1, open: Duration::from_secs(30) };
@@ -176,7 +178,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, "x", CERTAIN);
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
         assert_eq!(health.begin(Family::Chat, Holder(2), POLICY, None).unwrap_err(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
         let trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
@@ -190,7 +192,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failing_family_leaves_the_others_alone() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, "x", CERTAIN);
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
         assert!(health.is_open_to(Family::Chat, KEY).is_some());
         assert!(health.begin(Family::Messages, KEY, POLICY, None).is_ok());
         assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
@@ -202,8 +204,8 @@ mod tests {
         let running = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         let mut broken = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         broken.began();
-        broken.failed(Class::Broken, "cut", Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
-        broken.failed(Class::Broken, "again", CERTAIN);
+        broken.failed(Class::Broken, &redact::plain("cut"), Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
+        broken.failed(Class::Broken, &redact::plain("again"), CERTAIN);
         drop(broken);
         let state = health.state("slug", "a/b");
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));

@@ -10,7 +10,7 @@ mod classify;
 mod client;
 mod health;
 mod places;
-mod redact;
+pub mod redact;
 mod retry;
 mod route;
 mod simulated;
@@ -37,7 +37,7 @@ pub use classify::Class;
 use client::{Pool, Trust};
 use health::Health;
 pub use health::TargetState;
-use redact::Known;
+use redact::Redacted;
 use retry::Move;
 use route::Entry;
 use simulated::Simulated;
@@ -136,7 +136,7 @@ pub enum DispatchError {
         /// 400 or 413 (or 422, sent on as 400).
         status: u16,
         /// The upstream's wording.
-        error: UpstreamError,
+        error: Redacted<UpstreamError>,
         /// Who said so.
         target: String,
     },
@@ -157,7 +157,7 @@ pub struct Attempt {
     /// What kind of failure it is.
     pub class: Class,
     /// What went wrong, in words for the operator's log. Never a secret.
-    pub reason: String,
+    pub reason: Redacted,
 }
 
 impl fmt::Display for Attempt {
@@ -228,7 +228,7 @@ impl Upstreams {
                     return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
                 }
                 Some(Err(AttemptFailure::Client { status, error })) => {
-                    let error = redact::for_customer(&error, &Known::of(call.route));
+                    let error = redact::for_customer(&error, call.route);
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -372,8 +372,8 @@ struct Failures<'a> {
 
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
-    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> String {
-        let reason = redact::for_operator(reason, &Known::of(self.route));
+    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> Redacted {
+        let reason = redact::for_operator(reason, self.route);
         self.attempts.push(Attempt { target: label(target), class, reason: reason.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();

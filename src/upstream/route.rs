@@ -9,8 +9,8 @@ use farebox_protocol::Family;
 
 use super::classify::Class;
 use super::client::{Place, Pool};
-use super::{Call, Operation};
 use super::health::{Health, Try};
+use super::{Call, Operation};
 use crate::config::{Route, Target};
 
 /// Why a target is passed over.

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::breaker::Fault;
 use super::classify::Class;
 use super::health::Try;
+use super::redact;
 use crate::byte_room::Share;
 use crate::deadline::Deadline;
 
@@ -176,7 +177,7 @@ impl FrameStream {
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         if let Some(health) = &mut self.0.health {
-            health.failed(Class::Broken, why, Fault::default());
+            health.failed(Class::Broken, &redact::plain(why), Fault::default());
         }
     }
 }

@@ -102,6 +102,10 @@ fn targets(out: &mut Exposition, admin: &Admin) {
     each("farebox_target_requests_total", Kind::Counter, "Tries at a target.", |requests, _, _| requests);
     each("farebox_target_errors_total", Kind::Counter, "Tries that failed through the target's fault.", |_, errors, _| errors);
     each("farebox_target_in_flight", Kind::Gauge, "Tries and answers under way.", |_, _, in_flight| in_flight);
+    out.metric("farebox_target_keys_closed", Kind::Gauge, "Keys that a target is closed to because of their own failures.");
+    for target in &states {
+        out.sample(&[("slug", &target.slug), ("target", &target.target)], target.keys_closed);
+    }
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats) {

@@ -271,7 +271,14 @@ async fn tokens_are_counted_without_an_answer() {
 fn what_is_not_json_is_refused() {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: String::new(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, holder: crate::byte_room::Holder(1), caller: Family::Chat, family: Family::Chat, operation: Operation::Generate, stream: false };
+    let call = Call {
+        route: &route,
+        holder: crate::byte_room::Holder(1),
+        caller: Family::Chat,
+        family: Family::Chat,
+        operation: Operation::Generate,
+        stream: false,
+    };
     assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
 }
 

@@ -54,7 +54,7 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
             message: "max_tokens: 9 > 8 for slug at [host], see request id [id]".to_owned(),
             ..UpstreamError::default()
         };
-        assert_eq!(error, expected);
+        assert_eq!(*error, expected);
     }
     let state = desk.state(0);
     assert_eq!((state.state, state.failures, state.errors, state.requests), (BreakerState::Closed, 0, 0, 5));
