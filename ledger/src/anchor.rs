@@ -6,13 +6,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::chain::{GENESIS, Hash};
+
+/// How each line begins; what a power cut may have left of one begins so, too.
+const LINE_START: &str = "{\"at\":\"";
 
 /// A running digest over the hashes of one append-only table, in the order of their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,15 +73,24 @@ impl AnchorFile {
     /// # Errors
     /// When it cannot be read or written, or its last line is no anchor.
     pub fn open(path: &Path) -> Result<Self> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() || found.nlink() != 1 {
+            return Err(Error::other("it is not a plain file of its own"));
+        }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |end| end.saturating_add(1));
-        if whole < text.len() {
+        let last = parse(text.get(..whole).unwrap_or_default())?.pop().unwrap_or_else(Anchor::start);
+        let torn = text.get(whole..).unwrap_or_default();
+        if !torn.is_empty() {
+            if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
+                return Err(Error::other("it is not a file of anchors"));
+            }
             tracing::warn!("{}: the last line was cut off; it is removed", path.display());
             file.set_len(whole.try_into().unwrap_or(u64::MAX))?;
         }
-        let last = parse(text.get(..whole).unwrap_or_default())?.pop().unwrap_or_else(Anchor::start);
         Ok(Self { path: path.to_owned(), file, last })
     }
 
@@ -178,5 +191,8 @@ mod tests {
         assert_eq!(read(&path).unwrap().len(), 3);
         std::fs::write(&path, "no anchor\n").unwrap();
         assert!(read(&path).is_err() && AnchorFile::open(&path).is_err());
+        std::fs::write(&path, "somebody's notes, without a line's end").unwrap();
+        assert!(AnchorFile::open(&path).is_err());
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("somebody's notes"), "what is not ours is not cut off");
     }
 }

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     AuditRecord, Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, Refusal, SecretHash, Timestamp,
+    reference,
 };
 
 /// An act before it has its place in the audit.
@@ -47,7 +48,7 @@ pub(crate) fn create(new: &NewKey) -> Written {
     let mut details = settings(&new.settings);
     if let (Some(object), Some((amount, reference))) = (details.as_object_mut(), &new.first_credit) {
         object.insert("credit".to_owned(), json!(amount));
-        object.insert("reference".to_owned(), json!(reference));
+        object.insert("reference".to_owned(), json!(reference::normal(reference)));
     }
     let act = new.act.clone();
     Written { at: act.at, actor: act.actor, act: "create", key: new.id, operation: act.operation, details: details.to_string() }
@@ -68,13 +69,12 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
 
 /// A credit.
 pub(crate) fn credit(credit: &Credit) -> Written {
+    let reference = reference::normal(&credit.reference);
     let (act, details) = match &credit.kind {
-        CreditKind::TopUp => ("top_up", json!({ "amount": credit.amount, "reference": credit.reference })),
-        CreditKind::Adjust { reason } => {
-            ("adjust", json!({ "amount": credit.amount, "reference": credit.reference, "reason": reason }))
-        }
+        CreditKind::TopUp => ("top_up", json!({ "amount": credit.amount, "reference": reference })),
+        CreditKind::Adjust { reason } => ("adjust", json!({ "amount": credit.amount, "reference": reference, "reason": reason })),
         CreditKind::Refund { request, reason } => {
-            ("refund", json!({ "amount": credit.amount, "reference": credit.reference, "request": request, "reason": reason }))
+            ("refund", json!({ "amount": credit.amount, "reference": reference, "request": request, "reason": reason }))
         }
     };
     let (at, actor) = (credit.at, credit.actor.clone());

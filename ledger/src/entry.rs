@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::check_text;
-use crate::{Amount, KeyId, OperationId, Refusal, Timestamp};
+use crate::{Amount, KeyId, OperationId, Refusal, Timestamp, reference};
 
 /// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -175,7 +175,7 @@ pub struct Credit {
     pub kind: CreditKind,
     /// Positive for top-ups and refunds; either sign, not zero, for adjustments.
     pub amount: Amount,
-    /// The payment's own name; unique in the ledger.
+    /// The payment's own name; unique in the ledger, without regard to case or to spaces around it.
     pub reference: String,
     /// Who does it.
     pub actor: String,
@@ -205,7 +205,7 @@ pub enum CreditKind {
 impl Credit {
     /// Reference, reason and actor are there and of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_text("a reference", &self.reference, 200, true)?;
+        reference::check(&self.reference)?;
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {
             CreditKind::TopUp => Ok(()),
@@ -217,7 +217,7 @@ impl Credit {
     pub(crate) fn repeats(&self, entry: &Entry) -> bool {
         let (kind, reason, refunds) = self.facts();
         (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
-            && entry.reference.as_deref() == Some(self.reference.as_str())
+            && entry.reference.as_deref().map(reference::folded) == Some(reference::folded(&self.reference))
             && entry.reason.as_deref() == reason
             && entry.refunds == refunds
     }
@@ -244,7 +244,7 @@ impl Credit {
             balance_after,
             at: self.at,
             actor: self.actor.clone(),
-            reference: Some(self.reference.clone()),
+            reference: Some(reference::normal(&self.reference)),
             reason: reason.map(str::to_owned),
             refunds,
             bill: None,

@@ -18,13 +18,17 @@ pub mod amount;
 pub mod anchor;
 mod audit;
 mod chain;
+pub mod clock;
 pub mod entry;
 pub mod hold;
 pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+pub mod owner;
 pub mod page;
+mod public_url;
+mod reference;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -37,10 +41,11 @@ pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Post
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
-pub use link::LinkToken;
+pub use link::{LINK_LIFETIME, LinkToken};
 pub use page::{
     AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
+pub use public_url::{gateway_root, parse_public_url};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///
@@ -69,7 +74,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- money in ---
 
     /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
-    /// first time; with others it is a [`Refusal::ReferenceUsed`].
+    /// first time; with others it is a [`Refusal::ReferenceUsed`]. References are trimmed, stored as NFC and compared without case.
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---

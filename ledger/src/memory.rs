@@ -14,7 +14,7 @@ use crate::hold::{charge_entry, recovered};
 use crate::{
     Act, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, EntryQuery, Extension, Finish, Finished, Key,
     KeyChange, KeyId, KeyQuery, Ledger, LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered,
-    Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, reference,
 };
 
 /// A ledger in memory.
@@ -98,9 +98,14 @@ impl State {
         if used { Err(Refusal::OperationUsed(operation)) } else { Ok(()) }
     }
 
+    fn entry_by_reference(&self, reference: &str) -> Option<&Entry> {
+        let folded = reference::folded(reference);
+        self.entries.iter().find(|entry| entry.reference.as_deref().map(reference::folded).as_ref() == Some(&folded))
+    }
+
     fn check_reference(&self, reference: &str) -> Result<(), Refusal> {
-        match self.entries.iter().find(|entry| entry.reference.as_deref() == Some(reference)) {
-            Some(entry) => Err(Refusal::ReferenceUsed { reference: reference.to_owned(), key: entry.key }),
+        match self.entry_by_reference(reference) {
+            Some(entry) => Err(Refusal::ReferenceUsed { reference: entry.reference.clone().unwrap_or_default(), key: entry.key }),
             None => Ok(()),
         }
     }
@@ -151,8 +156,7 @@ impl State {
             return posted(self, entry.clone(), true);
         }
         self.check_unused(credit.operation)?;
-        let same_reference = self.entries.iter().find(|entry| entry.reference.as_deref() == Some(credit.reference.as_str()));
-        if let Some(entry) = same_reference.filter(|entry| credit.repeats(entry)) {
+        if let Some(entry) = self.entry_by_reference(&credit.reference).filter(|entry| credit.repeats(entry)) {
             return posted(self, entry.clone(), true);
         }
         self.check_reference(&credit.reference)?;

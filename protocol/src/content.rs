@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::fields::{MEDIA, STATE};
+use crate::inspect::{cache_control, word};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
@@ -225,18 +226,6 @@ fn inline(out: &mut Out<'_>, part: &Part<'_>, payload: &Payload<'_>, document: b
     }
 }
 
-/// Reads `cache_control` for its duration.
-pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
-    crate::inspect::options("cache_control", cursor, |name, cursor| {
-        let value = cursor.skip()?;
-        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
-            seen.one_hour_cache = true;
-        }
-        Ok(())
-    })?;
-    Ok(())
-}
-
 /// Counts a value as text; `null` is nothing.
 fn count(content: &mut Content, cursor: &Cursor<'_>, value: &Value) {
     if value.kind != Kind::Null {
@@ -249,12 +238,6 @@ fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>) -> Result<Cow<'a,
         return Err(BadRequest::at(name, format!("`{name}` is written twice. Send it once.")));
     }
     word(cursor)
-}
-
-/// A string, or nothing for any other value.
-pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
-    let value = cursor.skip()?;
-    Ok(cursor.text_of(&value).unwrap_or_default())
 }
 
 fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {

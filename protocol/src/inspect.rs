@@ -345,6 +345,24 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
     }
 }
 
+/// Reads `cache_control` for its duration.
+pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("cache_control", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A string, or nothing for any other value.
+pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+    let value = cursor.skip()?;
+    Ok(cursor.text_of(&value).unwrap_or_default())
+}
+
 /// The members of an optional object: each goes to `member`, whose name may occur only once. `false` when there is none.
 pub(crate) fn options<'a>(
     name: &str,

@@ -21,18 +21,25 @@ mod media;
 mod members;
 pub mod messages;
 mod patch;
+pub mod paths;
+pub mod prompt;
 pub mod responses;
 pub mod sse;
 pub mod synthetic;
 pub mod token_estimate;
 mod tools;
+pub mod translate;
 pub mod usage;
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde_json::Value;
+
 pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
+use prompt::Prompt;
+
 pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
@@ -106,6 +113,15 @@ pub enum AuthStyle {
     ApiKey,
 }
 
+/// The field in which a provider of the chat family takes an output limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatLimit {
+    /// `max_completion_tokens`
+    MaxCompletionTokens,
+    /// `max_tokens`
+    MaxTokens,
+}
+
 /// One family's dialect.
 pub trait Protocol: Send + Sync + fmt::Debug {
     /// Which one.
@@ -120,8 +136,14 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The path a customer calls below the public base URL, for texts: `/v1/chat/completions`.
     fn public_path(&self) -> &'static str;
 
-    /// The field of an output limit; `None` where providers disagree and each says which one it knows.
-    fn limit_field(&self) -> Option<&'static str>;
+    /// The field of an output limit; providers of the chat family disagree, and `chat` is the one this provider knows.
+    fn limit_field(&self, chat: ChatLimit) -> &'static str;
+
+    /// The field of the conversation, for refusals of what stands in it.
+    fn conversation_field(&self) -> &'static str;
+
+    /// Headers in which customers of this family send their key, in the order in which they count.
+    fn credentials(&self) -> &'static [AuthStyle];
 
     /// How providers of this family take their key unless told otherwise.
     fn default_auth(&self) -> AuthStyle;
@@ -146,6 +168,18 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// A writer for one streamed answer to a customer of this family.
     fn writer(&self) -> Box<dyn Writer>;
+
+    /// The smallest request: one question, and at most `limit` tokens of answer.
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String;
+
+    /// The first text of a whole answer.
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str>;
+
+    /// What the simulated provider understands of a request.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the customer.
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String>;
 
     /// A whole answer made here (the simulated provider).
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8>;

@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::content::{cache_control, word};
 use crate::fields::SERVER_TOOL;
-use crate::inspect::Request;
+use crate::inspect::{Request, cache_control, word};
 use crate::json::{Cursor, Cuts, Kind};
 use crate::{BadRequest, Inspection};
 

@@ -5,6 +5,7 @@
 
 mod anchoring;
 mod notify;
+mod presence;
 pub mod process;
 mod reload;
 mod settings;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
-use farebox_ledger::{Ledger, LedgerError, SharedLedger};
+use farebox_ledger::{Ledger, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -66,7 +67,7 @@ impl App {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
-        let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
+        let (config, reloader) = snapshot(files.into(), &settings.ledger)?;
 
         let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
         let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
@@ -129,7 +130,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, lock } = self;
+        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut lock } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
@@ -167,6 +168,7 @@ impl App {
         let (served, outcome) = tokio::select! {
             done = async { tokio::join!(serving, ending) } => done,
             never = anchored => match never {},
+            never = presence::watch(&ledger, &mut lock, &front.proxy.config) => match never {},
         };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
@@ -192,26 +194,17 @@ fn patience(outcome: &Result<(), String>) -> Duration {
 }
 
 /// The snapshot to begin with, and what follows the files.
-async fn snapshot(files: Files, ledger: &Path) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
+fn snapshot(files: Files, ledger: &Path) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
         Files::Watched { catalog, routes, secrets } => {
-            let published = remembered(ledger).await?;
+            let published = SqliteLedger::published_in(ledger)?;
             let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
                 .map_err(StartError::Configuration)?;
             reload::say(&reloader.status().diagnostics);
             Ok((reloader.handle(), Some(Arc::new(reloader))))
         }
     }
-}
-
-/// Every slug ever published, by a ledger that may not be there yet.
-async fn remembered(path: &Path) -> Result<Vec<String>, LedgerError> {
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let ledger = SqliteLedger::open(path, OpenMode::ReadOnly, farebox_ledger::sqlite::Durability::Prompt)?;
-    Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
 }
 
 fn listen(address: SocketAddr) -> Result<Listening, StartError> {

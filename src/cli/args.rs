@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, OperationId, sqlite};
+use farebox_ledger::{Amount, KeyId, OperationId, parse_public_url, sqlite};
 
+use super::dates::{expiry, instant};
 use super::output::Failed;
 
 /// A prepaid gateway to language models.
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
     pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
-    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
     /// The customers' certificate, PEM, for HTTPS without a proxy; read again on SIGHUP
     #[arg(long, global = true, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -55,7 +56,7 @@ pub struct Args {
     /// Where what the journal came to is written down every minute, and compared by `ledger verify`
     #[arg(long, global = true, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
-    /// Who is acting, for the audit [default: the system user]
+    /// Who is acting, for the audit [default: who called sudo, else the system user]
     #[arg(long, global = true, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     pub operator: Option<String>,
     /// How results are printed
@@ -76,7 +77,8 @@ impl Args {
     /// Who is acting.
     #[must_use]
     pub fn actor(&self) -> String {
-        self.operator.clone().unwrap_or_else(crate::config::system_user)
+        let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
+        typed.or_else(crate::config::sudo_user).unwrap_or_else(farebox_ledger::owner::user_name)
     }
 }
 
@@ -228,9 +230,12 @@ pub struct CreateOptions {
     /// Slugs the key may use [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
     pub models: Option<Vec<String>>,
-    /// Last day or instant, as in 2027-01-31 or 2027-01-31T12:00:00Z
-    #[arg(long, value_name = "DATE", value_parser = instant)]
+    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
+    #[arg(long, value_name = "DATE", value_parser = expiry)]
     pub expires: Option<farebox_ledger::Timestamp>,
+    /// Make the ledger if there is none; without this, a wrong path is an error
+    #[arg(long)]
+    pub new_ledger: bool,
 }
 
 /// Options of `keys list`.
@@ -300,8 +305,8 @@ pub struct SetOptions {
     /// Slugs the key may use, or `all`
     #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
     pub models: Option<Vec<String>>,
-    /// Last day or instant, as in 2027-01-31, or `never`
-    #[arg(long, value_name = "DATE", value_parser = instant_or_never)]
+    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
+    #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
     pub expires: Option<Setting<farebox_ledger::Timestamp>>,
     /// Paid requests each second, or `none` for no limit
     #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
@@ -384,12 +389,6 @@ fn network(text: &str) -> Result<ipnet::IpNet, String> {
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
 }
 
-/// The base of printed URLs, without the paths that are put behind it.
-fn public_url(text: &str) -> Result<String, String> {
-    let whole = text.starts_with("https://") || text.starts_with("http://");
-    if whole { Ok(crate::setup::root(text).to_owned()) } else { Err("write it whole, as in https://llm.example.com".to_owned()) }
-}
-
 /// A payment with a sign before it, or without one for a credit.
 fn correction(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
@@ -403,21 +402,8 @@ fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
     text.parse().map(|number| Setting(Some(number))).map_err(|_| "write a whole number, or none".to_owned())
 }
 
-fn instant_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
-    if text == "never" { Ok(Setting(None)) } else { instant(text).map(|instant| Setting(Some(instant))) }
-}
-
-/// A day (its first instant, UTC) or an instant.
-fn instant(text: &str) -> Result<farebox_ledger::Timestamp, String> {
-    let day = text
-        .parse::<jiff::civil::Date>()
-        .ok()
-        .and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok())
-        .map(|zoned| zoned.timestamp());
-    let found = day.or_else(|| text.parse::<jiff::Timestamp>().ok());
-    found
-        .map(|instant| farebox_ledger::Timestamp::from_millis(instant.as_millisecond()))
-        .ok_or_else(|| "write a day as 2027-01-31 or an instant as 2027-01-31T12:00:00Z".to_owned())
+fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
+    if text == "never" { Ok(Setting(None)) } else { expiry(text).map(|instant| Setting(Some(instant))) }
 }
 
 /// Ledgers for fleets have a reserved form that this version does not serve.

@@ -6,15 +6,21 @@ use std::time::Duration;
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
-use farebox_ledger::{Credit, CreditKind, Key, KeyChange, KeyId, Ledger, LedgerError, Refusal, Secret, Timestamp};
+use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, Secret, Timestamp};
 use serde_json::json;
 
-use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions};
-use super::keys::{act, open, print_key, print_secret};
+use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions};
+use super::books::{act, find, open, print_key, print_secret};
 use super::output::{self, Failed};
-use super::view;
+use super::{dates, view};
 use crate::clock;
 use crate::proxy::record::request_id;
+
+pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
+    let ledger = open(args, OpenMode::Write)?;
+    let blank = blank(args, options.id, CreditKind::TopUp, &options.reference);
+    post(args, &ledger, Credit { amount: options.amount, ..blank }).await
+}
 
 pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write)?;
@@ -32,6 +38,8 @@ pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), F
 }
 
 pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
+    let expires = options.expires.and_then(|expires| expires.0);
+    dates::check_expiry(expires)?;
     let ledger = open(args, OpenMode::Write)?;
     let mut settings = find(&ledger, options.id).await?.settings;
     if let Some(label) = &options.label {
@@ -45,6 +53,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
     settings.concurrency = options.concurrency.map_or(settings.concurrency, |concurrency| concurrency.0);
     let change = KeyChange { key: options.id, change: Change::Set(settings), act: act(args) };
     print_key(args, &ledger.change_key(change).await?);
+    dates::note_expiry(expires);
     Ok(())
 }
 
@@ -63,7 +72,7 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
 }
 
 /// Prints the outcome of money that moved.
-pub(super) async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> Result<(), Failed> {
+async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> Result<(), Failed> {
     let posted = ledger.credit(credit).await?;
     if posted.repeated {
         output::note("This reference was applied before; nothing was done again.");
@@ -78,7 +87,7 @@ pub(super) async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> 
 }
 
 /// A credit of nothing yet.
-pub(super) fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) -> Credit {
+fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) -> Credit {
     Credit {
         operation: clock::operation_id(),
         key,
@@ -88,12 +97,6 @@ pub(super) fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) 
         actor: args.actor(),
         at: clock::now(),
     }
-}
-
-/// The key, or the refusal that there is none.
-pub(super) async fn find(ledger: &SqliteLedger, id: KeyId) -> Result<Key, Failed> {
-    let key = ledger.find_key(id).await?;
-    key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
 }
 
 const fn overlap(overlap: Overlap) -> Option<Duration> {

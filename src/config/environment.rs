@@ -1,12 +1,9 @@
 //! What the process's environment says besides secrets.
 
-/// The user this process runs as, for the audit.
+/// Who called `sudo`, if this process was started by it.
 #[must_use]
-pub fn system_user() -> String {
-    ["USER", "LOGNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
-        .unwrap_or_else(|| "unknown".to_owned())
+pub fn sudo_user() -> Option<String> {
+    std::env::var("SUDO_USER").ok().filter(|user| !user.is_empty())
 }
 
 /// Whether colours are unwanted (<https://no-color.org>).

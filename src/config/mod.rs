@@ -10,6 +10,7 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
+mod source;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -21,17 +22,18 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired};
-pub use environment::{log_as_json, log_filter, no_color, notify_socket, system_user};
+pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::render::Paint;
 pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
-pub use read::source::{Source, Unreadable};
 pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use routes::{BreakerPolicy, ChatLimit, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use schema::RESERVED_HEADERS;
+pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
 

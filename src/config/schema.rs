@@ -47,3 +47,21 @@ pub(crate) const TIER_PRICE_FIELDS: &[&str] =
 pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
 /// a secret
 pub(crate) const SECRET_FIELDS: &[&str] = &["env", "file"];
+
+/// Request headers that the gateway alone sets: credentials, and what belongs to the connection. Neither an operator's `headers`
+/// nor a customer's request puts another value in their place.
+pub const RESERVED_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "x-api-key",
+];

@@ -39,19 +39,19 @@ impl Statement {
 /// One document about the balance and the paths where tools look for it.
 #[derive(Debug)]
 pub struct Dialect {
-    /// Below the base URL, without the first slash.
+    /// Below the base URL.
     pub paths: &'static [&'static str],
     pub(super) document: fn(&Statement) -> DecimalJson,
 }
 
 /// Every dialect whose document follows from the account alone.
 pub const DIALECTS: &[Dialect] = &[
-    Dialect { paths: &["v1/key", "api/v1/key"], document: key },
-    Dialect { paths: &["v1/credits", "api/v1/credits"], document: credits },
-    Dialect { paths: &["user/balance", "v1/user/balance"], document: balance },
-    Dialect { paths: &["api/usage/token"], document: token },
-    Dialect { paths: &["v1/dashboard/billing/subscription", "dashboard/billing/subscription"], document: subscription },
-    Dialect { paths: &["v1/dashboard/billing/usage", "dashboard/billing/usage"], document: billed },
+    Dialect { paths: &["/v1/key", "/api/v1/key"], document: key },
+    Dialect { paths: &["/v1/credits", "/api/v1/credits"], document: credits },
+    Dialect { paths: &["/user/balance", "/v1/user/balance"], document: balance },
+    Dialect { paths: &["/api/usage/token"], document: token },
+    Dialect { paths: &["/v1/dashboard/billing/subscription", "/dashboard/billing/subscription"], document: subscription },
+    Dialect { paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"], document: billed },
 ];
 
 /// OpenRouter's key, and beside it our own three words as text.

@@ -8,21 +8,21 @@ use crate::config::{Capability, Model};
 use crate::metering::estimate;
 
 /// Where native clients switch on what is not yet in the dialect.
-const FLAGS: &str = "anthropic-beta";
+const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 
 /// Refuses what the model cannot do or what has no price.
 ///
 /// # Errors
 /// [`Failure::BadRequest`].
-pub(super) fn check(model: &Model, seen: &Inspection) -> Result<(), Failure> {
-    let slug = &model.slug;
+pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
+    let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
     let able = |capability| model.can(capability);
     if seen.stream && !able(Capability::Streaming) {
         return refuse("stream", "streaming_unsupported", format!("{slug} does not stream; send \"stream\": false"));
     }
     if !seen.content.pictures.is_empty() && !able(Capability::Vision) {
         return refuse(
-            "messages",
+            conversation,
             "vision_unsupported",
             format!("{slug} does not read pictures; use a model with vision, or send text only"),
         );
@@ -40,7 +40,7 @@ pub(super) fn check(model: &Model, seen: &Inspection) -> Result<(), Failure> {
     let largest = seen.content.pictures.iter().filter_map(|picture| picture.bytes).max().unwrap_or(0);
     if let Some(most) = model.limits.image_bytes.filter(|most| largest > *most) {
         let message = format!("a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture");
-        return refuse("messages", "image_too_large", message);
+        return refuse(conversation, "image_too_large", message);
     }
     if seen.one_hour_cache && model.price.base.cache_write_1h.is_none() {
         let message = format!("{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control");

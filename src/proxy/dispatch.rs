@@ -9,7 +9,7 @@ use farebox_protocol::Edits;
 use super::admitted::{Admitted, ReplyTo};
 use super::end::End;
 use super::{Failure, holder, stream, whole};
-use crate::config::{ChatLimit, OnDisconnect, Target};
+use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
 /// Sends the request and sees to its answer until it is settled.
@@ -75,12 +75,8 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo)
 
 /// The request as this target wants it.
 fn prepare(admitted: &Admitted, target: &Target) -> Prepared {
-    let chat_field = match target.provider.chat_limit {
-        ChatLimit::MaxCompletionTokens => "max_completion_tokens",
-        ChatLimit::MaxTokens => "max_tokens",
-    };
     let protocol = admitted.request.family.protocol();
-    let field = protocol.limit_field().unwrap_or(chat_field);
+    let field = protocol.limit_field(target.provider.chat_limit);
     let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)) };
     let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
     Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() }

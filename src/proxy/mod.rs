@@ -103,7 +103,7 @@ impl Proxy {
         let config = self.config.current();
         let seen = request.family.protocol().inspect(&request.body)?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
-        capabilities::check(&model, &seen)?;
+        capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
 

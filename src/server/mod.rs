@@ -1,7 +1,7 @@
-//! Room 2: the front door, and the only room that knows salvo. Every path is on this page.
+//! Room 2: the front door, and the only room that knows salvo. Every path is in the table of [`routes`].
 //!
-//! Whatever is not listed here is answered with a 404 that names the right base URL. A path that reaches an upstream goes
-//! through `generate`, and so through a hold and a settlement.
+//! What no path matches is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
+//! `generate`, and so through a hold and a settlement.
 
 mod account;
 pub mod admin;
@@ -17,6 +17,7 @@ mod listen;
 mod models;
 mod paths;
 mod request_id;
+pub mod routes;
 mod tls;
 
 use std::net::SocketAddr;
@@ -26,10 +27,10 @@ use farebox_ledger::{KeyId, SharedLedger};
 use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
-use salvo::prelude::{CatchPanic, Router, Service};
+use salvo::prelude::{CatchPanic, Service};
 
 use crate::byte_room::ByteRoom;
-use crate::customer::{Act, Activity, Context, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT, STYLE, View};
+use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record};
 pub use connections::{ConnectionCounts, Connections};
@@ -91,56 +92,7 @@ impl Front {
 /// Every path of the customers' listener.
 #[must_use]
 pub fn service(front: &Arc<Front>) -> Service {
-    let generate = |family| generate::Generate::new(Arc::clone(front), family);
-    let models = |list| models::Models::new(Arc::clone(front), list);
-    let account = |read| account::Account::new(Arc::clone(front), read);
-    let mut router = Router::new()
-        // OpenAI-style clients, at {base}/v1
-        .push(Router::with_path("v1/models").get(models(models::List::OpenAi)))
-        .push(Router::with_path("v1/models/{slug}").get(models(models::List::One)))
-        .push(Router::with_path("v1/chat/completions").post(generate(Family::Chat)))
-        .push(Router::with_path("v1/responses").post(generate(Family::Responses)))
-        // one's own account, with the key
-        .push(Router::with_path("v1/usage").get(account(Read::Usage)))
-        .push(Router::with_path("v1/generation").get(account(Read::Receipt)))
-        // native clients, at {base}/native
-        .push(Router::with_path("native/v1/models").get(models(models::List::Native)))
-        .push(Router::with_path("native/v1/messages").post(generate(Family::Messages)))
-        .push(Router::with_path("native/messages").post(generate(Family::Messages)))
-        .push(Router::with_path("native/v1/messages/count_tokens").post(free::CountTokens::new(Arc::clone(front))))
-        // probes, without a key
-        .push(Router::new().head(free::probe))
-        .push(Router::with_path("v1").head(free::probe))
-        .push(Router::with_path("native").head(free::probe))
-        .push(Router::with_path("api/hello").head(free::probe))
-        .push(Router::with_path("native/api/hello").head(free::probe));
-    // the same account where other tools look for it
-    for dialect in DIALECTS {
-        for path in dialect.paths {
-            router = router.push(Router::with_path(*path).get(account(Read::Account(dialect))));
-        }
-    }
-    let door = |room| Dashboard::new(Arc::clone(&front.context), room);
-    let router = router
-        // the customer's page
-        .push(Router::with_path("dashboard").get(door(Room::View(View::Overview))))
-        .push(Router::with_path("dashboard/requests").get(door(Room::View(View::Requests))))
-        .push(Router::with_path("dashboard/payments").get(door(Room::View(View::Payments))))
-        .push(Router::with_path("dashboard/setup").get(door(Room::View(View::Setup))))
-        .push(Router::with_path("dashboard/models").get(door(Room::View(View::Models))))
-        .push(Router::with_path("dashboard/live").get(door(Room::Live)))
-        .push(Router::with_path("dashboard/usage.csv").get(door(Room::Export(Export::Usage(Form::Csv)))))
-        .push(Router::with_path("dashboard/usage.json").get(door(Room::Export(Export::Usage(Form::Json)))))
-        .push(Router::with_path("dashboard/requests.csv").get(door(Room::Export(Export::Requests(Form::Csv)))))
-        .push(Router::with_path("dashboard/requests.json").get(door(Room::Export(Export::Requests(Form::Json)))))
-        .push(Router::with_path("dashboard/enter").get(door(Room::Enter)).post(door(Room::Act(Act::Enter))))
-        .push(Router::with_path("dashboard/login").post(door(Room::Act(Act::Login))))
-        .push(Router::with_path("dashboard/logout").post(door(Room::Act(Act::Logout))))
-        .push(Router::with_path("dashboard/logout-everywhere").post(door(Room::Act(Act::LogoutEverywhere))))
-        .push(Router::with_path("dashboard/test").post(door(Room::Act(Act::Test))))
-        .push(Router::with_path("dashboard/page.css").get(door(Room::Asset(&STYLE))))
-        .push(Router::with_path("dashboard/page.js").get(door(Room::Asset(&SCRIPT))));
-    Service::new(router)
+    Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))

@@ -17,7 +17,7 @@ use crate::proxy::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     /// `/v1/models`
-    OpenAi,
+    All,
     /// `/v1/models/{slug}`
     One,
     /// `/native/v1/models`
@@ -53,7 +53,7 @@ impl Models {
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {
-            List::OpenAi => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
+            List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
             List::Native => Ok(native(catalog, &key)),
             List::One => one(catalog, &key, &req.param::<String>("slug").unwrap_or_default()),
         }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
+use salvo::http::header::{CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
 use salvo::http::{HeaderMap, HeaderValue, StatusCode};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, connections, failure, forwarded};
+use super::{Front, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -66,7 +66,8 @@ impl AssignRequestId {
             // What two readers could cut differently is not read at all, and its connection not used again.
             res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             res.status_code(StatusCode::BAD_REQUEST);
-            failure::json(res, UNKNOWN_CODING);
+            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            res.body(UNKNOWN_CODING);
             ctrl.skip_rest();
             return;
         }

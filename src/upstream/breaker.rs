@@ -31,7 +31,7 @@ impl BreakerState {
         match self {
             Self::Closed => "closed",
             Self::Open => "open",
-            Self::HalfOpen => "half-open",
+            Self::HalfOpen => "half_open",
         }
     }
 }

@@ -21,29 +21,12 @@ use super::places::Places;
 use super::retry::Budget;
 use super::{Call, Operation, Prepared};
 use crate::byte_room::Holder;
-use crate::config::{Endpoint, Provider};
+use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
 /// Requests to count tokens that a provider gets at once.
 const SIDE_PLACES: u32 = 8;
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
-
-/// Request headers no caller may set: credentials, and what belongs to the connection.
-const REFUSED: [&str; 13] = [
-    "authorization",
-    "x-api-key",
-    "proxy-authorization",
-    "cookie",
-    "host",
-    "connection",
-    "content-length",
-    "content-type",
-    "accept",
-    "accept-encoding",
-    "transfer-encoding",
-    "te",
-    "upgrade",
-];
 
 /// Where system certificates are kept, whatever the distribution.
 const SYSTEM_BUNDLES: [&str; 4] =
@@ -182,7 +165,9 @@ fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String>
 
 fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(prepared.len() + 5);
-    for (name, value) in prepared.iter().filter(|(name, _)| !REFUSED.iter().any(|refused| name.eq_ignore_ascii_case(refused))) {
+    for (name, value) in
+        prepared.iter().filter(|(name, _)| !RESERVED_HEADERS.iter().any(|refused| name.eq_ignore_ascii_case(refused)))
+    {
         let (name, value) = header(name, value)?;
         headers.append(name, value);
     }

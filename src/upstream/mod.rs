@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
-use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -163,12 +162,6 @@ pub struct Attempt {
 impl fmt::Display for Attempt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}: {}", self.target, self.class, self.reason)
-    }
-}
-
-impl Serialize for Attempt {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
     }
 }
 

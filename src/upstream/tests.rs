@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use farebox_protocol::{Family, UpstreamError};
+use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
-use crate::config::{BreakerPolicy, Catalog, ChatLimit, Endpoint, OnDisconnect, Timeouts};
+use crate::config::{BreakerPolicy, Catalog, Endpoint, OnDisconnect, Timeouts};
 
 #[path = "../../tests/support/upstream.rs"]
 mod scripted;

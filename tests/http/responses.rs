@@ -160,3 +160,15 @@ async fn an_answer_that_never_begins_is_free() {
         assert_eq!(gateway.charges(&key).await.len(), 1, "the released hold has its entry");
     }
 }
+
+#[tokio::test]
+async fn a_refusal_names_the_field_of_this_family() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let picture = json!({ "type": "input_image", "image_url": "https://example.com/a.png" });
+    let body = json!({ "model": "test-blind", "input": [{ "role": "user", "content": [picture] }] });
+    let answer = gateway.post(PATH, &key, &body).await;
+    let error = answer.json()["error"].clone();
+    assert_eq!((answer.status, &error["code"], &error["param"]), (400, &json!("vision_unsupported"), &json!("input")));
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Bill, Credit, CreditKind, Extension, KeyId, Ledger, Line, NewHold, Usage};
+use farebox_ledger::{Amount, Bill, Extension, KeyId, Ledger, Line, NewHold, Usage};
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
@@ -16,7 +16,7 @@ use crate::support::checker::{Judged, Outside, Payment, judge, reading};
 use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
 use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
-use crate::support::{TestKey, path, sized};
+use crate::support::{TestKey, path, payment, sized};
 
 /// Kills of one ledger, before the next begins with a new one.
 const ERA: u64 = 20;
@@ -90,16 +90,7 @@ impl Era {
     /// Whoever does not know whether a payment arrived sends it again.
     async fn pay_again(&mut self, key: KeyId, reference: String) {
         let ledger = open(&self.ledger);
-        let credit = Credit {
-            operation: clock::operation_id(),
-            key,
-            kind: CreditKind::TopUp,
-            amount: usd("0.30"),
-            reference,
-            actor: "tests".to_owned(),
-            at: clock::now(),
-        };
-        let posted = ledger.credit(credit).await.unwrap();
+        let posted = ledger.credit(payment(key, usd("0.30"), reference)).await.unwrap();
         let payment = self.outside.payments.last_mut().unwrap();
         assert!(posted.repeated || !payment.acknowledged, "an acknowledged payment was lost: {payment:?}");
         payment.acknowledged = true;

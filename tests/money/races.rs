@@ -16,7 +16,7 @@ use crate::support::load::{
     Dice, Mark, PIECE, before_pieces, both_policies, ends_properly, family_of, marked, open, speech, usd,
 };
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
-use crate::support::{Gateway, TestKey, path, sized};
+use crate::support::{Gateway, TestKey, path, payment, sized};
 
 const SLUGS: [&str; 2] = ["test-model", "test-drain"];
 
@@ -90,10 +90,8 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
     let (mut paid, amount) = (0, usd("0.01"));
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_micros(dice.below(4_000))).await;
-        let (operation, at) = (clock::operation_id(), clock::now());
-        let (reference, actor) = (format!("race-{operation}"), "tests".to_owned());
-        let credit = Credit { operation, key: key.id, kind: CreditKind::TopUp, amount, reference, actor, at };
-        paid += beside.credit(credit).await.unwrap().entry.amount.picos();
+        let reference = format!("race-{}", clock::operation_id());
+        paid += beside.credit(payment(key.id, amount, reference)).await.unwrap().entry.amount.picos();
     }
     if round % 4 == 3 {
         let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };

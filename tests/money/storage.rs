@@ -18,6 +18,7 @@ use futures_util::future::join_all;
 use crate::support::checker::{Outside, Payment, judge, reading};
 use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
 use crate::support::process::{Served, client, farebox};
+use crate::support::skip::skip;
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Answer, TestKey, path, sized};
 
@@ -82,8 +83,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     .await;
     let (folder, _) = place(&upstream);
     let Some(disk) = SmallDisk::mount(&folder.path().join("disk")) else {
-        eprintln!("NOT TESTED: a full disk, because mounting a tmpfs is not permitted here");
-        return;
+        return skip("a full disk: mounting a tmpfs is not permitted here");
     };
     let ledger = disk.0.join("farebox.db");
     let first = open(&ledger);
@@ -152,8 +152,7 @@ fn can_trace() -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowledged_is_lost() {
     if !can_trace() {
-        eprintln!("NOT TESTED: I/O errors, because strace is missing or not permitted here");
-        return;
+        return skip("I/O errors: strace is missing or not permitted here");
     }
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, ledger) = place(&upstream);
@@ -208,8 +207,7 @@ fn failed(served: &mut Served) -> Duration {
 #[tokio::test]
 async fn a_payment_that_meets_an_io_error_is_never_confirmed_falsely() {
     if !can_trace() {
-        eprintln!("NOT TESTED: I/O errors, because strace is missing or not permitted here");
-        return;
+        return skip("I/O errors: strace is missing or not permitted here");
     }
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("farebox.db");

@@ -54,7 +54,8 @@ fn members(value: &Value) -> Vec<&str> {
 #[test]
 fn a_key_is_created_funded_and_shown_with_stable_names() {
     let cli = Cli::new();
-    let made = cli.json(&["--json", "keys", "create", "--label", "acme", "--balance", "5", "--reference", "inv-1"]);
+    let made =
+        cli.json(&["--json", "keys", "create", "--new-ledger", "--label", "acme", "--balance", "5", "--reference", "inv-1"]);
     assert_eq!(members(&made)[..7], ["id", "secret", "label", "status", "balance", "held", "available"]);
     assert!(made["secret"].as_str().unwrap().starts_with("sk-fb-"));
     assert_eq!((made["balance"].as_str(), made["status"].as_str()), (Some("5.00"), Some("active")));
@@ -92,7 +93,7 @@ fn a_key_is_created_funded_and_shown_with_stable_names() {
 #[test]
 fn the_same_reference_is_applied_once_and_a_different_fact_is_a_conflict() {
     let cli = Cli::new();
-    let made = cli.json(&["--json", "keys", "create", "--label", "acme"]);
+    let made = cli.json(&["--json", "keys", "create", "--new-ledger", "--label", "acme"]);
     let id = made["id"].as_str().unwrap();
     let first = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);
     let again = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);

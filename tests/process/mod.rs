@@ -2,5 +2,6 @@
 
 mod admin;
 mod cli;
+mod identity;
 mod operations;
 mod serving;

@@ -11,7 +11,8 @@ use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, TestKey, chat, talking};
 
 fn created(cli: &Cli, usd: &str) -> (String, String) {
-    let made = cli.json(&["keys", "create", "--label", "acme", "--balance", usd, "--reference", "first", "--json"]);
+    let made =
+        cli.json(&["keys", "create", "--new-ledger", "--label", "acme", "--balance", usd, "--reference", "first", "--json"]);
     (made["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
 }
 
@@ -110,9 +111,10 @@ async fn settings_are_set_one_by_one_and_hold_at_once() {
     let seen = ["label", "models", "concurrency", "rate", "expires_at"].map(|name| limited[name].clone());
     assert_eq!(seen, [json!("Ada"), json!(["test-blind"]), json!(3), json!(100), Value::Null]);
     assert_eq!((model("test-model").await, model("test-blind").await), (403, 200));
-    let opened = set(&["--models", "all", "--expires", "2020-01-01"]);
-    assert_eq!((opened["status"].as_str(), opened["label"].as_str()), (Some("expired"), Some("Ada")));
-    assert_eq!(model("test-model").await, 403);
+    let opened = set(&["--models", "all", "--expires", "2127-01-31T00:30:00+01:00"]);
+    assert_eq!((opened["expires_at"].as_str(), opened["label"].as_str()), (Some("2127-01-30T23:30:00.000Z"), Some("Ada")));
+    assert_eq!(cli.exit(&["keys", "set", &id, "--expires", "2020-01-01"]), 1, "past");
+    assert_eq!(model("test-model").await, 200);
     let again = set(&["--expires", "never", "--rate", "none", "--concurrency", "none"]);
     assert_eq!((again["status"].as_str(), &again["rate"], &again["models"]), (Some("active"), &Value::Null, &Value::Null));
     assert_eq!(model("test-model").await, 200);

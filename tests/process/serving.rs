@@ -17,7 +17,8 @@ fn place() -> (tempfile::TempDir, String) {
     for name in ["catalog.toml", "routes.toml"] {
         fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), folder.path().join(name)).unwrap();
     }
-    let made = document(folder.path(), &["keys", "create", "--label", "t", "--balance", "1000", "--reference", "r"]);
+    let made =
+        document(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "1000", "--reference", "r"]);
     let secret = made["secret"].as_str().unwrap().to_owned();
     (folder, secret)
 }

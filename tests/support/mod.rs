@@ -7,6 +7,7 @@ pub(crate) mod browser;
 pub(crate) mod checker;
 pub(crate) mod load;
 pub(crate) mod process;
+pub(crate) mod skip;
 pub(crate) mod upstream;
 
 use std::path::PathBuf;
@@ -29,6 +30,22 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// Makes a key in a ledger, with money on it unless the amount is zero.
+pub(crate) async fn new_key(ledger: &SqliteLedger, usd: &str, settings: KeySettings) -> TestKey {
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let amount = Amount::from_usd_str(usd).unwrap();
+    let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
+    ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
+    TestKey { id, secret: secret.reveal().to_owned() }
+}
+
+/// A payment onto a key, made now.
+pub(crate) fn payment(key: KeyId, amount: Amount, reference: String) -> Credit {
+    let Act { operation, actor, at } = act();
+    Credit { operation, key, kind: CreditKind::TopUp, amount, reference, actor, at }
+}
 
 /// A running gateway. Dropping it stops it.
 pub(crate) struct Gateway {
@@ -147,27 +164,13 @@ impl Gateway {
 
     /// A key with settings.
     pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
-        let id = clock::key_id();
-        let secret = Secret::generate(id, clock::random());
-        let amount = Amount::from_usd_str(usd).unwrap();
-        let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
-        self.ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
-        TestKey { id, secret: secret.reveal().to_owned() }
+        new_key(&self.ledger, usd, settings).await
     }
 
     /// Pays money onto a key.
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
-        let operation = clock::operation_id();
-        let credit = Credit {
-            operation,
-            key: key.id,
-            kind: CreditKind::TopUp,
-            amount: Amount::from_usd_str(usd).unwrap(),
-            reference: format!("top-up-{operation}"),
-            actor: "tests".to_owned(),
-            at: clock::now(),
-        };
-        self.ledger.credit(credit).await.unwrap();
+        let reference = format!("top-up-{}", clock::operation_id());
+        self.ledger.credit(payment(key.id, Amount::from_usd_str(usd).unwrap(), reference)).await.unwrap();
     }
 
     /// Sends a JSON body with this key.

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
+use farebox_ledger::parse_public_url;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -50,9 +51,9 @@ struct Args {
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
-    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
-    /// Who acts, in the audit; the system user by default.
+    /// Who acts, in the audit; by default who called sudo, else the system user.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
     /// Look, but change nothing.
@@ -102,24 +103,17 @@ fn run(args: Args) -> Result<(), String> {
 }
 
 fn options(args: &Args) -> Options {
-    let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|name| !name.is_empty());
+    let named = |name: &String| !name.trim().is_empty();
+    let typed = args.operator.clone().filter(named);
+    let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
         ledger: args.ledger.file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
-        operator: args.operator.clone().or_else(user).unwrap_or_else(|| "unknown".to_owned()),
+        operator: typed.or_else(sudo_user).unwrap_or_else(farebox_ledger::owner::user_name),
         random: clock::random_bits,
     }
-}
-
-/// The base of printed URLs, without the paths that are put behind it.
-fn public_url(text: &str) -> Result<String, String> {
-    if !text.starts_with("https://") && !text.starts_with("http://") {
-        return Err("write it whole, as in https://llm.example.com".to_owned());
-    }
-    let base = text.trim_end_matches('/');
-    Ok(["/native/v1", "/v1", "/native"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base).to_owned())
 }
 
 /// The one loop.
@@ -175,17 +169,4 @@ fn update(app: &mut App, action: Action, store: &mut Store, term: &mut Term) -> 
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod main_tests {
-    use super::public_url;
-
-    #[test]
-    fn a_public_url_is_the_base_of_both_paths() {
-        for given in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/"] {
-            assert_eq!(public_url(given).as_deref(), Ok("https://a.example"));
-        }
-        assert!(public_url("a.example").unwrap_err().contains("https://"));
-    }
 }

@@ -1,13 +1,12 @@
 //! What leaves the ledger to keep it safe: verified copies and anchors. Both only read, beside a running gateway.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::Path;
 
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, Result};
 
-use super::files::{self, beside};
+use super::files;
 use super::{OpenMode, verify};
 use crate::anchor::{Anchor, Mark};
 use crate::{LedgerError, Timestamp, VerifyReport};
@@ -61,29 +60,29 @@ fn extend(conn: &Connection, sql: &str, mark: &mut Mark, mut reached: impl FnMut
     Ok(())
 }
 
-/// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name.
+/// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a name that nobody
+/// can guess, so that nothing which was put in its way is followed or written over.
 pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
     let failed = |why: &dyn std::fmt::Display| LedgerError::Unavailable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {
         return Err(failed(&"there is such a file already"));
     }
-    let part = beside(to, ".part");
-    // A copy that an earlier attempt did not finish.
-    let _ = std::fs::remove_file(&part);
-    let report = copy(conn, &part).and_then(|()| check_copy(&part));
-    let named = report.and_then(|report| {
-        // A link is never made over a file that came to be meanwhile.
-        std::fs::hard_link(&part, to)?;
-        let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()?;
-        Ok(report)
-    });
-    let _ = std::fs::remove_file(&part);
-    named.map_err(|error| failed(&error))
+    named_copy(conn, to).map_err(|error| failed(&error))
+}
+
+fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {
+    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let part = tempfile::Builder::new().prefix(".farebox-").suffix(".part").tempfile_in(directory)?;
+    // Closed before SQLite opens it: closing it later would drop SQLite's locks.
+    let part = part.into_temp_path();
+    copy(conn, &part)?;
+    let report = check_copy(&part)?;
+    part.persist_noclobber(to).map_err(|error| error.error)?;
+    File::open(directory)?.sync_all()?;
+    Ok(report)
 }
 
 fn copy(conn: &Connection, part: &Path) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
     let mut target = Connection::open(part).map_err(std::io::Error::other)?;
     // All pages in one step are one instant of the ledger; its writer goes on meanwhile.
     Backup::new(conn, &mut target).and_then(|backup| backup.step(-1)).map_err(std::io::Error::other)?;

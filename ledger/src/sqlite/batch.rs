@@ -13,7 +13,7 @@ use super::rows::{self, ENTRY_BY_OPERATION, ENTRY_BY_REFERENCE, Head, KEY_BY_ID,
 use crate::account::Account;
 use crate::audit::{self, Written};
 use crate::chain::{self, Hash};
-use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, Refusal, Totals};
+use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, Refusal, Totals, reference};
 
 /// Why an operation had no effect.
 #[derive(Debug)]
@@ -152,9 +152,16 @@ impl<'c> Batch<'c> {
         statement.query_row([operation], rows::stored_entry).optional().map(entry_only)
     }
 
+    /// The entry that has this reference: spelled exactly so, or else the one that it is the same as. Ledgers from before
+    /// references were folded may have both.
     pub(super) fn entry_by_reference(&mut self, reference: &str) -> Result<Option<Entry>> {
-        let statement = self.statement(&ENTRY_BY_REFERENCE)?;
-        statement.query_row([reference], rows::stored_entry).optional().map(entry_only)
+        let exact = self.statement(&ENTRY_BY_REFERENCE)?.query_row([reference], rows::stored_entry).optional()?;
+        if exact.is_some() {
+            return Ok(entry_only(exact));
+        }
+        let taken = self.statement("SELECT operation FROM refs WHERE folded = ?1")?;
+        let taken: Option<OperationId> = taken.query_row([reference::folded(reference)], |row| row.get(0)).optional()?;
+        taken.map_or(Ok(None), |operation| self.entry(operation))
     }
 
     pub(super) fn audited(&mut self, operation: OperationId) -> Result<Option<crate::AuditRecord>> {
@@ -252,6 +259,10 @@ impl<'c> Batch<'c> {
             bill.map(|bill| rows::lines_text(&bill.lines)).transpose()?,
             hash,
         ])?;
+        if let Some(reference) = &entry.reference {
+            let statement = self.statement("INSERT INTO refs VALUES (?1, ?2)")?;
+            statement.execute(params![reference::folded(reference), entry.operation])?;
+        }
         match (slug, bill) {
             (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
             _ => Ok(()),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::writer::MAX_BATCH;
-
+/// Most operations of one commit: nobody waits behind a huge batch.
+pub(super) const MAX_BATCH: usize = 512;
 /// How long the writer waits for each operation that is worth waiting for.
 const GATHER: Duration = Duration::from_micros(80);
 /// And for all of them together, at most.
@@ -50,17 +50,17 @@ mod tests {
 
     #[test]
     fn the_writer_waits_for_as_many_as_came_and_tries_for_more_only_now_and_then() {
-        let mut pace = Batching::default();
-        pace.note(2);
-        assert_eq!(pace.expected, 1, "few are never made to wait");
-        pace.note(8);
-        assert_eq!(pace.expected, 11, "a few more may come");
+        let mut batching = Batching::default();
+        batching.note(2);
+        assert_eq!(batching.expected, 1, "few are never made to wait");
+        batching.note(8);
+        assert_eq!(batching.expected, 11, "a few more may come");
         for _ in 0..Batching::STEADY {
-            pace.note(8);
-            assert_eq!(pace.expected, 8, "they did not");
+            batching.note(8);
+            assert_eq!(batching.expected, 8, "they did not");
         }
-        pace.note(8);
-        assert_eq!(pace.expected, 11, "they may by now");
+        batching.note(8);
+        assert_eq!(batching.expected, 11, "they may by now");
     }
 
     #[test]

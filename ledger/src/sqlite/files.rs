@@ -5,21 +5,19 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
+use super::location::{FileId, Location, beside, cannot_open, check_log_is_there, resolve, wal_path};
+use super::migrations::{Birth, Found, VERSION, identify, migrate};
 use crate::LedgerError;
 
-/// `fare`, in the header of every ledger.
-const APPLICATION_ID: i64 = 0x6661_7265;
-/// The schema this program knows. Each migration raises it by one.
-const VERSION: i64 = 1;
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 /// Older ones can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How often a busy file is tried again, a millisecond apart.
@@ -29,29 +27,48 @@ fn unusable(text: String) -> LedgerError {
     LedgerError::Unusable(text)
 }
 
+/// Opens a ledger: its first connection, and where it is. Only here may a file be created.
+pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Location), LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    let real = resolve(&given)?;
+    if matches!(mode, OpenMode::Create | OpenMode::Write) {
+        check_log_is_there(&real)?;
+    }
+    check_file(&real, mode)?;
+    let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
+    let conn = open(&real, mode)?;
+    let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0)).map_err(|error| refuse(&real, &error))?;
+    let log = match mode {
+        OpenMode::ReadOnly => None,
+        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, &error))?),
+    };
+    let location = Location { given, real, file, log, ledger };
+    location.check().map_err(|displaced| unusable(format!("{displaced}; try again")))?;
+    Ok((conn, location))
+}
+
+/// One more connection to a ledger that is open already, and to no other file.
+pub(super) fn connect_again(location: &Location, mode: OpenMode) -> Result<Connection, LedgerError> {
+    location.check()?;
+    let conn = open(&location.real, mode)?;
+    location.check()?;
+    Ok(conn)
+}
+
 /// Opens a connection of the given mode; the first one of a mode that may creates the ledger.
 pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
-    if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
-    }
-    check_file(path, mode)?;
-    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
-    match identify(&conn).map_err(|error| refuse(path, &error))? {
+    let (conn, found) = open_and_identify(path, mode)?;
+    match found {
         Found::Ledger(VERSION) => {}
-        Found::Ledger(version) if version > VERSION => {
+        // Only the gateway changes a schema: it has the lock, so no older gateway is at work on the file.
+        Found::Ledger(version) if mode != OpenMode::Serve => {
             return Err(unusable(format!(
-                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
-                path.display()
-            )));
-        }
-        Found::Ledger(version) if mode == OpenMode::ReadOnly => {
-            return Err(unusable(format!(
-                "{} is of an older version (schema {version}); start the gateway once",
+                "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to bring it up to date",
                 path.display()
             )));
         }
         Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
-        Found::Ledger(_) | Found::Empty => migrate(&conn).map_err(|error| refuse(path, &error))?,
+        Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?,
         Found::Foreign => return Err(unusable(format!("{} is a database of another program, not a ledger", path.display()))),
     }
     if mode != OpenMode::ReadOnly {
@@ -60,10 +77,38 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     Ok(conn)
 }
 
+/// Opens an existing ledger for reading what every version of the schema has.
+pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
+        (conn, Found::Ledger(_)) => Ok(conn),
+        _ => Err(unusable(format!("{} is not a ledger", path.display()))),
+    }
+}
+
+/// A connection, and what is in the file; a schema from the future is refused.
+fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+    }
+    check_file(path, mode)?;
+    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
+    match identify(&conn).map_err(|error| refuse(path, &error))? {
+        Found::Ledger(version) if version > VERSION => Err(unusable(format!(
+            "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+            path.display()
+        ))),
+        found => Ok((conn, found)),
+    }
+}
+
 /// Copies the log into the ledger's file and empties it, unless another program is using them: that one will.
-pub(super) fn fold_log(path: &Path) {
+pub(super) fn fold_log(location: &Location) {
+    if location.check().is_err() {
+        return;
+    }
     let fold = || {
-        let conn = connect(path, OpenMode::Write)?;
+        let conn = connect(&location.real, OpenMode::Write)?;
         conn.busy_timeout(Duration::ZERO)?;
         conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
     };
@@ -73,31 +118,43 @@ pub(super) fn fold_log(path: &Path) {
     }
 }
 
-/// The log beside a ledger.
-pub(super) fn wal_path(path: &Path) -> PathBuf {
-    beside(path, "-wal")
-}
-
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     match path.metadata() {
         Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
+        Ok(found) if found.nlink() > 1 && mode != OpenMode::ReadOnly => {
+            return Err(unusable(format!(
+                "{} has {} names (hard links), and each would have its own log; remove the others",
+                path.display(),
+                found.nlink()
+            )));
+        }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(unusable(format!("there is no ledger at {}", path.display())));
+            return Err(unusable(format!(
+                "there is no ledger at {}; name it with --ledger, or make one: start farebox serve, or farebox keys create --new-ledger",
+                path.display()
+            )));
         }
-        Err(error) => return Err(unusable(format!("{}: {error}", path.display()))),
+        Err(error) => return Err(cannot_open(path, &error)),
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
-        if file.metadata().is_ok_and(|found| is_open_to_everyone(&found)) {
+        let Ok(found) = file.symlink_metadata() else { continue };
+        let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
+        if !found.is_file() || shared {
+            return Err(unusable(format!("{} is not a plain file of its own; remove it", file.display())));
+        }
+        if is_open_to_everyone(&found) {
             return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));
         }
+        let wanted = if mode == OpenMode::ReadOnly { AccessFlags::R_OK } else { AccessFlags::R_OK | AccessFlags::W_OK };
+        access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;
+    }
+    if mode != OpenMode::ReadOnly
+        && !wal_path(path).exists()
+        && let Some(folder) = path.parent()
+    {
+        access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, &error.into()))?;
     }
     Ok(())
 }
@@ -110,6 +167,7 @@ fn create(path: &Path) -> Result<(), LedgerError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, &error)),
         Err(error) => Err(unusable(format!("{} cannot be created: {error}", path.display()))),
     }
 }
@@ -133,41 +191,9 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-enum Found {
-    Empty,
-    Foreign,
-    Ledger(i64),
-}
-
-fn identify(conn: &Connection) -> rusqlite::Result<Found> {
-    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let application = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    if application == APPLICATION_ID && version > 0 {
-        return Ok(Found::Ledger(version));
-    }
-    let objects = number("SELECT count(*) FROM sqlite_schema")?;
-    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
-}
-
-/// Brings the schema to [`VERSION`], in one transaction. Another process may have done it meanwhile.
-fn migrate(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute_batch("BEGIN EXCLUSIVE")?;
-    let result = migrate_locked(conn).and_then(|()| conn.execute_batch("COMMIT"));
-    if result.is_err() && !conn.is_autocommit() {
-        conn.execute_batch("ROLLBACK")?;
-    }
-    result
-}
-
-fn migrate_locked(conn: &Connection) -> rusqlite::Result<()> {
-    let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let done = usize::try_from(version).unwrap_or(usize::MAX);
-    for migration in MIGRATIONS.iter().skip(done) {
-        conn.execute_batch(migration)?;
-    }
-    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
-    conn.pragma_update(None, "user_version", VERSION)
+/// Chance and time for a ledger that is made now.
+fn birth() -> Birth {
+    Birth { ledger: crate::clock::random(), at: crate::clock::now() }
 }
 
 fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
@@ -183,12 +209,13 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
 #[derive(Debug)]
 pub(super) struct WalSync {
     path: PathBuf,
+    log: Option<FileId>,
     file: Option<File>,
 }
 
 impl WalSync {
-    pub(super) const fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
+    pub(super) fn new(location: &Location) -> Self {
+        Self { path: wal_path(&location.real), log: location.log, file: None }
     }
 
     /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
@@ -200,6 +227,10 @@ impl WalSync {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
+        if self.log != Some(FileId::from(&file.metadata()?)) {
+            // Another log has its name: the writer's next look at its files stops it.
+            return Ok(());
+        }
         file.sync_data()?;
         // The log's name in its directory must survive too, once.
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -135,7 +135,7 @@ fn repeated(batch: &mut Batch<'_>, entry: Entry) -> Result<Posted, Fault> {
 
 fn check_reference(batch: &mut Batch<'_>, reference: &str) -> Result<(), Fault> {
     match batch.entry_by_reference(reference)? {
-        Some(entry) => Err(Refusal::ReferenceUsed { reference: reference.to_owned(), key: entry.key }.into()),
+        Some(entry) => Err(Refusal::ReferenceUsed { reference: entry.reference.unwrap_or_default(), key: entry.key }.into()),
         None => Ok(()),
     }
 }

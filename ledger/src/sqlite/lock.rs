@@ -1,58 +1,74 @@
 //! The serve lock: one gateway for one ledger.
 //!
-//! `<ledger>.lock` is locked by the operating system for as long as the holder lives, so a killed process never leaves it
-//! locked. Its content only names the holder; the file itself is never removed.
+//! `<real path>.lock` is locked by the operating system for as long as the holder lives, so a killed process never leaves it
+//! locked. Its content only names the holder. The file is never removed or truncated, and nothing else that has its name (a
+//! link, another file, a socket) is followed or written to.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::files::beside;
+use nix::fcntl::OFlag;
+
+use super::location::{FileId, beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
+/// What the holder writes is padded to this length, so that it covers what an earlier holder wrote.
+const LINE: usize = 80;
 
 /// The exclusive right to serve one ledger, held for as long as this value lives.
 #[derive(Debug)]
 pub struct ServeLock {
     path: PathBuf,
-    _locked: File,
+    locked: File,
 }
 
 impl ServeLock {
-    /// Takes `<ledger>.lock`, waiting at most `wait`. Blocks its thread meanwhile.
+    /// Takes the lock beside the ledger's real file, waiting at most `wait`. Blocks its thread meanwhile.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`], naming the holder.
+    /// [`LedgerError::Unusable`], naming the holder, or what is in the lock's place.
     pub fn acquire(ledger: impl AsRef<Path>, wait: Duration) -> Result<Self, LedgerError> {
-        let path = beside(ledger.as_ref(), ".lock");
-        let failed = |error: std::io::Error| LedgerError::Unusable(format!("{}: {error}", path.display()));
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        let ledger = std::path::absolute(ledger.as_ref()).map_err(|error| cannot_open(ledger.as_ref(), &error))?;
+        let path = beside(&resolve(&ledger)?, ".lock");
         let mut left = wait;
         loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                Err(TryLockError::WouldBlock) if left.is_zero() => {
-                    let mut holder = String::new();
-                    let _ = file.read_to_string(&mut holder);
-                    let holder = holder.trim();
-                    let holder = if holder.is_empty() { "another process" } else { holder };
-                    return Err(LedgerError::Unusable(format!("{} is served by {holder}", ledger.as_ref().display())));
+            match take(&path)? {
+                Ok(locked) => return Ok(Self { path, locked }),
+                Err(holder) if left.is_zero() => {
+                    return Err(LedgerError::Unusable(format!("{} is served by {holder}", ledger.display())));
                 }
-                Err(TryLockError::WouldBlock) => {
+                Err(_) => {
                     let nap = left.min(STEP);
                     std::thread::sleep(nap);
                     left = left.saturating_sub(nap);
                 }
             }
         }
-        let holder = format!("process {} since {:.0}\n", std::process::id(), jiff::Timestamp::now());
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes())).map_err(failed)?;
-        Ok(Self { path, _locked: file })
+    }
+
+    /// Whether the lock's file is still in its place; one that was moved or deleted is taken anew where that can be.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when another process has it now.
+    pub fn keep(&mut self) -> Result<bool, LedgerError> {
+        let mine = self.locked.metadata().ok().map(|found| FileId::from(&found));
+        if mine.is_some() && FileId::of(&self.path).ok() == mine {
+            return Ok(true);
+        }
+        match take(&self.path) {
+            Ok(Ok(locked)) => {
+                self.locked = locked;
+                Ok(true)
+            }
+            Ok(Err(holder)) => {
+                Err(LedgerError::Unusable(format!("{} was moved or deleted, and {holder} has it now", self.path.display())))
+            }
+            Err(_) => Ok(false),
+        }
     }
 
     /// The lock's file.
@@ -60,4 +76,51 @@ impl ServeLock {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Locks the file and writes this process into it; the inner error is who has it.
+fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
+    let mut file = open(path)?;
+    let holder = content(&mut file);
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Ok(Err(if holder.is_empty() { "another process".to_owned() } else { holder }));
+        }
+        Err(TryLockError::Error(error)) => return Err(cannot_open(path, &error)),
+    }
+    if !holder.is_empty() && !holder.starts_with("process ") {
+        return Err(LedgerError::Unusable(format!("{} is not a lock of Farebox; move it away", path.display())));
+    }
+    let holder = format!("process {} since {}", std::process::id(), crate::clock::now());
+    let written = file.rewind().and_then(|()| writeln!(file, "{holder:<LINE$}"));
+    written.map_err(|error| cannot_open(path, &error))?;
+    Ok(Ok(file))
+}
+
+/// Opens or creates the lock's file, and nothing else.
+fn open(path: &Path) -> Result<File, LedgerError> {
+    let planted = || LedgerError::Unusable(format!("{} is not a plain file of its own; remove it", path.display()));
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.bits())
+        .open(path)
+        .map_err(|error| match path.symlink_metadata() {
+            Ok(found) if !found.is_file() => planted(),
+            _ => cannot_open(path, &error),
+        })?;
+    let found = opened.metadata().map_err(|error| cannot_open(path, &error))?;
+    if found.is_file() && found.nlink() == 1 { Ok(opened) } else { Err(planted()) }
+}
+
+/// Who holds the lock, as far as it can be read.
+fn content(file: &mut File) -> String {
+    let mut bytes = [0; LINE];
+    let read = file.rewind().and_then(|()| file.read(&mut bytes)).unwrap_or_default();
+    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).trim().to_owned()
 }

@@ -13,9 +13,12 @@ mod files;
 mod holds;
 mod keys;
 mod lists;
+mod location;
 mod lock;
+mod migrations;
 mod readers;
 mod reads;
+mod reopen;
 mod rows;
 mod stats;
 #[cfg(test)]
@@ -25,10 +28,14 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 pub use lock::ServeLock;
+pub use reopen::Look;
 pub use stats::WriterStats;
 
 use crate::anchor::Anchor;
@@ -38,6 +45,7 @@ use crate::{
     Timestamp, Totals, UsageRow, VerifyReport,
 };
 use batch::{Batch, Fault};
+use location::{FileId, Location};
 use readers::Readers;
 use writer::{Class, Writer};
 
@@ -75,6 +83,21 @@ pub enum Durability {
 pub struct SqliteLedger {
     path: PathBuf,
     mode: OpenMode,
+    durability: Durability,
+    /// Replaced when the path leads to a copy of the same ledger.
+    opened: RwLock<Arc<Opened>>,
+    /// The file in the ledger's place that turned out to be another ledger. Its lock is held while the path is opened anew.
+    other: Mutex<Option<FileId>>,
+    log_missing: AtomicU32,
+    /// The gateway opened a file that returned, and has not recovered it yet.
+    recovering: AtomicBool,
+    fatal: watch::Sender<Option<String>>,
+}
+
+/// One file, opened.
+#[derive(Debug)]
+struct Opened {
+    location: Arc<Location>,
     readers: Readers,
     writer: Option<Writer>,
 }
@@ -87,13 +110,25 @@ impl SqliteLedger {
     /// nothing was created or changed then.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
-        let conn = files::open(&path, mode)?;
-        let readers = Readers::open(&path, mode)?;
-        let writer = match mode {
-            OpenMode::ReadOnly => None,
-            _ => Some(Writer::start(conn, &path, mode, durability)?),
-        };
-        Ok(Self { path, mode, readers, writer })
+        let fatal = watch::Sender::new(None);
+        let opened = Opened::start(files::open_ledger(&path, mode)?, mode, durability, &fatal)?;
+        let (other, log_missing, recovering) = (Mutex::default(), AtomicU32::default(), AtomicBool::default());
+        let opened = RwLock::new(Arc::new(opened));
+        Ok(Self { path, mode, durability, opened, other, log_missing, recovering, fatal })
+    }
+
+    /// Every slug that the ledger in this file ever published, whatever its version; none when there is no file yet. For the
+    /// gateway, which reads its own files before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`SqliteLedger::open`].
+    pub fn published_in(path: &Path) -> Result<Vec<String>, LedgerError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let conn = files::open_any_version(path)?;
+        let published = reads::published(&conn).map_err(|error| readers::unreadable(&error))?;
+        Ok(published.into_iter().map(|published| published.slug).collect())
     }
 
     /// The ledger's file.
@@ -104,8 +139,10 @@ impl SqliteLedger {
 
     /// Waits until the writer has stopped for good and says why. The process should then exit with an error.
     pub async fn fatal(&self) -> String {
-        match &self.writer {
-            Some(writer) => writer.fatal().await,
+        let mut watcher = self.fatal.subscribe();
+        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
             None => std::future::pending().await,
         }
     }
@@ -113,16 +150,21 @@ impl SqliteLedger {
     /// How the writer is doing.
     #[must_use]
     pub fn stats(&self) -> WriterStats {
-        self.writer.as_ref().map(Writer::stats).unwrap_or_default()
+        let mut stats = self.opened().writer.as_ref().map(Writer::stats).unwrap_or_default();
+        if self.recovering.load(Ordering::Acquire) {
+            stats.displaced = Some("the ledger's file is back; its open holds are being ended".to_owned());
+        }
+        stats
     }
 
     /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. The
     /// gateway leaves everything in the one file, so that a copy of a stopped ledger is whole.
     pub fn close(&self) {
-        if let Some(writer) = &self.writer {
+        let opened = self.opened();
+        if let Some(writer) = &opened.writer {
             writer.close();
             if self.mode == OpenMode::Serve && !writer.stats().stopped {
-                files::fold_log(&self.path);
+                files::fold_log(&opened.location);
             }
         }
     }
@@ -133,7 +175,7 @@ impl SqliteLedger {
     /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing is left of it.
     pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
         let to = to.to_owned();
-        self.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?
+        self.current()?.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?
     }
 
     /// Continues an anchor over what was appended since.
@@ -142,7 +184,7 @@ impl SqliteLedger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
         let since = since.clone();
-        self.readers.alone(move |conn, _| backup::anchor(conn, &since, now)).await
+        self.current()?.readers.alone(move |conn, _| backup::anchor(conn, &since, now)).await
     }
 
     /// As [`Ledger::verify`], and compares the ledger with its anchors.
@@ -156,7 +198,7 @@ impl SqliteLedger {
             report.anchors = anchors.len().try_into().unwrap_or(u64::MAX);
             Ok(report)
         };
-        self.readers.alone(check).await
+        self.current()?.readers.alone(check).await
     }
 
     async fn write<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
@@ -164,7 +206,10 @@ impl SqliteLedger {
         T: Send + 'static,
         F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        match &self.writer {
+        if class == Class::Hold && self.recovering.load(Ordering::Acquire) {
+            return Err(LedgerError::Unavailable("its open holds are being ended".to_owned()));
+        }
+        match &self.current()?.writer {
             Some(writer) => writer.submit(class, work).await,
             None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
         }
@@ -178,16 +223,16 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.readers.point(|conn| reads::find_key(conn, id))
+        self.current()?.readers.point(|conn| reads::find_key(conn, id))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let ids = ids.to_vec();
-        self.readers.scan(move |conn, _| lists::find_keys(conn, &ids)).await
+        self.current()?.readers.scan(move |conn, _| lists::find_keys(conn, &ids)).await
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        self.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
+        self.current()?.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
     }
 
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
@@ -211,18 +256,18 @@ impl Ledger for SqliteLedger {
     }
 
     fn abandon_hold(&self, finish: Finish) {
-        match &self.writer {
+        match &self.opened().writer {
             Some(writer) => writer.resolve(move |batch| holds::resolve(batch, &finish).map(|_| ())),
             None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
         }
     }
 
     fn stopped(&self) -> bool {
-        self.writer.as_ref().is_none_or(Writer::stopped)
+        self.opened().writer.as_ref().is_none_or(Writer::stopped)
     }
 
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
-        self.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
+        self.current()?.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
     }
 
     async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
@@ -236,45 +281,45 @@ impl Ledger for SqliteLedger {
     }
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
-        self.readers.scan(move |conn, wanted| reads::entries(conn, &query, wanted)).await
+        self.current()?.readers.scan(move |conn, wanted| reads::entries(conn, &query, wanted)).await
     }
 
     async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
-        self.readers.point(|conn| reads::entry(conn, operation))
+        self.current()?.readers.point(|conn| reads::entry(conn, operation))
     }
 
     async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
         let answer = answer_id.to_owned();
-        self.readers.scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted)).await
+        self.current()?.readers.scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted)).await
     }
 
     async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
-        self.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
+        self.current()?.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
     }
 
     async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
         let ids = ids.to_vec();
-        self.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
+        self.current()?.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
-        self.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
+        self.current()?.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        self.readers.point(reads::totals)
+        self.current()?.readers.point(reads::totals)
     }
 
     async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
-        self.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
+        self.current()?.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
-        self.readers.point(|conn| reads::act(conn, operation))
+        self.current()?.readers.point(|conn| reads::act(conn, operation))
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
-        self.readers.alone(verify::verify).await
+        self.current()?.readers.alone(verify::verify).await
     }
 
     async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
@@ -282,7 +327,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        self.readers.scan(|conn, _| reads::published(conn)).await
+        self.current()?.readers.scan(|conn, _| reads::published(conn)).await
     }
 
     async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
@@ -298,7 +343,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        self.readers.point(|conn| reads::find_session(conn, token, now))
+        self.current()?.readers.point(|conn| reads::find_session(conn, token, now))
     }
 
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {

@@ -3,7 +3,6 @@
 //! Point reads take microseconds and run where they are called; scans run on threads of their own, so that neither async
 //! threads nor the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::location::Location;
 use super::{OpenMode, files};
 use crate::LedgerError;
 
@@ -22,24 +22,24 @@ type Scan = Box<dyn FnOnce(&Connection) + Send>;
 /// The connections and threads that read.
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
+    location: Arc<Location>,
     points: Vec<Mutex<Connection>>,
     turn: AtomicUsize,
     scans: Sender<Scan>,
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Self, LedgerError> {
+    pub(super) fn open(location: &Arc<Location>, mode: OpenMode) -> Result<Self, LedgerError> {
         let count = if mode == OpenMode::Serve { POINTS } else { 1 };
-        let connect = |_| files::open(path, OpenMode::ReadOnly).map(Mutex::new);
+        let connect = |_| files::connect_again(location, OpenMode::ReadOnly).map(Mutex::new);
         let points = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
         let (scans, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..SCANNERS {
-            let (path, waiting) = (path.to_owned(), Arc::clone(&waiting));
-            thread("ledger-reader", move || scan(&path, &waiting))?;
+            let (location, waiting) = (Arc::clone(location), Arc::clone(&waiting));
+            thread("ledger-reader", move || scan(&location, &waiting))?;
         }
-        Ok(Self { path: path.to_owned(), points, turn: AtomicUsize::new(0), scans })
+        Ok(Self { location: Arc::clone(location), points, turn: AtomicUsize::new(0), scans })
     }
 
     /// A read of microseconds, here and now.
@@ -73,7 +73,7 @@ impl Readers {
         F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let conn = files::open(&self.path, OpenMode::ReadOnly)?;
+        let conn = files::connect_again(&self.location, OpenMode::ReadOnly)?;
         thread("ledger-verify", move || {
             let result = read(&conn, &|| !reply.is_closed());
             let _ = reply.send(result.map_err(|error| unreadable(&error)));
@@ -87,13 +87,13 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LedgerE
     started.map(|_| ()).map_err(|error| LedgerError::Unavailable(format!("no thread for reading: {error}")))
 }
 
-fn scan(path: &Path, waiting: &Mutex<Receiver<Scan>>) {
+fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     let mut conn = None;
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         if conn.is_none() {
-            conn = files::open(path, OpenMode::ReadOnly)
+            conn = files::connect_again(location, OpenMode::ReadOnly)
                 .inspect_err(|error| tracing::error!(%error, "a reader cannot open the ledger"))
                 .ok();
         }

@@ -21,6 +21,8 @@ pub struct WriterStats {
     pub histogram: [u64; 9],
     /// The disk was full at the last attempt; new holds are refused.
     pub disk_full: bool,
+    /// Why nothing is written now: the path does not lead to the ledger's file any more.
+    pub displaced: Option<String>,
     /// The writer stopped for good.
     pub stopped: bool,
 }
@@ -37,6 +39,12 @@ impl WriterStats {
         Duration::from_millis(100),
         Duration::from_secs(1),
     ];
+
+    /// Whether holds are taken now.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        !self.stopped && !self.disk_full && self.displaced.is_none()
+    }
 
     pub(super) fn note(&mut self, operations: usize, took: Duration) {
         self.commits = self.commits.saturating_add(1);

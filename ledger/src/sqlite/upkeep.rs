@@ -1,7 +1,6 @@
 //! The log's upkeep, on threads of their own: what was committed without a sync reaches the disk soon after, and the log is
 //! copied into the ledger's file while it is written. No commit waits for either.
 
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use rusqlite::ErrorCode;
 
 use super::OpenMode;
 use super::files::{self, WalSync};
+use super::location::Location;
 use crate::LedgerError;
 
 /// Something that is done a while after it was asked for, once for all who asked meanwhile. Dropping it does what is due.
@@ -90,8 +90,8 @@ impl Drop for Chore {
 }
 
 /// Brings the log to the disk. `broken` is told when that failed: then nobody knows what is there.
-pub(super) fn sync(path: &Path, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
-    let mut wal = WalSync::new(files::wal_path(path));
+pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
+    let mut wal = WalSync::new(location);
     Chore::start("ledger-sync", move || {
         if let Err(error) = wal.sync() {
             broken(error.to_string());
@@ -103,8 +103,8 @@ pub(super) fn sync(path: &Path, broken: impl Fn(String) + Send + 'static) -> std
 ///
 /// # Errors
 /// There is no connection or no thread for it.
-pub(super) fn checkpoint(path: &Path, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
-    let conn = files::open(path, OpenMode::Write)?;
+pub(super) fn checkpoint(location: &Location, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
+    let conn = files::connect_again(location, OpenMode::Write)?;
     let work = move || match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         Ok(()) => {}
         Err(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)) => {

@@ -11,7 +11,9 @@ use rusqlite::{Connection, Error, OptionalExtension, Result, params};
 use super::reads::entry_at;
 use super::rows::{self, Columns, SELECT_ENTRY, StoredEntry, StoredKey};
 use crate::chain::{self, GENESIS, Hash};
-use crate::{Account, Amount, Entry, EntryKind, KeyId, OperationId, Timestamp, Totals, Usage, UsageRow, VerifyReport, audit};
+use crate::{
+    Account, Amount, Entry, EntryKind, KeyId, OperationId, Timestamp, Totals, Usage, UsageRow, VerifyReport, audit, reference,
+};
 
 const PAGE: i64 = 500;
 
@@ -219,6 +221,7 @@ impl Check<'_> {
                 self.fault(format!("{place}: key, sequence or balance do not follow from the entry after it"));
             }
             self.entry(&place, &entry, &mut history);
+            self.reference(&place, &entry)?;
             if position <= self.journal.covered {
                 self.journal.add(&entry);
             }
@@ -267,6 +270,20 @@ impl Check<'_> {
         if refunded > amount.saturating_neg() {
             self.fault(format!("{place}: more was refunded than charged"));
         }
+    }
+
+    /// A reference is registered, and its owner is an entry with the same one: itself, or an older twin.
+    fn reference(&mut self, place: &str, entry: &Entry) -> Result<()> {
+        let Some(folded) = entry.reference.as_deref().map(reference::folded) else { return Ok(()) };
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ?1")?;
+        let owner = statement.query_row([&folded], |row| row.get::<_, Option<String>>(0)).optional();
+        let owner = self.readable(place, owner)?.flatten().flatten();
+        if owner.as_deref().map(reference::folded) != Some(folded) {
+            self.fault(format!("{place}: its reference could be used again"));
+        }
+        Ok(())
     }
 
     fn walk_audit(&mut self, name: &str, stored: &StoredKey) -> Result<()> {

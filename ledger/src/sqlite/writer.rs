@@ -5,7 +5,6 @@
 //! knows nothing of what the operations mean.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,13 +14,12 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
-use super::batching::Batching;
+use super::batching::{Batching, MAX_BATCH};
+use super::location::{Displaced, Location};
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::{LedgerError, Refusal};
 
-/// A batch never has more operations, so that nobody waits behind a huge one.
-pub(super) const MAX_BATCH: usize = 512;
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
 /// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
@@ -151,6 +149,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    fn note_displaced(&self, why: Option<String>) {
+        let mut stats = lock(&self.stats);
+        if stats.displaced == why {
+            return;
+        }
+        match &why {
+            Some(why) => tracing::error!("selling stops: {why}"),
+            None => tracing::info!("the ledger's file is back where it was; selling goes on"),
+        }
+        stats.displaced = why;
+    }
+
     fn broken(&self, reason: String) {
         lock(&self.queue).broken.get_or_insert(reason);
         self.wake.notify_one();
@@ -159,12 +169,18 @@ impl Shared {
 
 impl Writer {
     /// Starts the writer's thread on its own connection.
-    pub(super) fn start(conn: Connection, path: &Path, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
+    pub(super) fn start(
+        conn: Connection,
+        location: &Arc<Location>,
+        mode: OpenMode,
+        durability: Durability,
+        fatal: watch::Sender<Option<String>>,
+    ) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { wanted: 1, ..Queue::default() }),
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
-            fatal: watch::Sender::new(None),
+            fatal,
         });
         let breaks = |shared: &Arc<Shared>| {
             let shared = Arc::clone(shared);
@@ -172,11 +188,11 @@ impl Writer {
         };
         let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
         let chores = Chores {
-            sync: upkeep::sync(path, breaks(&shared)).map_err(no_thread)?,
-            checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(path, breaks(&shared))).transpose()?,
+            sync: upkeep::sync(location, breaks(&shared)).map_err(no_thread)?,
+            checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
         };
-        let for_worker = Arc::clone(&shared);
-        let work = move || Worker::new(for_worker, &conn, chores, durability).run();
+        let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
+        let work = move || Worker::new(for_worker, &conn, location, chores, durability).run();
         let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work).map_err(no_thread)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
@@ -240,14 +256,14 @@ impl Writer {
         lock(&self.shared.queue).closed.is_some()
     }
 
-    /// Resolves when the writer has stopped for good, with the reason.
-    pub(super) async fn fatal(&self) -> String {
-        let mut watcher = self.shared.fatal.subscribe();
-        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
+    /// Notes whether the path still leads to the ledger's file, as somebody else found out.
+    pub(super) fn note_displaced(&self, why: Option<String>) {
+        self.shared.note_displaced(why);
+    }
+
+    /// Ends all writing, as an error would.
+    pub(super) fn fail(&self, reason: String) {
+        self.shared.broken(reason);
     }
 
     /// Writes what waits, then stops.
@@ -279,6 +295,21 @@ enum Trouble {
     Fatal,
 }
 
+/// Why a batch is not confirmed.
+enum Failure {
+    Database(rusqlite::Error),
+    /// Rolled back: the path leads to another file than the one this would be written to.
+    Displaced(Displaced),
+    /// Committed, and then the path no longer led to that file.
+    Misplaced(Displaced),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
 fn trouble(error: &rusqlite::Error) -> Trouble {
     use rusqlite::ErrorCode as Code;
     match error.sqlite_error_code() {
@@ -299,6 +330,7 @@ fn trouble(error: &rusqlite::Error) -> Trouble {
 struct Worker<'c> {
     shared: Arc<Shared>,
     batch: Batch<'c>,
+    location: Arc<Location>,
     chores: Chores,
     strict: bool,
     /// What the connection's `synchronous` is set to.
@@ -341,10 +373,11 @@ impl Drop for Worker<'_> {
 }
 
 impl<'c> Worker<'c> {
-    fn new(shared: Arc<Shared>, conn: &'c Connection, chores: Chores, durability: Durability) -> Self {
+    fn new(shared: Arc<Shared>, conn: &'c Connection, location: Arc<Location>, chores: Chores, durability: Durability) -> Self {
         Self {
             shared,
             batch: Batch::new(conn),
+            location,
             chores,
             strict: durability == Durability::Strict,
             full_sync: None,
@@ -432,10 +465,23 @@ impl<'c> Worker<'c> {
     fn process(&mut self, mut jobs: Vec<Box<dyn Job>>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
-        let Err(error) = self.attempt(&mut jobs) else {
-            self.note_commit(jobs.len(), begun);
-            Committed(jobs).tell();
-            return Continue(());
+        let error = match self.attempt(&mut jobs) {
+            Ok(()) => {
+                self.note_commit(jobs.len(), begun);
+                Committed(jobs).tell();
+                return Continue(());
+            }
+            Err(Failure::Database(error)) => error,
+            Err(Failure::Displaced(why)) => {
+                self.shared.note_displaced(Some(why.to_string()));
+                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, &why.to_string());
+                return Continue(());
+            }
+            Err(Failure::Misplaced(why)) => {
+                self.shared.note_displaced(Some(why.to_string()));
+                self.park(jobs, RETRY_AFTER, LedgerError::Unknown, &why.to_string());
+                return Continue(());
+            }
         };
         match trouble(&error) {
             Trouble::Fatal => {
@@ -443,47 +489,54 @@ impl<'c> Worker<'c> {
                 Break(())
             }
             Trouble::Busy => {
-                self.park(jobs, RETRY_AFTER, "another program is writing to it");
+                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, "another program is writing to it");
                 Continue(())
             }
             Trouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
                 self.full_until = soon(RETRY_AFTER);
                 lock(&self.shared.stats).disk_full = true;
-                self.park(jobs, RETRY_AFTER, "the disk is full");
+                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, "the disk is full");
                 Continue(())
             }
             Trouble::Failed if jobs.len() > 1 => jobs.into_iter().try_for_each(|job| self.process(vec![job])),
             Trouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
-                self.park(jobs, FAILED_AFTER, &error.to_string());
+                self.park(jobs, FAILED_AFTER, LedgerError::Unavailable, &error.to_string());
                 Continue(())
             }
         }
     }
 
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
-        let full = self.strict || jobs.iter().any(|job| job.class() == Class::Money);
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+        let money = jobs.iter().any(|job| job.class() == Class::Money);
+        let full = self.strict || money;
         if self.full_sync != Some(full) {
             self.batch.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
             self.full_sync = Some(full);
         }
-        let batch = &mut self.batch;
-        let result = batch.begin().and_then(|()| {
-            jobs.iter_mut().try_for_each(|job| job.run(batch))?;
-            batch.commit()
-        });
-        if result.is_err() {
-            batch.roll_back()?;
-        } else {
-            if !full {
-                self.chores.sync.ask(SYNC_AFTER);
-            }
-            if let Some(checkpoint) = &self.chores.checkpoint {
-                checkpoint.ask(CHECKPOINT_AFTER);
-            }
+        if let Err(failure) = self.commit(jobs) {
+            self.batch.roll_back()?;
+            return Err(failure);
         }
-        result
+        if !full {
+            self.chores.sync.ask(SYNC_AFTER);
+        }
+        if let Some(checkpoint) = &self.chores.checkpoint {
+            checkpoint.ask(CHECKPOINT_AFTER);
+        }
+        // A file that was moved between the first look and the commit took the commit with it. Nobody is told that money in it
+        // is safe; a hold or a charge that went with the file is the operator's to lose.
+        if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
+    }
+
+    fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+        let batch = &mut self.batch;
+        batch.begin()?;
+        // After taking the lock, which may have been waited for.
+        self.location.check().map_err(Failure::Displaced)?;
+        jobs.iter_mut().try_for_each(|job| job.run(batch))?;
+        Ok(batch.commit()?)
     }
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
@@ -494,15 +547,17 @@ impl<'c> Worker<'c> {
         stats.note(operations, took);
         stats.unresolved = self.unresolved.len();
         stats.disk_full = false;
+        drop(stats);
+        self.shared.note_displaced(None);
     }
 
-    /// After a rollback: what must happen waits for the next attempt, everybody else is told that nothing happened.
-    fn park(&mut self, jobs: Vec<Box<dyn Job>>, delay: Duration, reason: &str) {
+    /// After a rollback: what must happen waits for the next attempt, everybody else gets this error.
+    fn park(&mut self, jobs: Vec<Box<dyn Job>>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
         for job in jobs {
             if job.class() == Class::Resolve {
                 self.unresolved.push(job);
             } else {
-                job.reply(Err(LedgerError::Unavailable(reason.to_owned())));
+                job.reply(Err(error(reason.to_owned())));
             }
         }
         if !self.unresolved.is_empty() {

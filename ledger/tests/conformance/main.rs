@@ -36,6 +36,7 @@ stories!(
     key_changes_are_applied_once_and_audited,
     revoked_is_for_ever,
     credits_post_once_per_reference,
+    references_are_one_in_every_spelling,
     credits_obey_the_limits,
     adjustments_take_only_what_is_available,
     refunds_never_exceed_their_charge,
@@ -168,6 +169,27 @@ async fn credits_post_once_per_reference(ledger: SharedLedger) {
     assert!(matches!(refused(ledger.credit(top_up(1, 17, "1", " ")).await), Refusal::NotApplicable(_)));
     assert!(ledger.credit(top_up(1, 18, "5", "first-1")).await.unwrap().repeated, "the first credit has a reference too");
     assert_eq!(account(&*ledger, 1).await.credit, usd("25"));
+    sound(&*ledger).await;
+}
+
+async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let posted = ledger.credit(top_up(1, 11, "5", " Caf\u{e9}-7 ")).await.unwrap();
+    assert_eq!(posted.entry.reference.as_deref(), Some("Caf\u{e9}-7"), "stored trimmed and composed");
+    let spellings = ["Caf\u{e9}-7", "cafe\u{301}-7", "CAF\u{c9}-7", "\tCAFE\u{301}-7\n"];
+    for (operation, spelling) in (20..).zip(spellings) {
+        let again = ledger.credit(top_up(1, operation, "5", spelling)).await.unwrap();
+        assert!(again.repeated && again.entry == posted.entry, "{spelling:?}");
+        let conflict = Refusal::ReferenceUsed { reference: "Caf\u{e9}-7".into(), key: key(1) };
+        assert_eq!(refused(ledger.credit(top_up(1, operation, "6", spelling)).await), conflict);
+        let mut other = new_key(2, 40, None);
+        other.first_credit = Some((usd("5"), spelling.to_owned()));
+        assert_eq!(refused(ledger.create_key(other).await), conflict);
+    }
+    for (operation, unseen) in (50..).zip(["inv\n7", "inv\u{0}7", "inv\u{200b}7", "\u{202e}inv"]) {
+        assert!(matches!(refused(ledger.credit(top_up(1, operation, "5", unseen)).await), Refusal::NotApplicable(_)));
+    }
+    assert_eq!(account(&*ledger, 1).await.credit, usd("5"));
     sound(&*ledger).await;
 }
 

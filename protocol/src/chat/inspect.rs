@@ -81,7 +81,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
-        "cache_control" => content::cache_control(cursor, seen)?,
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
         _ if fields::check(BOUGHT, name, cursor)? => {}
         _ => {

@@ -47,7 +47,7 @@ impl crate::Writer for Writer {
     }
 
     fn error_event(&self, _answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
-        sse::data(&json!({"error": error.inner(), "request_id": error.request_id}).to_string())
+        error_event(error)
     }
 }
 
@@ -60,4 +60,9 @@ impl Writer {
             r#"{{"id":{id},"object":"chat.completion.chunk","created":{created},"model":{model},"choices":{choices}{usage}}}"#
         ))
     }
+}
+
+/// The event that tells a customer that the answer broke.
+pub(super) fn error_event(error: &ErrorBody) -> Vec<u8> {
+    sse::data(&json!({"error": error.inner(), "request_id": error.request_id}).to_string())
 }

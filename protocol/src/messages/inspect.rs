@@ -83,7 +83,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
-        "cache_control" => content::cache_control(cursor, seen)?,
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         _ if fields::check(BOUGHT, name, cursor)? => {}
         _ => {
             cursor.skip()?;

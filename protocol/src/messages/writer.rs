@@ -57,6 +57,11 @@ impl crate::Writer for Writer {
     }
 
     fn error_event(&self, _answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
-        sse::event("error", &String::from_utf8_lossy(&error.to_json()))
+        error_event(error)
     }
+}
+
+/// The event that tells a customer that the answer broke.
+pub(super) fn error_event(error: &ErrorBody) -> Vec<u8> {
+    sse::event("error", &String::from_utf8_lossy(&error.to_json()))
 }

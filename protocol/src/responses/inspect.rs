@@ -97,7 +97,7 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
     let given = options("reasoning", cursor, |name, cursor| match name {
         "mode" => fields::check(REASONING, name, cursor).map(drop),
         "effort" => {
-            none = content::word(cursor)? == "none";
+            none = crate::inspect::word(cursor)? == "none";
             Ok(())
         }
         _ => Ok(cursor.skip().map(drop)?),

@@ -2,6 +2,13 @@
 //! function names are in the other two families. `items` is this family's
 //! own: its endings must repeat what was streamed.
 
+mod blocks;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_items;
+mod decode_tools;
+pub(crate) mod encode_answer;
+mod encode_items;
 mod error;
 mod inspect;
 mod items;
@@ -10,8 +17,20 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
+};
+
+/// Where the simulated provider finds things.
+const NAMES: Names = Names {
+    limits: &["max_output_tokens"],
+    instructions: "instructions",
+    conversation: "input",
+    schemas: &["/text/format/schema"],
 };
 
 /// The responses dialect.
@@ -35,8 +54,16 @@ impl Protocol for Responses {
         "/v1/responses"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        Some("max_output_tokens")
+    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+        "max_output_tokens"
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "input"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -65,6 +92,18 @@ impl Protocol for Responses {
 
     fn writer(&self) -> Box<dyn Writer> {
         Box::new(writer::Writer::default())
+    }
+
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "input": words, "max_output_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/output/0/content/0/text")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {

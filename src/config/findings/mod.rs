@@ -5,3 +5,4 @@ pub(crate) mod diagnostic;
 pub(crate) mod redact;
 pub(crate) mod render;
 pub(crate) mod report;
+pub(crate) mod suggest;

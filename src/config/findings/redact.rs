@@ -4,7 +4,7 @@
 //! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its
 //! bytes, so that spans and columns of the original stay right.
 
-use crate::config::read::fields::did_you_mean;
+use super::suggest::did_you_mean;
 use crate::config::schema::{
     BREAKER_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS, ROUTE_FIELDS, TARGET_FIELDS,
     TIER_FIELDS, TIMEOUT_FIELDS,

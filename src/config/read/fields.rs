@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::findings::suggest::did_you_mean;
 
 /// The syntax tree of a file, with every syntax error recorded.
 pub(crate) fn parse<'i>(report: &mut Report<'_>, file: File, text: &'i str) -> DeTable<'i> {
@@ -306,29 +307,6 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     }
-}
-
-/// The nearest of some names, if one is near enough to be a typing mistake.
-pub(crate) fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    if name.len() > 60 {
-        return None;
-    }
-    if let Some(same) = names.iter().find(|candidate| **candidate == name) {
-        return Some(same);
-    }
-    let lower = name.to_ascii_lowercase().replace('-', "_");
-    let allowed = |candidate: &str| match candidate.len().min(lower.len()) {
-        0..=2 => 0,
-        3..=5 => 1,
-        6..=8 => 2,
-        _ => 3,
-    };
-    names
-        .iter()
-        .map(|candidate| (strsim::osa_distance(&lower, &candidate.replace('-', "_")), *candidate))
-        .filter(|(distance, candidate)| *distance <= allowed(candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 /// What a field is called elsewhere.

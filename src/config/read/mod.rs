@@ -9,4 +9,3 @@ pub(crate) mod price;
 mod provider;
 pub(crate) mod routes;
 pub(crate) mod secrets;
-pub(crate) mod source;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use farebox_protocol::{AuthStyle, Family};
+use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Value, shorten};
@@ -11,26 +11,11 @@ use super::names::read_family;
 use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::schema::{PROVIDER_FIELDS, TIMEOUT_FIELDS};
-use crate::config::{ChatLimit, Endpoint, Provider, ProviderSecret, Timeouts};
+use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
+use crate::config::{Endpoint, Provider, ProviderSecret, Timeouts};
 
 /// Fields that mean nothing where no request is sent.
 const REMOTE_FIELDS: [&str; 5] = ["base_url", "key", "keys", "auth", "headers"];
-/// Headers that are ours to set.
-const RESERVED_HEADERS: &[&str] = &[
-    "authorization",
-    "x-api-key",
-    "host",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "connection",
-    "te",
-    "upgrade",
-    "accept-encoding",
-    "cookie",
-    "proxy-authorization",
-];
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Value, did_you_mean, listed, shorten};
+use super::fields::{Fields, Value, listed, shorten};
 use super::names::{read_slug, read_tables};
 use super::provider::read_provider;
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
+use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::{BreakerPolicy, Endpoint, OnDisconnect, Provider, Route, Target};
 

@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value};
-use super::source;
 use crate::config::ProviderSecret;
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::SECRET_FIELDS;
+use crate::config::source;
 
 /// Shorter ones are no secrets.
 const LEAST_CHARACTERS: usize = 8;

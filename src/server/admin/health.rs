@@ -35,14 +35,16 @@ impl Ready {
 
 impl Admin {
     /// Why requests should go elsewhere. A snapshot is always loaded: without one the gateway does not start.
-    pub(super) fn obstacle(&self) -> Option<&'static str> {
+    pub(super) fn obstacle(&self) -> Option<String> {
         let stats = self.ledger.stats();
         if self.draining.load(Ordering::Relaxed) {
-            Some("the gateway is stopping")
+            Some("the gateway is stopping".to_owned())
         } else if stats.stopped {
-            Some("the ledger's writer has stopped")
+            Some("the ledger's writer has stopped".to_owned())
+        } else if let Some(why) = stats.displaced {
+            Some(format!("the ledger cannot be written: {why}"))
         } else if stats.disk_full {
-            Some("the ledger cannot be written: the disk is full")
+            Some("the ledger cannot be written: the disk is full".to_owned())
         } else {
             None
         }

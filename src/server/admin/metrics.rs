@@ -109,7 +109,7 @@ fn targets(out: &mut Exposition, admin: &Admin) {
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats) {
-    let writable = u8::from(!stats.stopped && !stats.disk_full);
+    let writable = u8::from(stats.is_writable());
     out.metric("farebox_ledger_writable", Kind::Gauge, "0 when the ledger cannot be written.").sample(&[], writable);
     out.metric("farebox_ledger_queue", Kind::Gauge, "Operations that wait for a commit.").sample(&[], stats.queued);
     out.metric("farebox_ledger_unresolved", Kind::Gauge, "Abandoned holds that wait for their settlement.")

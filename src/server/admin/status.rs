@@ -168,7 +168,8 @@ fn of_retired(config: &Config) -> Vec<Value> {
 fn ledger(stats: &WriterStats, path: &std::path::Path) -> Value {
     json!({
         "path": path.display().to_string(),
-        "writable": !stats.stopped && !stats.disk_full,
+        "writable": stats.is_writable(),
+        "displaced": stats.displaced,
         "queue": stats.queued,
         "unresolved": stats.unresolved,
         "commits": stats.commits,

@@ -5,8 +5,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use super::CHARS_PER_TOKEN;
-use super::prompt::BLOCK_CHARS;
+use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN};
 
 /// Blocks remembered: about 4 million tokens.
 const MOST: usize = 1 << 16;

@@ -5,7 +5,6 @@
 //! `sim-slow`, `sim-cut`, `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
 
 mod memory;
-mod prompt;
 mod speak;
 mod tools;
 
@@ -20,14 +19,13 @@ use super::attempt::{Kind, Reply};
 use super::stream::{Body, Paced};
 use super::{Call, Operation};
 use crate::clock;
+use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN, Prompt};
 use memory::Memory;
-use prompt::Prompt;
 
 /// Between two frames of an ordinary stream.
 const PACE: Duration = Duration::from_millis(5);
 const SLOW_START: Duration = Duration::from_secs(2);
 const SLOW_PACE: Duration = Duration::from_millis(200);
-const CHARS_PER_TOKEN: u64 = 4;
 
 /// The built-in provider and the prompts it remembers.
 #[derive(Default)]
@@ -67,7 +65,7 @@ impl Simulated {
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
         }
-        let prompt = match Prompt::read(body) {
+        let prompt = match call.family.protocol().read_prompt(body) {
             Ok(prompt) => prompt,
             Err(message) => return refusal(400, call.family.protocol().words(Case::BadRequest).kind, &message),
         };
@@ -125,7 +123,7 @@ fn tokens(chars: usize) -> u64 {
 
 /// Whole remembered blocks in so many characters, as tokens.
 fn tokens_of_blocks(chars: u64) -> u64 {
-    chars / prompt::BLOCK_CHARS * (prompt::BLOCK_CHARS / CHARS_PER_TOKEN)
+    chars / BLOCK_CHARS * (BLOCK_CHARS / CHARS_PER_TOKEN)
 }
 
 fn refusal(status: u16, kind: &str, message: &str) -> Reply {

@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use farebox_protocol::SyntheticStop;
 
-use super::prompt::Prompt;
-use super::{CHARS_PER_TOKEN, tools};
+use farebox_protocol::prompt::{CHARS_PER_TOKEN, Prompt};
+
+use super::tools;
 
 const REQUESTS: [&str; 6] = ["say ", "reply with ", "respond with ", "answer with ", "repeat ", "echo "];
 const MOST_REPEATED: usize = 1_000;

@@ -1,0 +1,35 @@
+//! Users of this system, by name: who acts, and whom a file belongs to.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use nix::unistd::{Uid, User};
+
+/// The name of the user this process runs as; the number where it has no name.
+#[must_use]
+pub fn user_name() -> String {
+    name(Uid::current())
+}
+
+/// Whom a file, or else the folder it is in, belongs to.
+pub(crate) fn of(path: &Path) -> String {
+    let found = path.ancestors().find_map(|place| place.metadata().ok());
+    found.map_or_else(user_name, |found| name(Uid::from_raw(found.uid())))
+}
+
+fn name(uid: Uid) -> String {
+    User::from_uid(uid).ok().flatten().map_or_else(|| format!("uid {uid}"), |user| user.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_unknown() {
+        assert_eq!(name(Uid::from_raw(0)), "root");
+        assert_eq!(name(Uid::from_raw(3_999_999_999)), "uid 3999999999");
+        assert!(!user_name().is_empty());
+        assert_eq!(of(Path::new("/no/such/file")), "root");
+    }
+}

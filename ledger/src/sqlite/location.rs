@@ -1,0 +1,179 @@
+//! Which file a ledger is, and whether its path still leads there.
+//!
+//! A file that is moved or deleted stays open: SQLite would go on committing to it, and what it confirms would be in no ledger.
+//! So each writer compares device and inode of the path and of the log with those it opened. Only `stat` is used here: opening
+//! the database file outside SQLite and closing it again would drop SQLite's locks.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::{LedgerError, owner};
+
+/// What the file system knows a file by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Follows links, as opening would.
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        path.metadata().map(|found| Self::from(&found))
+    }
+}
+
+impl From<&std::fs::Metadata> for FileId {
+    fn from(found: &std::fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+/// A ledger that was opened: how it was asked for and which file that was.
+#[derive(Debug, Clone)]
+pub(super) struct Location {
+    /// As the operator wrote it, made absolute: a renamed folder must be noticed.
+    pub(super) given: PathBuf,
+    /// Without links, as SQLite has it. Log and lock are beside this one.
+    pub(super) real: PathBuf,
+    pub(super) file: FileId,
+    /// Only of writers: a copy that is only read may have none.
+    pub(super) log: Option<FileId>,
+    /// What the file says it is.
+    pub(super) ledger: [u8; 16],
+}
+
+/// How a path leads elsewhere now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Displaced {
+    Gone(PathBuf),
+    Replaced(PathBuf),
+    LogGone(PathBuf),
+    LogReplaced(PathBuf),
+    Unreadable(PathBuf, ErrorKind),
+}
+
+impl fmt::Display for Displaced {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone(path) => {
+                write!(out, "{} was moved or deleted while it was open; put that file back, with its -wal", path.display())
+            }
+            Self::Replaced(path) => {
+                write!(out, "{} is not the file that was opened: that one was moved away or deleted", path.display())
+            }
+            Self::LogGone(path) | Self::LogReplaced(path) => {
+                write!(out, "the log {} was moved or deleted while the ledger was open", path.display())
+            }
+            Self::Unreadable(path, kind) => write!(out, "{}: {kind}", path.display()),
+        }
+    }
+}
+
+impl From<Displaced> for LedgerError {
+    fn from(displaced: Displaced) -> Self {
+        Self::Unavailable(displaced.to_string())
+    }
+}
+
+impl Location {
+    /// Whether the path still leads to the file that was opened, and its log is still that log. Two calls of `stat`.
+    pub(super) fn check(&self) -> Result<(), Displaced> {
+        match FileId::of(&self.given) {
+            Ok(found) if found == self.file => {}
+            Ok(_) => return Err(Displaced::Replaced(self.given.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Displaced::Gone(self.given.clone())),
+            Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
+        }
+        let Some(log) = self.log else { return Ok(()) };
+        let path = wal_path(&self.real);
+        match FileId::of(&path) {
+            Ok(found) if found == log => Ok(()),
+            Ok(_) => Err(Displaced::LogReplaced(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Displaced::LogGone(path)),
+            Err(error) => Err(Displaced::Unreadable(path, error.kind())),
+        }
+    }
+
+    /// The path to open anew, after [`Location::check`] said that the file is another: `Ok` when that may be this ledger again.
+    pub(super) fn may_be_back(&self, displaced: &Displaced) -> Result<(), String> {
+        match displaced {
+            Displaced::Replaced(path) => {
+                let log = wal_path(&self.real);
+                if self.log.is_some() && FileId::of(&log).ok() == self.log {
+                    return Err(format!(
+                        "{displaced}, and {} still belongs to that one: move it and the -shm away too",
+                        log.display()
+                    ));
+                }
+                if path.metadata().is_ok_and(|found| found.is_file()) { Ok(()) } else { Err(displaced.to_string()) }
+            }
+            Displaced::Gone(_) | Displaced::LogGone(_) | Displaced::LogReplaced(_) | Displaced::Unreadable(..) => {
+                Err(displaced.to_string())
+            }
+        }
+    }
+}
+
+/// The path without links. The file itself need not exist yet, its folder must.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => {
+            LedgerError::Unusable(format!("there is no folder for {}; name the ledger with --ledger", path.display()))
+        }
+        _ => cannot_open(path, &error),
+    };
+    match path.canonicalize() {
+        Ok(real) => Ok(real),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if path.symlink_metadata().is_ok() {
+                return Err(LedgerError::Unusable(format!("{} is a link that leads to no file", path.display())));
+            }
+            let name = path.file_name().ok_or_else(|| LedgerError::Unusable(format!("{} is not a file", path.display())))?;
+            let folder = path.parent().unwrap_or(Path::new("/")).canonicalize().map_err(failed)?;
+            Ok(folder.join(name))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Refuses a ledger whose log is missing although somebody has it open: SQLite makes the log first and removes it last, so
+/// shared memory without a log means that the log was deleted. A commit would go into a second log that nobody else reads.
+pub(super) fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
+    for _ in 0..20 {
+        let in_use = beside(real, "-shm").exists();
+        if !in_use || wal_path(real).exists() {
+            return Ok(());
+        }
+        // The last one to close removes both; this may be that moment.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Err(LedgerError::Unusable(format!(
+        "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
+        real.display()
+    )))
+}
+
+/// The log beside a ledger.
+pub(super) fn wal_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Why a file cannot be opened. Where it is a matter of rights: who has them, and how to act as that user.
+pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
+    let shown = path.display();
+    if error.kind() != ErrorKind::PermissionDenied {
+        return LedgerError::Unusable(format!("{shown} cannot be opened: {error}"));
+    }
+    let (owner, user) = (owner::of(path), owner::user_name());
+    let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
+    LedgerError::Unusable(format!("{shown} belongs to {owner} and {user} may not use it; {remedy}"))
+}

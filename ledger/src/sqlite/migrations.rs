@@ -1,0 +1,81 @@
+//! The schema's versions and how a ledger gets from one to the next.
+//!
+//! A migration runs in one exclusive transaction and keeps every row there is. `user_version` counts the migrations that were
+//! applied. A published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
+
+use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
+
+use crate::{OperationId, Timestamp, reference};
+
+/// `fare`, in the header of every ledger.
+const APPLICATION_ID: i64 = 0x6661_7265;
+/// The schema this program knows.
+pub(super) const VERSION: i64 = 2;
+
+/// What a ledger gets once, when it is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Birth {
+    /// Random; tells this ledger from every other one.
+    pub(super) ledger: [u8; 16],
+    /// Now.
+    pub(super) at: Timestamp,
+}
+
+type Migration = fn(&Connection, &Birth) -> Result<()>;
+
+const MIGRATIONS: [Migration; 2] = [
+    |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
+    |conn, birth| {
+        conn.execute_batch(include_str!("schema/2.sql"))?;
+        conn.execute("INSERT INTO identity VALUES (1, ?1, 1, ?2)", params![birth.ledger, birth.at])?;
+        register_references(conn)
+    },
+];
+
+/// What a database file is.
+pub(super) enum Found {
+    /// Nothing yet.
+    Empty,
+    /// Another program's.
+    Foreign,
+    /// A ledger with this version of the schema.
+    Ledger(i64),
+}
+
+/// Says what the file is.
+pub(super) fn identify(conn: &Connection) -> Result<Found> {
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    if application == APPLICATION_ID && version > 0 {
+        return Ok(Found::Ledger(version));
+    }
+    let objects = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
+}
+
+/// Brings the schema to [`VERSION`]. Another process may have done it meanwhile.
+pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
+    let transaction = Transaction::new_unchecked(conn, TransactionBehavior::Exclusive)?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(done) {
+        migration(&transaction, birth)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// Old ledgers may have several entries whose references are the same by today's rule. All stay; the first one has the name from
+/// now on, and the others are still found by their exact spelling.
+fn register_references(conn: &Connection) -> Result<()> {
+    let mut register = conn.prepare("INSERT OR IGNORE INTO refs VALUES (?1, ?2)")?;
+    let mut named = conn.prepare("SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position")?;
+    let mut rows = named.query([])?;
+    while let Some(row) = rows.next()? {
+        let spelled: String = row.get(0)?;
+        register.execute(params![reference::folded(&spelled), row.get::<_, OperationId>(1)?])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Ledgers of earlier versions: the gateway brings them up to date, and nothing in them is lost or counted twice.
+//!
+//! The fixtures were written by the versions themselves; `fixtures/README.md` says what is in them.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use common::*;
+use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::*;
+
+/// A copy to work on.
+fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    assert_eq!(SqliteLedger::published_in(&path).unwrap(), Vec::<String>::new(), "no ledger yet");
+    std::fs::copy(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name), &path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    (dir, path)
+}
+
+fn serve(path: &std::path::Path) -> SqliteLedger {
+    SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap()
+}
+
+#[test]
+fn only_the_gateway_brings_a_ledger_up_to_date() {
+    let (_dir, path) = copy("schema-1.sqlite");
+    let before = std::fs::read(&path).unwrap();
+    for mode in [OpenMode::ReadOnly, OpenMode::Write, OpenMode::Create] {
+        let Err(LedgerError::Unusable(text)) = SqliteLedger::open(&path, mode, Durability::Prompt) else { unreachable!() };
+        assert!(text.contains("start the gateway once"), "{text}");
+    }
+    assert_eq!(SqliteLedger::published_in(&path).unwrap(), ["large", "small"], "the gateway asks before it takes the ledger");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    serve(&path).close();
+    SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+}
+
+#[test]
+fn a_ledger_of_the_first_schema_goes_on() {
+    let (_dir, path) = copy("schema-1.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!((totals.keys, totals.entries, totals.holds), (4, 15, 1));
+        assert_eq!((totals.credit, totals.spent, totals.held), (127_500_000_000_000, 2_750_000_000_000, 6_000_000_000_000));
+        sound(&ledger).await;
+        let recovered = ledger.recover(at(900)).await.unwrap();
+        assert_eq!((recovered.epoch, recovered.settled), (2, 1), "the open hold ends at its checkpoint");
+        let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!((account.credit, account.spent, account.held), (usd("75"), usd("1.75"), Amount::ZERO));
+        ledger.credit(top_up(4, 200, "5", "new-1")).await.unwrap();
+        ledger.open_hold(new_hold(4, 201, "1")).await.unwrap();
+        ledger.finish_hold(finish(201, 10)).await.unwrap();
+        sound(&ledger).await;
+        ledger.close();
+        let again = serve(&path);
+        assert_eq!(again.totals().await.unwrap().entries, 15 + 1 + 2);
+        sound(&again).await;
+    });
+}
+
+/// Each twin still answers to its exact spelling, so that a payment whose outcome was unknown can be repeated after the upgrade.
+#[test]
+fn old_twins_stay_apart_and_no_new_one_joins_them() {
+    let (_dir, path) = copy("schema-1.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        let known = [(10, "inv-7"), (11, "inv-7 "), (12, "INV-7"), (13, "caf\u{e9}"), (14, "cafe\u{301}")];
+        for (operation, spelling) in known {
+            let again = ledger.credit(top_up(1, 300 + operation, "10", spelling)).await.unwrap();
+            assert!(again.repeated && again.entry.operation == op(operation), "{spelling:?}");
+            assert_eq!(again.entry.reference.as_deref(), Some(spelling), "entries keep their bytes");
+        }
+        for (operation, spelling, owner) in [(320, "Inv-7", 10), (321, " inv-7", 10), (322, "CAF\u{c9}", 13)] {
+            let again = ledger.credit(top_up(1, operation, "10", spelling)).await.unwrap();
+            assert!(again.repeated && again.entry.operation == op(owner), "{spelling:?}: the first has the name");
+        }
+        let conflict = ledger.credit(top_up(2, 330, "10", "STRASSE 9")).await;
+        assert!(matches!(conflict, Err(LedgerError::Refused(Refusal::ReferenceUsed { .. }))), "{conflict:?}");
+        assert_eq!(ledger.totals().await.unwrap().entries, 15);
+        sound(&ledger).await;
+    });
+}
+
+/// A console of the last version that is still open does not know today's references: the database refuses its credits.
+#[test]
+fn a_program_from_before_cannot_write_a_credit_any_more() {
+    let (_dir, path) = copy("schema-1.sqlite");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    serve(&path).close();
+    let credit = "BEGIN IMMEDIATE;
+        INSERT INTO entries (position, key, seq, prev, operation, kind, amount, balance_after, at, actor, reference, hash)
+            SELECT 16, id, seq + 1, last, randomblob(16), 1, 1, credit - spent + 1, 1, 'old', 'inv-8', zeroblob(32)
+            FROM accounts LIMIT 1;
+        INSERT INTO audit (position, key, prev, operation, act, actor, at, details, state, hash)
+            SELECT 99, key, 0, operation, 'top_up', 'old', 1, '', '', zeroblob(32) FROM entries WHERE position = 16;";
+    let error = old.execute_batch(credit).unwrap_err().to_string();
+    assert!(error.contains("older than the ledger"), "{error}");
+}

@@ -1,0 +1,51 @@
+//! Looks twice a second whether the ledger's path still leads to the file that was opened, and whether the lock is in its place.
+//!
+//! While it does not, the ledger takes no writes and nothing is sold. A copy of the same ledger that was put in its place is
+//! opened, recovered like at a start, and selling goes on.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_ledger::sqlite::{Look, ServeLock, SqliteLedger};
+use farebox_ledger::{Ledger, LedgerError};
+
+use super::reload;
+use crate::clock;
+use crate::config::ConfigHandle;
+
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks for ever. A lock that another process has taken ends all writing.
+pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, config: &ConfigHandle) -> Infallible {
+    let mut returned = false;
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let locked = match lock.keep() {
+            Ok(locked) => locked,
+            Err(error) => {
+                ledger.fail(error.to_string());
+                false
+            }
+        };
+        let looking = Arc::clone(ledger);
+        let look = tokio::task::spawn_blocking(move || looking.look(locked)).await.unwrap_or(Look::Away);
+        returned |= look == Look::Returned;
+        if returned && look != Look::Away {
+            match recover(ledger, config).await {
+                Ok(()) => {
+                    returned = false;
+                    ledger.resume();
+                }
+                Err(error) => tracing::error!(%error, "the ledger that returned is not recovered yet"),
+            }
+        }
+    }
+}
+
+/// What a start does with a ledger, too.
+async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<(), LedgerError> {
+    let recovered = ledger.recover(clock::now()).await?;
+    tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds in the ledger that returned");
+    ledger.publish(reload::slugs(&config.current()), clock::now()).await
+}
