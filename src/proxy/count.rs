@@ -27,7 +27,14 @@ pub async fn tokens(
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let family = Family::Messages;
-        let call = Call { route: &model.route, caller: family, family, operation: Operation::CountTokens, stream: false };
+        let call = Call {
+            route: &model.route,
+            caller: family,
+            family,
+            operation: Operation::CountTokens,
+            stream: false,
+            abandoned: None,
+        };
         let prepare = |target: &Target| {
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);

@@ -20,7 +20,9 @@ impl End {
     pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut("client_gone");
-    /// The customer left before an answer had begun.
+    /// The customer left before the first frame, which came all the same.
+    pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: "client_gone", status: 499 };
+    /// The customer left, and no answer ever began.
     pub(super) const NEVER_BEGUN: Self = Self::nothing("client_gone", 499);
     /// The answer took longer than a request may.
     pub(super) const TOO_LONG: Self = Self::cut("max_duration");

@@ -125,7 +125,7 @@ impl Relay {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(End::CLIENT_GONE);
+            return Some(self.client_gone());
         }
         self.note();
         if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
@@ -200,7 +200,7 @@ impl Relay {
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(End::CLIENT_GONE);
+                        return Next::End(self.client_gone());
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
@@ -274,6 +274,10 @@ impl Relay {
     /// Without a customer, a stream goes on only for its usage: when that is all that is left, or by the route's policy.
     fn ends_without_customer(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
+    }
+
+    fn client_gone(&self) -> End {
+        if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
     }
 
     /// Settles, and only then shows the end.

@@ -19,6 +19,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -86,6 +87,14 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
+    /// Set once nobody waits for the answer: the try under way goes on, and no other is begun.
+    pub abandoned: Option<&'a AtomicBool>,
+}
+
+impl Call<'_> {
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
+    }
 }
 
 /// A request as one target gets it, made by the caller for each try.
@@ -233,7 +242,7 @@ impl Upstreams {
         };
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
-        loop {
+        while !call.is_abandoned() {
             let mut running = match route::enter(&pool, &health, call.route, call.family) {
                 Ok(running) => running,
                 Err(skip) => {
@@ -261,6 +270,7 @@ impl Upstreams {
             drop(running);
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
+        None
     }
 
     /// Pool and health of a target. A request keeps its snapshot, so its target may be newer or older than what is known here:

@@ -87,7 +87,7 @@ impl Desk {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let call = Call { route: &self.route, caller: family, family, operation: Operation::Generate, stream };
+        let call = Call { route: &self.route, caller: family, family, operation: Operation::Generate, stream, abandoned: None };
         self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
     }
 
@@ -113,7 +113,7 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
 /// A call that only counts tokens.
 fn counting(route: &Route) -> Call<'_> {
     let family = Family::Messages;
-    Call { route, caller: family, family, operation: Operation::CountTokens, stream: false }
+    Call { route, caller: family, family, operation: Operation::CountTokens, stream: false, abandoned: None }
 }
 
 #[track_caller]

@@ -4,6 +4,7 @@ mod balance;
 mod billing;
 mod crash;
 mod fields;
+mod leaving;
 mod lies;
 mod prices;
 mod races;

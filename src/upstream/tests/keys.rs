@@ -51,8 +51,14 @@ targets = [ {{ provider = "main", model = "hidden-model-1" }} ]
 }
 
 async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<Answer, DispatchError> {
-    let call =
-        Call { route: &config.catalog.models[0].route, caller: family, family, operation: Operation::Generate, stream: false };
+    let call = Call {
+        route: &config.catalog.models[0].route,
+        caller: family,
+        family,
+        operation: Operation::Generate,
+        stream: false,
+        abandoned: None,
+    };
     upstreams.dispatch(call, &|_| Prepared::default()).await
 }
 
