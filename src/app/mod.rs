@@ -27,7 +27,7 @@ use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
 use crate::customer::Activity;
 use crate::proxy::record::FanOut;
-use crate::proxy::{Observer, Proxy};
+use crate::proxy::{Calibrations, Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Front, Listening, Tls};
 use crate::telemetry::Telemetry;
@@ -93,6 +93,7 @@ impl App {
             ledger: shared,
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
+            calibrations: Calibrations::default(),
         });
         let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
         let admin = Arc::new(Admin {

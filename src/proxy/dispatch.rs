@@ -41,7 +41,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     };
     drop(dispatching);
     match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
-        Ok((_, AnswerContent::Whole(body, facts))) => whole::relay(admitted, body, &facts, reply).await,
+        Ok((family, AnswerContent::Whole(body, facts))) => whole::relay(admitted, family, body, &facts, reply).await,
         Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
         Err(error) => fail(admitted, error, reply, left.into_inner()).await,
     }

@@ -45,6 +45,7 @@ impl House {
             ledger: Arc::new(MemoryLedger::new()),
             tasks: TaskTracker::new(),
             observer: Arc::<Ended>::clone(&ended),
+            calibrations: Calibrations::default(),
         };
         Self { proxy: Arc::new(proxy), rate_limits: Arc::new(RateLimits::default()), ended }
     }

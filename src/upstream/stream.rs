@@ -9,12 +9,14 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use farebox_protocol::{Frame, FrameReader};
+use farebox_protocol::{Frame, FrameReader, UpstreamError};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::classify::Class;
+use super::classify::{self, AttemptFailure, Class};
 use super::health::Try;
+use super::redact::{self, Known};
+use crate::config::Route;
 use crate::deadline::Deadline;
 
 /// The bytes of one answer.
@@ -161,7 +163,19 @@ impl FrameStream {
         }
     }
 
-    /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
+    /// Whose fault an error event is, by the rules for errors before a stream: `None` when it is the target's, which is counted;
+    /// else the customer's own, as it may be shown.
+    pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Option<UpstreamError> {
+        match classify::of_error(error) {
+            AttemptFailure::Client { error, .. } => Some(redact::for_customer(&error, &Known::of(route))),
+            fault => {
+                self.0.health.failed(fault.class(), "an error event in the stream", None);
+                None
+            }
+        }
+    }
+
+    /// Counts this answer as the target's failure although its bytes arrived: an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         self.0.health.failed(Class::Broken, why, None);
     }
