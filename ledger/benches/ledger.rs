@@ -58,7 +58,7 @@ fn bill() -> Bill {
         family: "messages".into(),
         target: "anthropic/claude-sonnet-4-5".into(),
         status: 200,
-        end_reason: "stop".into(),
+        end_reason: EndReason::Stop,
         first_byte_ms: Some(420),
         total_ms: 2_300,
         answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),
@@ -171,14 +171,14 @@ fn raw_settle(conn: &Connection, key: KeyId, request: OperationId) {
     let position = query(conn, "SELECT max(position) FROM entries") + 1;
     let sql = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, 2, ?6, ?7, 1790000000000, 'gateway', NULL, NULL, NULL, 1, 'messages',
                'anthropic/claude-sonnet-4-5', 200, 'stop', 420, 2300, 'msg_01ABCDEFGHIJKLMNOPQRSTUV', 3000000000, 0, 1, 900, 8000, 0, 0,
-               300, 0, 0, ?8, ?9)";
+               300, 0, 0, ?8, ?9, 2, NULL)";
     let lines = r#"[["input",900,300000],["cache_read",8000,30000],["output",300,1500000]]"#;
     let mut statement = conn.prepare_cached(sql).unwrap();
     statement
         .execute(params![position, key_number, seq + 1, last, id, -CHARGE, 1_000_000_000_000_000 - spent, lines, hash])
         .unwrap();
-    let sql = "INSERT INTO usage VALUES (?1, ?2, 1, 1, 900, 8000, 0, 0, 300, 0, 0, ?3, 0)
-               ON CONFLICT (hour, key, slug) DO UPDATE SET requests = requests + 1, input = input + excluded.input,
+    let sql = "INSERT INTO usage VALUES (?1, ?2, 1, 1, 1, 900, 8000, 0, 0, 300, 0, 0, ?3, 0, 0, 0)
+               ON CONFLICT (hour, key, slug, target) DO UPDATE SET requests = requests + 1, input = input + excluded.input,
                  cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
                  cache_write_1h = cache_write_1h + excluded.cache_write_1h, output = output + excluded.output,
                  reasoning = reasoning + excluded.reasoning, images = images + excluded.images,
@@ -197,7 +197,8 @@ fn raw_connection(path: &Path) -> Connection {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL;
-         PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000; INSERT OR IGNORE INTO slugs VALUES (1, 'claude-sonnet-4.5', NULL)",
+         PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000; INSERT OR IGNORE INTO slugs VALUES (1, 'claude-sonnet-4.5', NULL);
+         INSERT OR IGNORE INTO targets VALUES (1, 'anthropic/claude-sonnet-4-5')",
     )
     .unwrap();
     conn

@@ -1,9 +1,12 @@
-//! Anchors: what the whole journal came to at an instant, kept outside the ledger.
+//! Anchors: what every chain came to at an instant, kept outside the ledger.
 //!
 //! The chains guard each key's history against edits; somebody who rewrites every hash behind an edit is only found by
-//! something that was written down elsewhere. An anchor is one line of JSON with a running digest over the hashes of all
-//! entries, and one over those of the audit. An anchor file is append-only, and anchors only cover what is on disk.
+//! something that was written down elsewhere. An anchor is one line of JSON with the ends of the chains of every key that
+//! changed since the anchor before it. An anchor file is append-only, and anchors only cover what is on disk.
+//!
+//! Anchors of earlier versions carry a running digest over all entries, and one over all acts. They are still checked.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -13,7 +16,8 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::chain::{GENESIS, Hash};
+use crate::KeyId;
+use crate::chain::{Hash, NOTHING};
 
 /// How each line begins; what a power cut may have left of one begins so, too.
 const LINE_START: &str = "{\"at\":\"";
@@ -31,7 +35,7 @@ pub struct Mark {
 
 impl Mark {
     /// Covers nothing yet.
-    pub(crate) const START: Self = Self { count: 0, digest: GENESIS };
+    pub(crate) const START: Self = Self { count: 0, digest: NOTHING };
 
     /// Covers one more row.
     pub(crate) fn add(&mut self, hash: &Hash) {
@@ -42,8 +46,18 @@ impl Mark {
 
 /// One line of an anchor file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Anchor {
+    /// As earlier versions wrote them.
+    Digests(Digests),
+    /// As this one does.
+    Heads(Heads),
+}
+
+/// Digests over the whole journal and the whole audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Anchor {
+pub struct Digests {
     /// When it was made, for people.
     pub at: String,
     /// The journal.
@@ -52,10 +66,131 @@ pub struct Anchor {
     pub audit: Mark,
 }
 
+/// The ends of the chains of the keys that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heads {
+    /// When it was made, for people.
+    pub at: String,
+    /// Entries in the ledger.
+    pub entries: i64,
+    /// Acts in the ledger.
+    pub acts: i64,
+    /// Holds ever opened.
+    pub opened: i64,
+    /// Keys with a new entry or a new act.
+    pub keys: Vec<KeyHeads>,
+}
+
+/// Where a key's two chains ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyHeads {
+    /// The key.
+    pub key: KeyId,
+    /// Its newest entry; 0 when it has none.
+    pub seq: i64,
+    /// That entry's hash.
+    #[serde(with = "hex")]
+    pub(crate) hash: Hash,
+    /// Its newest act.
+    pub act: i64,
+    /// That act's hash.
+    #[serde(with = "hex")]
+    pub(crate) act_hash: Hash,
+}
+
 impl Anchor {
     /// What a ledger without any row comes to.
-    pub(crate) fn start() -> Self {
-        Self { at: String::new(), entries: Mark::START, audit: Mark::START }
+    pub(crate) const fn start() -> Self {
+        Self::Heads(Heads { at: String::new(), entries: 0, acts: 0, opened: 0, keys: Vec::new() })
+    }
+
+    /// When it was made.
+    #[must_use]
+    pub fn at(&self) -> &str {
+        match self {
+            Self::Digests(digests) => &digests.at,
+            Self::Heads(heads) => &heads.at,
+        }
+    }
+
+    /// How many entries it covers.
+    #[must_use]
+    pub const fn entries(&self) -> i64 {
+        match self {
+            Self::Digests(digests) => digests.entries.count,
+            Self::Heads(heads) => heads.entries,
+        }
+    }
+
+    /// How many acts it covers.
+    #[must_use]
+    pub const fn acts(&self) -> i64 {
+        match self {
+            Self::Digests(digests) => digests.audit.count,
+            Self::Heads(heads) => heads.acts,
+        }
+    }
+
+    /// How many holds had been opened; 0 where that was not written down.
+    #[must_use]
+    pub const fn opened(&self) -> i64 {
+        match self {
+            Self::Digests(_) => 0,
+            Self::Heads(heads) => heads.opened,
+        }
+    }
+}
+
+/// What the anchors say of each key's chains, ticked off while the chains are walked.
+#[derive(Debug, Default)]
+pub(crate) struct Covered {
+    entries: HashMap<KeyId, BTreeMap<i64, Vec<(Hash, String)>>>,
+    acts: HashMap<KeyId, BTreeMap<i64, Vec<(Hash, String)>>>,
+}
+
+impl Covered {
+    pub(crate) fn by(anchors: &[Anchor]) -> Self {
+        let mut covered = Self::default();
+        for heads in anchors.iter().filter_map(|anchor| if let Anchor::Heads(heads) = anchor { Some(heads) } else { None }) {
+            for key in &heads.keys {
+                if key.seq > 0 {
+                    let of_key = covered.entries.entry(key.key).or_default();
+                    of_key.entry(key.seq).or_default().push((key.hash, heads.at.clone()));
+                }
+                let of_key = covered.acts.entry(key.key).or_default();
+                of_key.entry(key.act).or_default().push((key.act_hash, heads.at.clone()));
+            }
+        }
+        covered
+    }
+
+    /// A fault, when an anchor says that this entry had another hash.
+    pub(crate) fn entry(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
+        let expected = self.entries.get_mut(&key)?.remove(&seq)?;
+        let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
+        Some(format!("anchor of {at}: entry {seq} of key {key} is not the one it covers"))
+    }
+
+    /// A fault, when an anchor says that this act had another hash.
+    pub(crate) fn act(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
+        let expected = self.acts.get_mut(&key)?.remove(&seq)?;
+        let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
+        Some(format!("anchor of {at}: administrative act {seq} of key {key} is not the one it covers"))
+    }
+
+    /// What the anchors cover and no chain had.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (what, keys) in [("entry", &self.entries), ("administrative act", &self.acts)] {
+            for (key, left) in keys {
+                let missing = left.iter().flat_map(|(seq, anchors)| anchors.iter().map(move |(_, at)| (seq, at)));
+                faults.extend(missing.map(|(seq, at)| format!("anchor of {at}: {what} {seq} of key {key} is missing")));
+            }
+        }
+        faults.sort();
+        faults
     }
 }
 
@@ -105,13 +240,13 @@ impl AnchorFile {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&mut self, anchor: Anchor) -> Result<()> {
-        if (anchor.entries, anchor.audit) == (self.last.entries, self.last.audit) {
+        if (anchor.entries(), anchor.acts()) == (self.last.entries(), self.last.acts()) {
             return Ok(());
         }
         let line = serde_json::to_string(&anchor).map_err(Error::other)? + "\n";
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()?;
-        tracing::debug!(entries = anchor.entries.count, "anchored in {}", self.path.display());
+        tracing::debug!(entries = anchor.entries(), "anchored in {}", self.path.display());
         self.last = anchor;
         Ok(())
     }
@@ -159,9 +294,8 @@ mod tests {
     use super::*;
 
     fn anchor(rows: u8) -> Anchor {
-        let mut anchor = Anchor { at: "now".to_owned(), ..Anchor::start() };
-        (0..rows).for_each(|row| anchor.entries.add(&[row; 32]));
-        anchor
+        let key = KeyHeads { key: KeyId::from_random(1), seq: rows.into(), hash: [rows; 32], act: 1, act_hash: [9; 32] };
+        Anchor::Heads(Heads { at: "now".to_owned(), entries: rows.into(), acts: 1, opened: 0, keys: vec![key] })
     }
 
     #[test]
@@ -178,7 +312,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("anchors");
         let mut file = AnchorFile::open(&path).unwrap();
-        assert_eq!(file.last().entries, Mark::START);
+        assert_eq!(file.last(), &Anchor::start());
         for rows in [1, 2, 2] {
             file.append(anchor(rows)).unwrap();
         }
@@ -189,6 +323,10 @@ mod tests {
         assert_eq!(file.last(), &anchor(2));
         file.append(anchor(3)).unwrap();
         assert_eq!(read(&path).unwrap().len(), 3);
+        let old = r#"{"at":"then","entries":{"count":0,"digest":"00"},"audit":{"count":0,"digest":"00"}}"#
+            .replace("00", &"00".repeat(32));
+        std::fs::write(&path, format!("{old}\n")).unwrap();
+        assert!(matches!(&read(&path).unwrap()[..], [Anchor::Digests(digests)] if digests.at == "then"));
         std::fs::write(&path, "no anchor\n").unwrap();
         assert!(read(&path).is_err() && AnchorFile::open(&path).is_err());
         std::fs::write(&path, "somebody's notes, without a line's end").unwrap();

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::tx::AuditHead;
 use crate::{
     AuditRecord, Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, Refusal, SecretHash, Timestamp,
     reference,
@@ -23,10 +24,19 @@ pub(crate) struct Written {
     pub(crate) details: String,
 }
 
+/// An act at its place, with the state in which it leaves the key.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) record: AuditRecord,
+    /// Among the key's acts; 1 is the first.
+    pub(crate) seq: i64,
+    pub(crate) state: String,
+}
+
 impl Written {
-    /// The record at its place.
-    pub(crate) fn record(self, position: i64) -> AuditRecord {
-        AuditRecord {
+    /// The record behind `head`; `key` is the key after the act.
+    pub(crate) fn record(self, position: i64, head: &AuditHead, key: &Key) -> Record {
+        let record = AuditRecord {
             position,
             at: self.at,
             actor: self.actor,
@@ -34,7 +44,8 @@ impl Written {
             key: self.key,
             operation: self.operation,
             details: self.details,
-        }
+        };
+        Record { record, seq: head.seq.saturating_add(1), state: state(key) }
     }
 
     /// Whether `record` is this act, done before: same key, act and details. Who repeats it and when does not matter.
@@ -83,8 +94,13 @@ pub(crate) fn credit(credit: &Credit) -> Written {
 
 /// A sign-in link.
 pub(crate) fn link(key: KeyId, token: &SecretHash, expires: Timestamp, act: &crate::Act) -> Written {
-    let details = json!({ "link": fingerprint(token), "expires": expires }).to_string();
+    let details = link_details(token, expires);
     Written { at: act.at, actor: act.actor.clone(), act: "link", key, operation: act.operation, details }
+}
+
+/// What the audit says of a sign-in link.
+pub(crate) fn link_details(token: &SecretHash, expires: Timestamp) -> String {
+    json!({ "link": fingerprint(token), "expires": expires }).to_string()
 }
 
 /// Everything of a key that only an administrator changes.

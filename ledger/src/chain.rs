@@ -1,21 +1,32 @@
 //! The hash chain: how an entry and an audit record become the bytes that are hashed.
 //!
-//! Each hash is SHA-256 over a version, the hash before it of the same key, and every field in a fixed order. Numbers are eight
+//! Each hash is SHA-256 over a format, the hash before it of the same key, and every field in a fixed order. Numbers are eight
 //! bytes big-endian, texts carry their length, optional fields say whether they are there: two different records never give the
-//! same bytes. The format is frozen by the golden hashes below; it may only grow by a new version.
+//! same bytes. Every row stores its format, and each format is frozen by the golden hashes below.
+//!
+//! Format 1 hashed the row's position in the whole ledger and its predecessor's. Format 2 hashes neither, so that several
+//! writers can append; its chains begin with the ledger's identity, and an entry ends in a block of named facts, so that more
+//! of them need no format 3.
 
 use sha2::{Digest, Sha256};
 
-use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence};
+use crate::audit::Record;
+use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
 
 /// A link of the chain.
 pub(crate) type Hash = [u8; 32];
 
-/// What stands before a key's first entry and first audit record.
-pub(crate) const GENESIS: Hash = [0; 32];
+/// What stands before a key's first entry and first audit record in format 1, and in the row of a key that has none yet.
+pub(crate) const NOTHING: Hash = [0; 32];
 
-const ENTRY_VERSION: u8 = 1;
-const AUDIT_VERSION: u8 = 129;
+/// The format of what is written today.
+pub(crate) const FORMAT: i64 = 2;
+
+/// The first byte of what is hashed: no act ever looks like an entry.
+const ENTRY_1: u8 = 1;
+const ENTRY_2: u8 = 2;
+const ACT_1: u8 = 129;
+const ACT_2: u8 = 130;
 
 /// The number an entry's kind is stored and hashed as.
 pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
@@ -37,30 +48,44 @@ pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
     }
 }
 
-/// The hash of an entry whose key's previous entry is at `prev` (0 for the first) with the hash `before`.
-pub(crate) fn entry_hash(before: &Hash, prev: i64, entry: &Entry) -> Hash {
-    let mut bytes = Encoder::new(ENTRY_VERSION, before);
-    bytes.number(entry.position).number(entry.key.to_i64()).number(entry.seq).number(prev);
-    bytes.raw(&entry.operation.to_bytes()).number(kind_code(entry.kind));
-    bytes.number(entry.amount.picos()).number(entry.balance_after.picos()).number(entry.at.millis());
-    bytes.text(&entry.actor).maybe_text(entry.reference.as_deref()).maybe_text(entry.reason.as_deref());
-    match &entry.refunds {
-        Some(request) => bytes.present().raw(&request.to_bytes()),
-        None => bytes.absent(),
-    };
+/// What stands before a key's first entry and first act in format 2.
+pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
+    Sha256::new_with_prefix(b"farebox ledger").chain_update(ledger).finalize().into()
+}
+
+/// The hash of an entry in today's format.
+pub(crate) fn entry_hash(before: &Hash, entry: &Entry) -> Hash {
+    let mut bytes = Encoder::new(ENTRY_2, before);
+    bytes.number(entry.key.to_i64()).number(entry.seq);
+    bytes.entry(entry);
     match &entry.bill {
-        Some(bill) => bytes.present().bill(bill),
-        None => bytes.absent(),
+        Some(bill) => bytes.pairs(&bill.pairs()),
+        None => bytes.count(0),
     };
     bytes.finish()
 }
 
-/// The hash of an audit record that leaves the key in `state`.
-pub(crate) fn audit_hash(before: &Hash, prev: i64, record: &AuditRecord, state: &str) -> Hash {
-    let mut bytes = Encoder::new(AUDIT_VERSION, before);
+/// The hash in format 1 of an entry whose key's previous entry is at `prev` (0 for the first).
+pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &Entry) -> Hash {
+    let mut bytes = Encoder::new(ENTRY_1, before);
+    bytes.number(entry.position).number(entry.key.to_i64()).number(entry.seq).number(prev);
+    bytes.entry(entry);
+    bytes.finish()
+}
+
+/// The hash of an act in today's format.
+pub(crate) fn act_hash(before: &Hash, Record { record, seq, state }: &Record) -> Hash {
+    let mut bytes = Encoder::new(ACT_2, before);
+    bytes.number(record.key.to_i64()).number(*seq);
+    bytes.act(record, state);
+    bytes.finish()
+}
+
+/// The hash in format 1 of an act whose key's previous act is at `prev` (0 for the first).
+pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }: &Record) -> Hash {
+    let mut bytes = Encoder::new(ACT_1, before);
     bytes.number(record.position).number(record.key.to_i64()).number(prev);
-    bytes.raw(&record.operation.to_bytes()).number(record.at.millis());
-    bytes.text(&record.actor).text(&record.act).text(&record.details).text(state);
+    bytes.act(record, state);
     bytes.finish()
 }
 
@@ -106,9 +131,38 @@ impl Encoder {
         }
     }
 
+    /// What both formats hash of an entry, in the same order.
+    fn entry(&mut self, entry: &Entry) -> &mut Self {
+        self.raw(&entry.operation.to_bytes()).number(kind_code(entry.kind));
+        self.number(entry.amount.picos()).number(entry.balance_after.picos()).number(entry.at.millis());
+        self.text(&entry.actor).maybe_text(entry.reference.as_deref()).maybe_text(entry.reason.as_deref());
+        match &entry.refunds {
+            Some(request) => self.present().raw(&request.to_bytes()),
+            None => self.absent(),
+        };
+        match &entry.bill {
+            Some(bill) => self.present().bill(bill),
+            None => self.absent(),
+        }
+    }
+
+    /// What both formats hash of an act, in the same order.
+    fn act(&mut self, record: &AuditRecord, state: &str) -> &mut Self {
+        self.raw(&record.operation.to_bytes()).number(record.at.millis());
+        self.text(&record.actor).text(&record.act).text(&record.details).text(state)
+    }
+
+    fn pairs(&mut self, pairs: &Facts) -> &mut Self {
+        self.count(pairs.len().try_into().unwrap_or(u64::MAX));
+        for (name, value) in pairs {
+            self.text(name).text(value);
+        }
+        self
+    }
+
     fn bill(&mut self, bill: &Bill) -> &mut Self {
         self.text(&bill.slug).text(&bill.family).text(&bill.target);
-        self.number(i64::from(bill.status)).text(&bill.end_reason);
+        self.number(i64::from(bill.status)).text(bill.end_reason.as_str());
         match bill.first_byte_ms {
             Some(millis) => self.present().number(i64::from(millis)),
             None => self.absent(),
@@ -159,7 +213,7 @@ mod tests {
                 family: "chat".to_owned(),
                 target: "p/m".to_owned(),
                 status: 200,
-                end_reason: "stop".to_owned(),
+                end_reason: crate::EndReason::Stop,
                 first_byte_ms: Some(12),
                 total_ms: 90,
                 answer_id: Some("x".to_owned()),
@@ -168,6 +222,7 @@ mod tests {
                 evidence: Evidence::Local,
                 usage: Usage { input: 100, output: 7, ..Usage::default() },
                 lines: vec![Line { what: Cow::Borrowed("input"), count: 100, rate: Amount::from_picos(4) }],
+                ..Bill::default()
             }),
         }
     }
@@ -176,17 +231,12 @@ mod tests {
         hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    #[test]
-    fn the_format_is_frozen() {
-        assert_eq!(hex(entry_hash(&GENESIS, 4, &charge())), "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd");
-        let top_up = Entry {
-            kind: EntryKind::TopUp,
-            amount: Amount::from_picos(1000),
-            reference: Some("inv-1".to_owned()),
-            bill: None,
-            ..charge()
-        };
-        assert_eq!(hex(entry_hash(&[5; 32], 0, &top_up)), "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481");
+    fn top_up() -> Entry {
+        let (kind, amount, reference) = (EntryKind::TopUp, Amount::from_picos(1000), Some("inv-1".to_owned()));
+        Entry { kind, amount, reference, bill: None, ..charge() }
+    }
+
+    fn act() -> Record {
         let record = AuditRecord {
             position: 2,
             at: Timestamp::from_millis(5),
@@ -196,17 +246,45 @@ mod tests {
             operation: OperationId::from_bytes([9; 16]),
             details: "{}".to_owned(),
         };
-        assert_eq!(
-            hex(audit_hash(&GENESIS, 1, &record, "{\"v\":1}")),
-            "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca"
-        );
+        Record { record, seq: 1, state: "{\"v\":1}".to_owned() }
+    }
+
+    #[test]
+    fn format_1_is_frozen() {
+        assert_eq!(hex(entry_hash_1(&NOTHING, 4, &charge())), "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd");
+        assert_eq!(hex(entry_hash_1(&[5; 32], 0, &top_up())), "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481");
+        assert_eq!(hex(act_hash_1(&NOTHING, 1, &act())), "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca");
+    }
+
+    #[test]
+    fn format_2_is_frozen() {
+        let before = genesis(&[3; 16]);
+        let mut cut = charge();
+        let bill = cut.bill.as_mut().unwrap();
+        (bill.exposure, bill.cost) = (Amount::from_picos(7), Some(Amount::ZERO));
+        bill.facts.insert("node".to_owned(), "a".to_owned());
+        let hashes = [
+            before,
+            entry_hash(&before, &charge()),
+            entry_hash(&before, &cut),
+            entry_hash(&before, &top_up()),
+            act_hash(&before, &act()),
+        ];
+        let frozen = [
+            "f394a85d75916d33c30c491a982d9dea49a7a33a96a3ca712f91466e5b4921af",
+            "5074d15d7fbc44273bd7d11d0af2bf6d556c00b02ed1431c32e271a1dc8e8887",
+            "8517781c9685576b5ade1f54e9487faef61a9743854dfa55fa68d709ddce3ce8",
+            "c3dcb5ed072b33d0f5daff102a3161714d2977d25a77735128f744ba87a15cbc",
+            "86176d3dc3ef660d5d21686c62f2c4e4358d9cf60597fd722657757753087a9c",
+        ];
+        assert_eq!(hashes.map(hex), frozen);
     }
 
     #[test]
     fn every_field_matters() {
-        let base = entry_hash(&GENESIS, 4, &charge());
-        let edits: [fn(&mut Entry); 12] = [
-            |entry| entry.position = 10,
+        let base = entry_hash(&NOTHING, &charge());
+        let edits: [fn(&mut Entry); 15] = [
+            |entry| entry.key = KeyId::from_random(78),
             |entry| entry.seq = 4,
             |entry| entry.amount = Amount::from_picos(-404),
             |entry| entry.actor.push('x'),
@@ -218,13 +296,18 @@ mod tests {
             |entry| entry.bill.as_mut().unwrap().first_byte_ms = None,
             |entry| entry.bill.as_mut().unwrap().usage.images = 1,
             |entry| entry.bill.as_mut().unwrap().lines.clear(),
+            |entry| entry.bill.as_mut().unwrap().exposure = Amount::from_picos(1),
+            |entry| entry.bill.as_mut().unwrap().cost = Some(Amount::ZERO),
+            |entry| drop(entry.bill.as_mut().unwrap().facts.insert("a".to_owned(), "b".to_owned())),
         ];
         for edit in edits {
             let mut entry = charge();
             edit(&mut entry);
-            assert_ne!(entry_hash(&GENESIS, 4, &entry), base);
+            assert_ne!(entry_hash(&NOTHING, &entry), base);
         }
-        assert_ne!(entry_hash(&GENESIS, 5, &charge()), base);
-        assert_ne!(entry_hash(&[1; 32], 4, &charge()), base);
+        assert_ne!(entry_hash(&[1; 32], &charge()), base);
+        let moved = Entry { position: 10, ..charge() };
+        assert_eq!(entry_hash(&NOTHING, &moved), base, "several writers have no common position");
+        assert_ne!(entry_hash_1(&NOTHING, 4, &moved), entry_hash_1(&NOTHING, 4, &charge()));
     }
 }

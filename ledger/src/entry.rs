@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::check_text;
-use crate::{Amount, KeyId, OperationId, Refusal, Timestamp, reference};
+use crate::tx::Head;
+use crate::{Amount, EndReason, KeyId, OperationId, Refusal, Timestamp, reference};
 
 /// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,8 +80,8 @@ pub struct Bill {
     pub target: String,
     /// The HTTP status the customer got.
     pub status: u16,
-    /// Why the request ended; one of the gateway's fixed words (`stop`, `length`, `balance`, `client_gone`, …).
-    pub end_reason: String,
+    /// Why the request ended.
+    pub end_reason: EndReason,
     /// From the request's arrival to the first answer byte, milliseconds.
     pub first_byte_ms: Option<u32>,
     /// From the request's arrival to its end, milliseconds.
@@ -97,7 +98,19 @@ pub struct Bill {
     pub usage: Usage,
     /// Count times rate, one line for each priced thing.
     pub lines: Vec<Line>,
+    /// What the operator may owe a provider beyond the charge: cut, broken, disputed, free after dispatch, failed attempts.
+    #[serde(default)]
+    pub exposure: Amount,
+    /// What the request cost at the operator's own prices, where they are known.
+    #[serde(default)]
+    pub cost: Option<Amount>,
+    /// Further facts by name, sorted: what later versions note needs no new format. Not `exposure` and not `cost`.
+    #[serde(default)]
+    pub facts: Facts,
 }
+
+/// Named facts, sorted by name.
+pub type Facts = std::collections::BTreeMap<String, String>;
 
 impl Bill {
     /// Largest count that is believed: far above any request, far below where an hour's sum could overflow.
@@ -107,7 +120,8 @@ impl Bill {
     ///
     /// # Errors
     /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
-    pub fn cost(&self) -> Result<Amount, Refusal> {
+    pub fn total(&self) -> Result<Amount, Refusal> {
+        self.check_facts()?;
         let usage = &self.usage;
         let counts =
             [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images];
@@ -115,6 +129,57 @@ impl Bill {
             return Err(Refusal::Limit("the usage of this bill is not believed".to_owned()));
         }
         crate::account::cost(&self.lines)
+    }
+}
+
+impl Bill {
+    const MAX_FACTS: usize = 32;
+    const MAX_FACT_BYTES: usize = 4096;
+    /// Facts that have a field of their own.
+    const FIELDS: [&str; 2] = ["exposure", "cost"];
+
+    /// Exposure, cost and all other facts as they are stored and hashed: sorted pairs. What is nothing is left out.
+    pub(crate) fn pairs(&self) -> Cow<'_, Facts> {
+        if self.exposure == Amount::ZERO && self.cost.is_none() {
+            return Cow::Borrowed(&self.facts);
+        }
+        let mut pairs = self.facts.clone();
+        if self.exposure != Amount::ZERO {
+            pairs.insert("exposure".to_owned(), self.exposure.picos().to_string());
+        }
+        if let Some(cost) = self.cost {
+            pairs.insert("cost".to_owned(), cost.picos().to_string());
+        }
+        Cow::Owned(pairs)
+    }
+
+    /// Takes over stored pairs; `None` when a number among them is not written as this program writes it.
+    pub(crate) fn with_pairs(mut self, mut pairs: Facts) -> Option<Self> {
+        let number = |text: String| {
+            let picos: i64 = text.parse().ok()?;
+            (picos.to_string() == text).then(|| Amount::from_picos(picos))
+        };
+        if let Some(exposure) = pairs.remove("exposure") {
+            self.exposure = number(exposure).filter(|exposure| *exposure != Amount::ZERO)?;
+        }
+        if let Some(cost) = pairs.remove("cost") {
+            self.cost = Some(number(cost)?);
+        }
+        self.facts = pairs;
+        Some(self)
+    }
+
+    /// Facts are few, short and not named like a field; money is not negative.
+    pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
+        let bytes = self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len()));
+        let too_many = self.facts.len() > Self::MAX_FACTS || bytes.fold(0, usize::saturating_add) > Self::MAX_FACT_BYTES;
+        if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
+            return Err(Refusal::Limit("the facts of this bill are too many, too long or named like a field".to_owned()));
+        }
+        if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
+            return Err(Refusal::Limit("exposure and cost are not negative".to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -231,18 +296,18 @@ impl Credit {
         }
     }
 
-    /// The entry this credit makes, at its place.
-    pub(crate) fn entry(&self, position: i64, seq: i64, balance_after: Amount) -> Entry {
+    /// The entry this credit makes, behind `head`.
+    pub(crate) fn entry(&self, position: i64, head: &Head, balance_after: Amount) -> Entry {
         let (kind, reason, refunds) = self.facts();
         Entry {
             position,
-            seq,
+            seq: head.seq.saturating_add(1),
             key: self.key,
             operation: self.operation,
             kind,
             amount: self.amount,
             balance_after,
-            at: self.at,
+            at: head.not_before(self.at),
             actor: self.actor.clone(),
             reference: Some(reference::normal(&self.reference)),
             reason: reason.map(str::to_owned),

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use crate::account::Ending;
-use crate::{Amount, Bill, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+use crate::tx::{Head, Held};
+use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,10 @@ impl Finish {
     /// The finish that a resolver makes of one with an absurd bill: the last checkpoint's counts, marked as disputed.
     pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
         let counted = checkpoint.unwrap_or_default();
-        let bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        if bill.check_facts().is_err() {
+            (bill.exposure, bill.cost, bill.facts) = (counted.exposure, counted.cost, counted.facts);
+        }
         Self { bill, ..self }
     }
 }
@@ -64,26 +68,26 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     let blank = || Bill { slug: hold.slug.clone(), family: hold.family.clone(), ..Bill::default() };
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Evidence::Recovered;
-    bill.end_reason = "recovered".to_owned();
+    bill.end_reason = EndReason::Recovered;
     Finish { request: hold.request, bill, at: now }
 }
 
-/// The entry that ends a hold, at its place.
-pub(crate) fn charge_entry(key: KeyId, held: Amount, finish: Finish, ending: &Ending, position: i64, seq: i64) -> Option<Entry> {
+/// The entry that ends a hold, behind `head`.
+pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position: i64, head: &Head) -> Option<Entry> {
     Some(Entry {
         position,
-        seq,
-        key,
+        seq: head.seq.saturating_add(1),
+        key: hold.key,
         operation: finish.request,
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
         balance_after: ending.account.balance(),
-        at: finish.at,
+        at: head.not_before(finish.at),
         actor: "gateway".to_owned(),
         reference: None,
         reason: None,
         refunds: None,
-        bill: Some(Bill { hold: held, loss: ending.loss, ..finish.bill }),
+        bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
     })
 }
 
@@ -156,7 +160,7 @@ impl Hold {
     /// Those of [`Ledger::open_hold`].
     pub async fn open(ledger: Arc<dyn Ledger>, new: NewHold) -> Result<Self, LedgerError> {
         let mut bill = Bill { slug: new.slug.clone(), family: new.family.clone(), ..Bill::default() };
-        bill.end_reason = "dropped".to_owned();
+        bill.end_reason = EndReason::Dropped;
         let noted = Finish { request: new.request, bill, at: new.at };
         // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
         let (request, amount, noted) = (new.request, new.amount, Some(noted));

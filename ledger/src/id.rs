@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for KeyId {
 /// The id of one ledger operation, made by its caller: 48 bits of milliseconds, then 80 random bits, so ids sort by time.
 /// A request's id is the id of its hold and of the charge that ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OperationId(u128);
+pub struct OperationId([u8; 16]);
 
 impl OperationId {
     const CHARS: usize = 26;
@@ -86,25 +86,30 @@ impl OperationId {
     #[must_use]
     pub fn new(now: Timestamp, random: u128) -> Self {
         let time = u128::from(now.millis().max(0).cast_unsigned() & ((1 << 48) - 1));
-        Self(time << 80 | random & ((1 << 80) - 1))
+        Self((time << 80 | random & ((1 << 80) - 1)).to_be_bytes())
     }
 
     /// As stored: 16 bytes, big-endian, so that byte order is time order.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
-        self.0.to_be_bytes()
+        self.0
+    }
+
+    /// As stored, without a copy.
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// The inverse of [`OperationId::to_bytes`].
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(u128::from_be_bytes(bytes))
+        Self(bytes)
     }
 }
 
 impl fmt::Display for OperationId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&encode(self.0, Self::CHARS))
+        out.write_str(&encode(u128::from_be_bytes(self.0), Self::CHARS))
     }
 }
 
@@ -114,7 +119,10 @@ impl FromStr for OperationId {
     /// Takes the 26 characters, with or without a `req_` or `op_` before them.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text.strip_prefix("req_").or_else(|| text.strip_prefix("op_")).unwrap_or(text);
-        decode(digits, Self::CHARS).map(Self).ok_or_else(|| IdError(format!("{text:?} is not a request or operation id")))
+        let number = decode(digits, Self::CHARS);
+        number
+            .map(|number| Self(number.to_be_bytes()))
+            .ok_or_else(|| IdError(format!("{text:?} is not a request or operation id")))
     }
 }
 

@@ -217,14 +217,6 @@ impl Key {
         self.secret == hash || self.old_secret.is_some_and(|(old, until)| old == hash && now < until)
     }
 
-    /// Refuses anything but an active key.
-    pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
-        match self.status(now) {
-            Status::Active => Ok(()),
-            other => Err(Refusal::NotActive(other)),
-        }
-    }
-
     /// Refuses a key on which nothing of the customer's may begin: a blocked or revoked one.
     pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
         match self.stored_status {

@@ -14,34 +14,44 @@
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
 
 pub mod account;
+mod address;
 pub mod amount;
 pub mod anchor;
+mod apply;
 mod audit;
 mod chain;
 pub mod clock;
+pub mod csv;
+pub mod document;
+mod end_reason;
 pub mod entry;
 pub mod hold;
 pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+pub mod operation;
 pub mod owner;
 pub mod page;
 mod public_url;
 mod reference;
 pub mod sqlite;
+mod tx;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use account::Account;
+pub use address::{AddressError, LedgerAddress};
 pub use amount::{Amount, AmountError};
-pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Line, Posted, Usage};
+pub use end_reason::EndReason;
+pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Line, Posted, Usage};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use link::{LINK_LIFETIME, LinkToken};
+pub use operation::{Operation, Outcome};
 pub use page::{
     AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
@@ -53,10 +63,15 @@ pub use public_url::{gateway_root, parse_public_url};
 /// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
 #[async_trait]
 pub trait Ledger: Send + Sync + std::fmt::Debug {
+    /// Applies one operation: what every method below that changes something does.
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError>;
+
     // --- keys ---
 
     /// Creates a key together with its first credit, in one step. The same operation id again returns the key made first.
-    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError>;
+    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
+        self.apply(Operation::Create(new)).await?.key()
+    }
 
     /// One key's settings and account, from one consistent read. `None` when there is no such key.
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError>;
@@ -69,26 +84,36 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and
     /// links. Nothing but revoking again applies to a revoked key.
-    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError>;
+    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
+        self.apply(Operation::Change(change)).await?.key()
+    }
 
     // --- money in ---
 
     /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
-    /// first time; with others it is a [`Refusal::ReferenceUsed`]. References are trimmed, stored as NFC and compared without case.
-    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError>;
+    /// first time; with others it is a [`Refusal::ReferenceUsed`].
+    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
+        self.apply(Operation::Credit(credit)).await?.posted()
+    }
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
 
     /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used. Repeating it with the
     /// same facts while the hold is open has no second effect.
-    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError>;
+    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
+        self.apply(Operation::Open(hold)).await.map(drop)
+    }
 
     /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
-    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError>;
+    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
+        self.apply(Operation::Extend(extension)).await.map(drop)
+    }
 
     /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with what is
     /// available now). An absurd bill is refused and the hold stays open.
-    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError>;
+    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
+        self.apply(Operation::Finish(finish)).await?.finished()
+    }
 
     /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. An
     /// absurd bill is replaced by the last checkpoint's counts, as disputed.
@@ -103,7 +128,15 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError>;
 
     /// Starts a new epoch and ends every hold of earlier ones at its last checkpoint. Only under the serve lock.
-    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError>;
+    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
+        let epoch = self.apply(Operation::BeginEpoch { now }).await?.epoch()?;
+        let mut result = Recovered { epoch, ..Recovered::default() };
+        while let Some(some) = self.apply(Operation::Recover { epoch, now }).await?.recovered()? {
+            result.settled = result.settled.saturating_add(some.settled);
+            result.released = result.released.saturating_add(some.released);
+        }
+        Ok(result)
+    }
 
     // --- reading ---
 
@@ -140,7 +173,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- the catalog's memory ---
 
     /// Remembers slugs as published. Known ones keep their first date.
-    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError>;
+    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
+        self.apply(Operation::Publish { slugs, now }).await.map(drop)
+    }
 
     /// Every slug ever published.
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
@@ -148,19 +183,27 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 
     /// Stores a one-time sign-in link of a key and audits who made it.
-    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError>;
+    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
+        self.apply(Operation::CreateLink { key, token, expires, act }).await.map(drop)
+    }
 
     /// Consumes a link: the key it belonged to, once; `None` when unknown, used or expired.
-    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
+    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        self.apply(Operation::ConsumeLink { token, now }).await?.owner()
+    }
 
     /// Opens a dashboard session; not of a blocked or revoked key.
-    async fn open_session(&self, session: Session) -> Result<(), LedgerError>;
+    async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
+        self.apply(Operation::OpenSession(session)).await.map(drop)
+    }
 
     /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
 
     /// Ends a session; unknown ones are fine.
-    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError>;
+    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
+        self.apply(Operation::CloseSession(token)).await.map(drop)
+    }
 }
 
 /// A shared ledger, as every caller holds it.

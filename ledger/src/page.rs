@@ -106,7 +106,7 @@ pub struct EntryQuery {
 }
 
 /// One hour of one key with one slug.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageRow {
     /// The hour's first instant.
     pub hour: Timestamp,
@@ -120,24 +120,35 @@ pub struct UsageRow {
     pub charge: Amount,
     /// The operator's loss.
     pub loss: Amount,
+    /// What providers may still be owed.
+    pub exposure: Amount,
+    /// At the operator's own prices, of requests that have one.
+    pub cost: Amount,
 }
 
 impl UsageRow {
     pub(crate) fn empty(hour: Timestamp, slug: &str) -> Self {
-        let slug = slug.to_owned();
-        Self { hour, slug, requests: 0, usage: Usage::default(), charge: Amount::ZERO, loss: Amount::ZERO }
+        Self { hour, slug: slug.to_owned(), ..Self::default() }
     }
 
     /// Adds one ended request.
     pub(crate) fn add(&mut self, entry: &Entry, bill: &Bill) {
-        self.merge(&bill.usage, 1, entry.amount.checked_neg().unwrap_or_default(), bill.loss);
+        self.merge(&Self {
+            requests: 1,
+            usage: bill.usage,
+            charge: entry.amount.checked_neg().unwrap_or_default(),
+            loss: bill.loss,
+            exposure: bill.exposure,
+            cost: bill.cost.unwrap_or_default(),
+            ..Self::default()
+        });
     }
 
     /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.
-    pub(crate) fn merge(&mut self, usage: &Usage, requests: u64, charge: Amount, loss: Amount) {
-        let sum = &mut self.usage;
-        for (sum, more) in [
-            (&mut self.requests, requests),
+    pub(crate) fn merge(&mut self, more: &Self) {
+        let (sum, usage) = (&mut self.usage, &more.usage);
+        for (sum, count) in [
+            (&mut self.requests, more.requests),
             (&mut sum.input, usage.input),
             (&mut sum.cache_read, usage.cache_read),
             (&mut sum.cache_write, usage.cache_write),
@@ -146,10 +157,16 @@ impl UsageRow {
             (&mut sum.reasoning, usage.reasoning),
             (&mut sum.images, usage.images),
         ] {
-            *sum = sum.saturating_add(more);
+            *sum = sum.saturating_add(count);
         }
-        self.charge = Amount::from_picos(self.charge.picos().saturating_add(charge.picos()));
-        self.loss = Amount::from_picos(self.loss.picos().saturating_add(loss.picos()));
+        for (sum, more) in [
+            (&mut self.charge, more.charge),
+            (&mut self.loss, more.loss),
+            (&mut self.exposure, more.exposure),
+            (&mut self.cost, more.cost),
+        ] {
+            *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));
+        }
     }
 }
 

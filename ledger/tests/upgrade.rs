@@ -103,3 +103,37 @@ fn a_program_from_before_cannot_write_a_credit_any_more() {
     let error = old.execute_batch(credit).unwrap_err().to_string();
     assert!(error.contains("older than the ledger"), "{error}");
 }
+
+/// Entries of both formats in one chain, anchors of both kinds in one file.
+#[test]
+fn old_entries_and_old_anchors_are_still_checked() {
+    let (dir, path) = copy("schema-1-anchored.sqlite");
+    let anchors = dir.path().join("anchors");
+    std::fs::copy(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.anchors"), &anchors).unwrap();
+    run(async {
+        let ledger = serve(&path);
+        let entry = ledger.entry(op(23)).await.unwrap().unwrap();
+        assert_eq!(entry.bill.unwrap().end_reason, EndReason::from("a_word_of_another_time"));
+        let hours = ledger.usage(key(1), at(0), at(9_000)).await.unwrap();
+        assert_eq!((hours.len(), hours[0].requests, hours[0].usage.output), (1, 3, 2_005_000), "summed again, by target");
+        assert_eq!(ledger.recover(at(800)).await.unwrap(), Recovered { epoch: 2, settled: 1, released: 1 });
+        ledger.credit(Credit { at: at(1), ..top_up(3, 200, "5", "new-1") }).await.unwrap();
+        ledger.credit(Credit { at: at(1), ..top_up(1, 201, "5", "new-2") }).await.unwrap();
+        assert_eq!(ledger.entry(op(201)).await.unwrap().unwrap().at, at(800), "a clock that went back does not reorder a chain");
+        let mut file = anchor::AnchorFile::open(&anchors).unwrap();
+        assert_eq!(file.last().entries(), 8);
+        file.append(ledger.anchor(file.last(), at(900)).await.unwrap()).unwrap();
+        let report = ledger.verify_with(anchor::read(&anchors).unwrap()).await.unwrap();
+        assert_eq!((report.faults, report.entries, report.anchors), (Vec::<String>::new(), 12, 6));
+        let text = std::fs::read_to_string(&anchors).unwrap();
+        for (from, to) in [("c60de035", "c60de036"), ("\"seq\":1,", "\"seq\":2,"), ("\"act\":5,", "\"act\":9,")] {
+            assert!(text.contains(from), "{from} in {text}");
+            std::fs::write(&anchors, text.replacen(from, to, 1)).unwrap();
+            let faults = ledger.verify_with(anchor::read(&anchors).unwrap()).await.unwrap().faults;
+            assert!(faults.iter().any(|fault| fault.starts_with("anchor of")), "{to}: {faults:?}");
+        }
+        ledger.close();
+    });
+    let version: i64 = rusqlite::Connection::open(&path).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 3, "what makes older programs refuse it in words");
+}

@@ -33,7 +33,7 @@ impl Anchoring {
     pub(super) async fn open(path: &Path, ledger: Arc<SqliteLedger>) -> Result<Self, LedgerError> {
         let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
-        let (covered, entries) = (file.last().entries.count, ledger.totals().await?.entries);
+        let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);
         if i64::try_from(entries).is_ok_and(|entries| entries < covered) {
             let why = format!("they cover {covered} entries, the ledger has {entries}; was an older copy restored?");
             return Err(unusable(why + " Move the anchors away to serve from it all the same"));

@@ -95,7 +95,14 @@ impl App {
             observer: Arc::new(FanOut(observers)),
             calibrations: Calibrations::default(),
         });
-        let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
+        let front = Front::new(
+            proxy,
+            activity,
+            public_url,
+            listening.address,
+            settings.trusted_proxies.clone(),
+            settings.cors_origins.clone(),
+        );
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),

@@ -31,6 +31,8 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// Web pages from these origins may use customers' paths.
+    pub cors_origins: Vec<String>,
     /// How long to wait for another gateway to give up the ledger.
     pub wait_lock: Duration,
     /// Where anchors are written, if anywhere.
@@ -50,6 +52,7 @@ impl Settings {
             public_url: None,
             tls: None,
             trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
             wait_lock: Duration::ZERO,
             anchors: None,
         }

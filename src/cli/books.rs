@@ -1,18 +1,17 @@
 //! What the commands on keys begin and end with: the ledger opened, the act signed, the key found, and printed. Decides nothing.
 
 use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret};
+use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret, csv};
 use serde_json::Value;
 
 use super::args::{Args, Format};
 use super::output::{self, Failed};
 use super::view;
-use crate::{clock, csv};
+use crate::clock;
 
 /// Opens the ledger for a command.
 pub(super) fn open(args: &Args, mode: OpenMode) -> Result<SqliteLedger, Failed> {
-    super::args::refuse_postgres(&args.ledger)?;
-    Ok(SqliteLedger::open(&args.ledger, mode, args.durability.into())?)
+    Ok(SqliteLedger::open(args.ledger.path(), mode, args.durability.into())?)
 }
 
 /// An administrative act by whoever runs this command.

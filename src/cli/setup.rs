@@ -1,17 +1,20 @@
 //! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`crate::setup`].
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::args::{Args, Format, SetupOptions};
-use super::check;
 use super::output::{self, Failed};
+use super::{check, gateway};
 use crate::setup::{self, Block, Client};
 
-pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
     let client =
         setup::client(&options.client).ok_or_else(|| Failed::usage(format!("there is no client {:?}", options.client)))?;
-    let public_url = options.base_url.clone().or_else(|| args.public_url.clone());
-    let public_url = public_url.unwrap_or_else(|| format!("http://{}", args.listen));
+    let public_url = match options.base_url.as_ref().or(args.public_url.as_ref()) {
+        Some(typed) => typed.clone(),
+        None => served(args).await,
+    };
     let model = match &options.model {
         Some(model) => model.clone(),
         None => usual_model(args, client)?,
@@ -43,6 +46,20 @@ pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
     };
     output::print(&client.block.iter().map(headed).collect::<Vec<_>>().join("\n"));
     Ok(())
+}
+
+/// The part of `/status` that matters here.
+#[derive(Deserialize)]
+struct Running {
+    public_url: String,
+}
+
+/// The address under which the gateway is served: what a running one says, else what these settings come to.
+async fn served(args: &Args) -> String {
+    match gateway::status::<Running>(args).await {
+        Ok(running) => running.public_url,
+        Err(_) => format!("{}://{}", if args.tls_cert.is_some() { "https" } else { "http" }, gateway::reachable(args.listen)),
+    }
 }
 
 /// The slug to begin with, from the catalog.

@@ -36,6 +36,8 @@ const HEADERS: [(&str, &str); 5] = [
 pub enum Room {
     /// A view, for who is signed in.
     View(View),
+    /// One request, for who is signed in.
+    Receipt,
     /// Where one-time links land.
     Enter,
     /// The open page's newer parts.
@@ -103,7 +105,7 @@ impl Dashboard {
             Room::Act(Act::Login) => self.login(req, res).await?,
             Room::Act(Act::Enter) => self.enter(req, res).await?,
             Room::Act(Act::Logout) => self.logout(req, res).await?,
-            Room::View(_) | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
+            Room::View(_) | Room::Receipt | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
                     return Ok(());
@@ -120,6 +122,10 @@ impl Dashboard {
         let query = |name: &str| req.query::<String>(name);
         match self.room {
             Room::View(view) => html(res, 200, views::view(&self.context, &visitor.key, view, &query).await?),
+            Room::Receipt => {
+                let id = req.param::<String>("id").unwrap_or_default();
+                html(res, 200, views::receipt(&self.context, &visitor.key, &id).await?);
+            }
             Room::Live => {
                 let events = live::events(Arc::clone(&self.context), visitor, live::Wanted::asked(&query))?;
                 res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -130,7 +136,7 @@ impl Dashboard {
             _ => {
                 let pasted = req.form::<String>("key").await.unwrap_or_default();
                 let checked = self.check(&visitor, &pasted).await?;
-                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked)));
+                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked), None));
             }
         }
         Ok(())
@@ -150,7 +156,7 @@ impl Dashboard {
                     header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
                 }
             }
-            Room::View(_) => see_other(res, "/dashboard"),
+            Room::View(_) | Room::Receipt => see_other(res, "/dashboard"),
             _ => html(res, 401, page::sign_in(Some("Your session has ended. Sign in again."))),
         }
     }

@@ -158,7 +158,7 @@ impl Admitted {
             family: self.request.family.name().to_owned(),
             target: self.outcome.target.clone(),
             status: end.status,
-            end_reason: end.reason.to_owned(),
+            end_reason: end.reason.into(),
             first_byte_ms: self.outcome.first_byte.map(millis),
             total_ms: millis(self.request.arrived.elapsed()),
             answer_id: self.outcome.answer_id.clone(),
@@ -167,6 +167,7 @@ impl Admitted {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
+            ..Bill::default()
         }
     }
 
@@ -177,6 +178,7 @@ impl Admitted {
             key: Some(self.request.key.id),
             origin: self.request.origin,
             slug: bill.slug.clone(),
+            asked: record::asked(&self.seen.model),
             family: self.request.family.name(),
             target: bill.target.clone(),
             status: end.status,

@@ -208,6 +208,15 @@ impl Failure {
         }
     }
 
+    /// The name that the customer asked for, where the failure knows it.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        match self {
+            Self::UnknownModel(name, _) => name,
+            other => other.slug(),
+        }
+    }
+
     /// What the customer is told.
     #[must_use]
     pub fn message(&self) -> String {

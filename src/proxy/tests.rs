@@ -125,7 +125,7 @@ async fn read(mut receiver: pipe::Receiver) -> String {
 }
 
 fn reason(charge: &Entry) -> &str {
-    &charge.bill.as_ref().unwrap().end_reason
+    charge.bill.as_ref().unwrap().end_reason.as_str()
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod account;
 pub mod admin;
 mod auth;
 mod body;
+mod cors;
 mod failure;
 mod forwarded;
 mod free;
@@ -53,6 +54,8 @@ pub struct Front {
     pub context: Arc<Context>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// Web pages from these origins may use customers' paths.
+    pub cors_origins: Vec<String>,
 }
 
 impl Front {
@@ -64,11 +67,12 @@ impl Front {
         public_url: String,
         address: SocketAddr,
         trusted_proxies: Vec<IpNet>,
+        cors_origins: Vec<String>,
     ) -> Arc<Self> {
         let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
-        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies })
+        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies, cors_origins })
     }
 
     /// Reports a request for which no money was held.
@@ -88,6 +92,7 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

@@ -56,6 +56,7 @@ impl Observer for RequestLog {
             client = %client,
             tls = record.origin.secure,
             slug = %record.slug,
+            asked = %record.asked,
             family = record.family,
             target = %record.target,
             status = record.status,

@@ -67,7 +67,7 @@ async fn a_stream_shows_its_end_only_after_the_charge_is_in_the_ledger() {
     let sent = upstream.request(0).await.json();
     assert_eq!(sent["stream_options"]["include_usage"], true, "usage is always asked for");
     assert!(!answer.text.contains("\"choices\":[]"), "the usage chunk is not shown to who did not ask: {}", answer.text);
-    assert_eq!(gateway.charges(&key).await[0].bill.as_ref().unwrap().end_reason, "stop");
+    assert_eq!(gateway.charges(&key).await[0].bill.as_ref().unwrap().end_reason.as_str(), "stop");
 }
 
 #[tokio::test]

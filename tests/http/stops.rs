@@ -24,7 +24,7 @@ async fn told(gateway: &Gateway, key: &TestKey, answer: &Answer) -> [String; 3] 
     let id = answer.header("x-request-id").unwrap();
     let receipt = gateway.get(&format!("/v1/generation?id={id}"), key).await.json()["data"].clone();
     assert_eq!(receipt["end_reason"], receipt["finish_reason"]);
-    [journal, log, receipt["end_reason"].as_str().unwrap().to_owned()]
+    [journal.to_string(), log, receipt["end_reason"].as_str().unwrap().to_owned()]
 }
 
 #[tokio::test]

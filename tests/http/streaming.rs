@@ -36,7 +36,7 @@ async fn a_stream_that_breaks_ends_with_an_error_and_charges_what_was_delivered(
         let charges = gateway.charges(&key).await;
         assert_eq!(charges.len(), 1, "{name}");
         assert!(charges[0].amount.picos() < 0, "{name}: delivered output is charged");
-        assert_eq!(charges[0].bill.as_ref().unwrap().end_reason, "upstream_broken", "{name}");
+        assert_eq!(charges[0].bill.as_ref().unwrap().end_reason.as_str(), "upstream_broken", "{name}");
     }
 }
 

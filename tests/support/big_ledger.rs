@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farebox_ledger::{
-    Act, Amount, Bill, Finish, KeyId, KeySettings, Ledger, Line, NewHold, NewKey, OperationId, Secret, SharedLedger, Timestamp,
-    Usage,
+    Act, Amount, Bill, EndReason, Finish, KeyId, KeySettings, Ledger, Line, NewHold, NewKey, OperationId, Secret, SharedLedger,
+    Timestamp, Usage,
 };
 use tokio::task::JoinSet;
 
@@ -98,7 +98,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         slug,
         family,
         status: 200,
-        end_reason: "stop".to_owned(),
+        end_reason: EndReason::Stop,
         first_byte_ms: Some(120),
         total_ms: 900,
         answer_id: Some(format!("chatcmpl-{number:024x}")),

@@ -11,11 +11,11 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("farebox::upstream", &["attempt", "simulated"]),
     ("farebox_console", &["app", "state_file", "view"]),
     ("farebox_console::view", &["modal", "secret"]),
-    ("farebox_ledger", &["account", "audit", "entry", "key", "page", "reference"]),
-    ("farebox_protocol", &["inspect", "json", "usage"]),
-    ("farebox_protocol::chat", &["reader", "writer"]),
-    ("farebox_protocol::messages", &["reader", "writer"]),
-    ("farebox_protocol::responses", &["items", "reader", "writer"]),
+    ("farebox_ledger", &["account", "audit", "chain", "entry", "hold", "key", "page", "reference", "tx"]),
+    ("farebox_ledger::sqlite", &["backup", "verify"]),
+    ("farebox_protocol", &["chat", "messages", "responses", "translate"]),
+    ("farebox_protocol", &["inspect", "json", "sample", "usage"]),
+    ("farebox_protocol::responses", &["encode_answer", "encode_items"]),
 ];
 
 type Module = Vec<String>;

@@ -250,6 +250,12 @@ impl<'ast> Visit<'ast> for Reader {
         self.scope.pop();
     }
 
+    /// A macro of the file is a name of its own, which it may pass on.
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        self.facts.children.extend(item.ident.as_ref().map(ToString::to_string));
+        syn::visit::visit_item_macro(self, item);
+    }
+
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         self.imports(&item.tree, &[]);
     }

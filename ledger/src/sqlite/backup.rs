@@ -4,35 +4,52 @@ use std::fs::File;
 use std::path::Path;
 
 use rusqlite::backup::Backup;
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, Row};
 
 use super::files;
+use super::rows::Columns;
 use super::{OpenMode, verify};
-use crate::anchor::{Anchor, Mark};
+use crate::anchor::{Anchor, Digests, Heads, KeyHeads, Mark};
 use crate::{LedgerError, Timestamp, VerifyReport};
 
-const JOURNAL: &str = "SELECT hash FROM entries WHERE position > ?1 ORDER BY position";
-const AUDIT: &str = "SELECT hash FROM audit WHERE position > ?1 ORDER BY position";
+const JOURNAL: &str = "SELECT hash FROM entries WHERE position > ?1 AND position <= ?2 ORDER BY position";
+const AUDIT: &str = "SELECT hash FROM audit WHERE position > ?1 AND position <= ?2 ORDER BY position";
 
-/// Continues an anchor over what was appended since.
+/// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
-    let mut next = Anchor { at: now.to_string(), ..since.clone() };
     let instant = conn.unchecked_transaction()?;
-    extend(conn, JOURNAL, &mut next.entries, |_| {})?;
-    extend(conn, AUDIT, &mut next.audit, |_| {})?;
+    let (entries, acts, opened) =
+        conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let keys = changed_keys(conn, since)?;
     instant.finish()?;
-    Ok(next)
+    Ok(Anchor::Heads(Heads { at: now.to_string(), entries, acts, opened, keys }))
 }
 
-/// Compares a ledger with its anchors: one fault for each that does not cover what it says.
-pub(super) fn check(conn: &Connection, anchors: &[Anchor]) -> Result<Vec<String>> {
+fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id IN
+         (SELECT key FROM entries WHERE position > ?1 UNION SELECT key FROM audit WHERE position > ?2) ORDER BY a.id",
+    )?;
+    let heads = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        let (key, seq, hash) = (columns.take()?, columns.take()?, columns.take()?);
+        Ok(KeyHeads { key, seq, hash, act: columns.take()?, act_hash: columns.take()? })
+    };
+    statement.query_map([since.entries(), since.acts()], heads)?.collect()
+}
+
+/// Compares a ledger with the digests in anchors of earlier versions: one fault for each that does not cover what it says.
+pub(super) fn check_digests(conn: &Connection, anchors: &[Anchor]) -> Result<Vec<String>> {
+    let digests: Vec<&Digests> =
+        anchors.iter().filter_map(|anchor| if let Anchor::Digests(digests) = anchor { Some(digests) } else { None }).collect();
     let mut faults = Vec::new();
     for (what, sql, of) in [
-        ("entries", JOURNAL, (|anchor| anchor.entries) as fn(&Anchor) -> Mark),
-        ("administrative acts", AUDIT, |anchor| anchor.audit),
+        ("entries", JOURNAL, (|digests| digests.entries) as fn(&Digests) -> Mark),
+        ("administrative acts", AUDIT, |digests| digests.audit),
     ] {
-        let mut wanted: Vec<(Mark, &str)> = anchors.iter().map(|anchor| (of(anchor), anchor.at.as_str())).collect();
+        let mut wanted: Vec<(Mark, &str)> = digests.iter().map(|digests| (of(digests), digests.at.as_str())).collect();
         wanted.sort_by_key(|(mark, _)| mark.count);
+        let newest = wanted.last().map_or(0, |(mark, _)| mark.count);
         let mut wanted = wanted.into_iter().peekable();
         let mut compare = |reached: &Mark| {
             while let Some((mark, at)) = wanted.next_if(|(mark, _)| mark.count <= reached.count) {
@@ -43,16 +60,17 @@ pub(super) fn check(conn: &Connection, anchors: &[Anchor]) -> Result<Vec<String>
         };
         let mut reached = Mark::START;
         compare(&reached);
-        extend(conn, sql, &mut reached, compare)?;
+        extend(conn, sql, newest, &mut reached, compare)?;
         let missing = wanted.map(|(mark, at)| format!("anchor of {at}: covers {} {what}, the ledger has fewer", mark.count));
         faults.extend(missing);
     }
     Ok(faults)
 }
 
-fn extend(conn: &Connection, sql: &str, mark: &mut Mark, mut reached: impl FnMut(&Mark)) -> Result<()> {
+/// Adds the rows behind `mark`, as far as any digest goes.
+fn extend(conn: &Connection, sql: &str, newest: i64, mark: &mut Mark, mut reached: impl FnMut(&Mark)) -> Result<()> {
     let mut statement = conn.prepare(sql)?;
-    let mut rows = statement.query([mark.count])?;
+    let mut rows = statement.query([mark.count, newest])?;
     while let Some(row) = rows.next()? {
         mark.add(&row.get(0)?);
         reached(mark);
@@ -98,7 +116,7 @@ fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
     if state != "ok" {
         return Err(std::io::Error::other(format!("the copy is damaged: {state}")));
     }
-    let report = verify::verify(&copy, &|| true).map_err(std::io::Error::other)?;
+    let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
     match report.faults.first() {
         None => Ok(report),
         Some(first) => Err(std::io::Error::other(format!("{} faults in the books, first: {first}", report.faults.len()))),

@@ -10,7 +10,7 @@ use crate::{OperationId, Timestamp, reference};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema this program knows.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// What a ledger gets once, when it is made.
 #[derive(Debug, Clone, Copy)]
@@ -23,13 +23,14 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
         conn.execute("INSERT INTO identity VALUES (1, ?1, 1, ?2)", params![birth.ledger, birth.at])?;
         register_references(conn)
     },
+    |conn, _| conn.execute_batch(include_str!("schema/3.sql")),
 ];
 
 /// What a database file is.

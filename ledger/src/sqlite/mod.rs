@@ -10,8 +10,6 @@ mod backup;
 mod batch;
 mod batching;
 mod files;
-mod holds;
-mod keys;
 mod lists;
 mod location;
 mod lock;
@@ -20,9 +18,11 @@ mod readers;
 mod reads;
 mod reopen;
 mod rows;
+mod statements;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tx;
 mod upkeep;
 mod verify;
 mod writer;
@@ -39,15 +39,14 @@ pub use reopen::Look;
 pub use stats::WriterStats;
 
 use crate::anchor::Anchor;
+use crate::operation::{Class, Operation, Outcome};
 use crate::{
-    Act, Amount, AuditRecord, Credit, Entry, EntryQuery, Extension, Finish, Finished, Key, KeyChange, KeyId, KeyQuery, Ledger,
-    LedgerError, NewHold, NewKey, OpenHold, OperationId, Posted, PublishedSlug, Recovered, SecretHash, Session, SlugUse,
-    Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
+    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
-use batch::{Batch, Fault};
 use location::{FileId, Location};
 use readers::Readers;
-use writer::{Class, Writer};
+use writer::{Work, Writer};
 
 /// What a program opens a ledger for, and whether it may create one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,25 +191,16 @@ impl SqliteLedger {
     /// # Errors
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     pub async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
-        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| {
-            let mut report = verify::verify(conn, wanted)?;
-            report.faults.extend(backup::check(conn, &anchors)?);
-            report.anchors = anchors.len().try_into().unwrap_or(u64::MAX);
-            Ok(report)
-        };
+        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| verify::verify(conn, &anchors, wanted);
         self.current()?.readers.alone(check).await
     }
 
-    async fn write<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        if class == Class::Hold && self.recovering.load(Ordering::Acquire) {
+    async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
+        if work.class() == Class::Hold && self.recovering.load(Ordering::Acquire) {
             return Err(LedgerError::Unavailable("its open holds are being ended".to_owned()));
         }
         match &self.current()?.writer {
-            Some(writer) => writer.submit(class, work).await,
+            Some(writer) => writer.submit(work).await,
             None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
         }
     }
@@ -218,8 +208,8 @@ impl SqliteLedger {
 
 #[async_trait]
 impl Ledger for SqliteLedger {
-    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
-        self.write(Class::Money, move |batch| keys::create(batch, &new)).await
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.submit(Work::Apply(operation)).await
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
@@ -235,29 +225,9 @@ impl Ledger for SqliteLedger {
         self.current()?.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
     }
 
-    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
-        self.write(Class::Money, move |batch| keys::change(batch, &change)).await
-    }
-
-    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
-        self.write(Class::Money, move |batch| keys::credit(batch, &credit)).await
-    }
-
-    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
-        self.write(Class::Hold, move |batch| holds::open(batch, &hold)).await
-    }
-
-    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
-        self.write(Class::Settle, move |batch| holds::extend(batch, &extension)).await
-    }
-
-    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
-        self.write(Class::Settle, move |batch| holds::finish(batch, &finish)).await
-    }
-
     fn abandon_hold(&self, finish: Finish) {
         match &self.opened().writer {
-            Some(writer) => writer.resolve(move |batch| holds::resolve(batch, &finish).map(|_| ())),
+            Some(writer) => writer.resolve(finish),
             None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
         }
     }
@@ -268,16 +238,6 @@ impl Ledger for SqliteLedger {
 
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
         self.current()?.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
-    }
-
-    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
-        let epoch = self.write(Class::Money, move |batch| holds::begin_epoch(batch, now)).await?;
-        let mut result = Recovered { epoch, ..Recovered::default() };
-        while let Some(some) = self.write(Class::Settle, move |batch| holds::recover_some(batch, epoch, now)).await? {
-            result.settled = result.settled.saturating_add(some.settled);
-            result.released = result.released.saturating_add(some.released);
-        }
-        Ok(result)
     }
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
@@ -319,34 +279,14 @@ impl Ledger for SqliteLedger {
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
-        self.current()?.readers.alone(verify::verify).await
-    }
-
-    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
-        self.write(Class::Settle, move |batch| keys::publish(batch, &slugs, now)).await
+        self.verify_with(Vec::new()).await
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
         self.current()?.readers.scan(|conn, _| reads::published(conn)).await
     }
 
-    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
-        self.write(Class::Money, move |batch| keys::create_link(batch, key, token, expires, &act)).await
-    }
-
-    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        self.write(Class::Money, move |batch| keys::consume_link(batch, token, now)).await
-    }
-
-    async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
-        self.write(Class::Settle, move |batch| keys::open_session(batch, &session)).await
-    }
-
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
         self.current()?.readers.point(|conn| reads::find_session(conn, token, now))
-    }
-
-    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
-        self.write(Class::Money, move |batch| keys::close_session(batch, token)).await
     }
 }

@@ -20,7 +20,7 @@ const PAGE: i64 = 2_000;
 const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
-    let mut statement = conn.prepare_cached(&KEY_BY_ID)?;
+    let mut statement = conn.prepare_cached(KEY_BY_ID)?;
     statement.query_row([id], rows::stored_key).optional().map(|stored| stored.map(|stored| stored.key))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn find_session(conn: &Connection, token: SecretHash, now: Timestamp)
 }
 
 pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
-    let mut statement = conn.prepare_cached(&ENTRY_BY_OPERATION)?;
+    let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
     statement.query_row([operation], rows::stored_entry).optional().map(|stored| stored.map(|stored| stored.entry))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn rows_at_most(limit: usize) -> i64 {
 // --- history ---
 
 pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
-    conn.prepare_cached(&ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
+    conn.prepare_cached(ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
 }
 
 pub(super) fn entries(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
@@ -149,9 +149,10 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let mut statement = conn.prepare_cached(
         "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
-         u.charge, u.loss FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
+         u.charge, u.loss, u.exposure, u.cost FROM usage u JOIN slugs s ON s.id = u.slug
+         WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
     )?;
-    let mut found = Vec::new();
+    let mut found: Vec<UsageRow> = Vec::new();
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key], |row| {
@@ -163,9 +164,16 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
                 usage: columns.usage()?,
                 charge: columns.take()?,
                 loss: columns.take()?,
+                exposure: columns.take()?,
+                cost: columns.take()?,
             })
         })? {
-            found.push(row?);
+            let row = row?;
+            // One row for each target.
+            match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
+                Some(last) => last.merge(&row),
+                None => found.push(row),
+            }
         }
     }
     Ok(found)

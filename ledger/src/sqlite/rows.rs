@@ -3,16 +3,17 @@
 //! A value that does not fit its type is an error of the read, never a guess.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
 use crate::account::Account;
+use crate::audit::Record;
 use crate::chain::{Hash, evidence_code};
+use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Bill, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId, SecretHash,
-    Status, Timestamp, Usage,
+    Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
+    SecretHash, Status, Timestamp, Usage,
 };
 
 macro_rules! stored_as {
@@ -42,13 +43,19 @@ stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), kind_of);
 
 impl ToSql for OperationId {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::from(self.to_bytes().to_vec()))
+        Ok(ToSqlOutput::from(self.as_bytes()))
     }
 }
 
 impl FromSql for OperationId {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         <[u8; 16]>::column_result(value).map(Self::from_bytes)
+    }
+}
+
+impl FromSql for EndReason {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(Self::from)
     }
 }
 
@@ -108,23 +115,6 @@ pub(super) fn malformed(kind: Type, error: impl std::error::Error + Send + Sync 
     Error::FromSqlConversionFailure(0, kind, Box::new(error))
 }
 
-/// A key with what the store knows besides.
-#[derive(Debug, Clone)]
-pub(super) struct StoredKey {
-    pub(super) key: Key,
-    pub(super) audit_last: i64,
-    pub(super) audit_hash: Hash,
-    pub(super) head: Head,
-}
-
-/// Where a key's history ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    pub(super) seq: i64,
-    pub(super) last: i64,
-    pub(super) hash: Hash,
-}
-
 /// A row's columns, taken in the order in which they were selected: finding each by its name is most of what a read costs.
 pub(super) struct Columns<'row, 'statement> {
     row: &'row Row<'statement>,
@@ -173,12 +163,20 @@ impl<'row, 'statement> Columns<'row, 'statement> {
 }
 
 /// Selects what [`stored_key`] takes, in its order; a condition may follow.
-pub(super) const SELECT_KEY: &str = "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
-     k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_last, k.audit_hash,
-     a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id";
+macro_rules! select_key {
+    () => {
+        "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret,
+     k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash,
+     a.seq, a.last, a.hash FROM keys k JOIN accounts a ON a.id = k.id"
+    };
+}
+pub(super) use select_key;
+
+/// [`select_key`], for texts that are put together at run time.
+pub(super) const SELECT_KEY: &str = select_key!();
 
 /// One key.
-pub(super) static KEY_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{SELECT_KEY} WHERE k.id = ?1"));
+pub(super) const KEY_BY_ID: &str = concat!(select_key!(), " WHERE k.id = ?1");
 
 pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
     let mut columns = Columns::of(row);
@@ -205,12 +203,9 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         created_by: columns.take()?,
         last_entry_at: columns.take()?,
     };
-    Ok(StoredKey {
-        key,
-        audit_last: columns.take()?,
-        audit_hash: columns.take()?,
-        head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()? },
-    })
+    let last_at = key.last_entry_at;
+    let audit = AuditHead { seq: columns.take()?, last: columns.take()?, hash: columns.take()? };
+    Ok(StoredKey { key, audit, head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()?, last_at } })
 }
 
 fn models(json: &str) -> Result<Vec<String>> {
@@ -222,25 +217,31 @@ fn models(json: &str) -> Result<Vec<String>> {
 pub(super) struct StoredEntry {
     pub(super) entry: Entry,
     pub(super) prev: i64,
+    pub(super) format: i64,
     pub(super) hash: Hash,
 }
 
 /// Selects what [`stored_entry`] takes, in its order; a condition may follow.
-pub(super) const SELECT_ENTRY: &str =
-    "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
-     e.refunds, e.prev, e.hash, s.slug,
+macro_rules! select_entry {
+    () => {
+        "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason,
+     e.refunds, e.prev, e.format, e.hash, s.slug,
      coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss,
-     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines) IS NOT NULL,
+     e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts) IS NOT NULL,
      e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence,
-     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines
-     FROM entries e LEFT JOIN slugs s ON s.id = e.slug";
+     e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts
+     FROM entries e LEFT JOIN slugs s ON s.id = e.slug"
+    };
+}
+pub(super) use select_entry;
+
+/// [`select_entry`], for texts that are put together at run time.
+pub(super) const SELECT_ENTRY: &str = select_entry!();
 
 /// One entry, by the operation that made it.
-pub(super) static ENTRY_BY_OPERATION: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.operation = ?1"));
-/// One entry, by its reference.
-pub(super) static ENTRY_BY_REFERENCE: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.reference = ?1"));
+pub(super) const ENTRY_BY_OPERATION: &str = concat!(select_entry!(), " WHERE e.operation = ?1");
 /// One entry, by its position.
-pub(super) static ENTRY_AT: LazyLock<String> = LazyLock::new(|| format!("{SELECT_ENTRY} WHERE e.position = ?1"));
+pub(super) const ENTRY_AT: &str = concat!(select_entry!(), " WHERE e.position = ?1");
 
 pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
     let mut columns = Columns::of(row);
@@ -259,17 +260,17 @@ pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
         refunds: columns.take()?,
         bill: None,
     };
-    let (prev, hash) = (columns.take()?, columns.take()?);
+    let (prev, format, hash) = (columns.take()?, columns.take()?, columns.take()?);
     let (slug, billed): (Option<String>, bool) = (columns.take()?, columns.take()?);
     if slug.is_none() && billed {
         return Err(malformed(Type::Null, std::fmt::Error));
     }
     entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
-    Ok(StoredEntry { entry, prev, hash })
+    Ok(StoredEntry { entry, prev, format, hash })
 }
 
 fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
-    Ok(Bill {
+    let bill = Bill {
         slug,
         family: columns.take()?,
         target: columns.take()?,
@@ -283,7 +284,15 @@ fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
         evidence: columns.take()?,
         usage: columns.usage()?,
         lines: lines_of(&columns.take::<String>()?)?,
-    })
+        ..Bill::default()
+    };
+    match columns.take::<Option<String>>()? {
+        None => Ok(bill),
+        Some(json) => {
+            let pairs = serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))?;
+            bill.with_pairs(pairs).ok_or_else(|| malformed(Type::Text, std::fmt::Error))
+        }
+    }
 }
 
 /// `[["input",100,3000000]]`: what, count, picodollars for one.
@@ -298,14 +307,6 @@ fn lines_of(text: &str) -> Result<Vec<Line>> {
         .into_iter()
         .map(|(what, count, rate)| Line { what: Cow::Owned(what), count, rate: Amount::from_picos(rate) })
         .collect())
-}
-
-/// An open hold with what the lists do not show.
-#[derive(Debug, Clone)]
-pub(super) struct StoredHold {
-    pub(super) open: OpenHold,
-    pub(super) opened: Amount,
-    pub(super) checkpoint: Option<Bill>,
 }
 
 pub(super) fn stored_hold(row: &Row<'_>) -> Result<StoredHold> {
@@ -325,6 +326,20 @@ pub(super) fn open_hold(row: &Row<'_>) -> Result<OpenHold> {
         at: row.get("at")?,
         epoch: row.get("epoch")?,
     })
+}
+
+/// An act with its place in the chain.
+#[derive(Debug, Clone)]
+pub(super) struct StoredAct {
+    pub(super) record: Record,
+    pub(super) prev: i64,
+    pub(super) format: i64,
+    pub(super) hash: Hash,
+}
+
+pub(super) fn stored_act(row: &Row<'_>) -> Result<StoredAct> {
+    let record = Record { record: audit_record(row)?, seq: row.get("seq")?, state: row.get("state")? };
+    Ok(StoredAct { record, prev: row.get("prev")?, format: row.get("format")?, hash: row.get("hash")? })
 }
 
 pub(super) fn audit_record(row: &Row<'_>) -> Result<AuditRecord> {

@@ -4,8 +4,11 @@
 
 use std::time::Duration;
 
+use super::batch::{Batch, Fault};
 use super::*;
-use crate::{Amount, Bill, Hold, KeySettings, Refusal};
+use crate::apply::apply;
+use crate::operation::Class;
+use crate::{Act, Amount, Bill, Hold, KeySettings, NewHold, NewKey, Refusal};
 use std::sync::Arc;
 
 fn open() -> (tempfile::TempDir, Arc<SqliteLedger>) {
@@ -34,12 +37,19 @@ fn new_hold(number: u64) -> NewHold {
     }
 }
 
-async fn create(ledger: &SqliteLedger) {
+fn new_key() -> NewKey {
     let act = Act { operation: op(1), actor: "ada".to_owned(), at: Timestamp::default() };
     let first_credit = Some((Amount::from_picos(1_000_000), "first".to_owned()));
-    let new =
-        NewKey { id: KeyId::from_random(1), secret: SecretHash([1; 32]), settings: KeySettings::default(), first_credit, act };
-    ledger.create_key(new).await.unwrap();
+    NewKey { id: KeyId::from_random(1), secret: SecretHash([1; 32]), settings: KeySettings::default(), first_credit, act }
+}
+
+async fn create(ledger: &SqliteLedger) {
+    ledger.create_key(new_key()).await.unwrap();
+}
+
+/// Something that no operation does.
+fn test(work: impl Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static) -> Work {
+    Work::Test(Class::Settle, Box::new(work))
 }
 
 /// Sets how many pages the file may have, on the writer's connection.
@@ -50,7 +60,7 @@ async fn limit_pages(ledger: &SqliteLedger, more: i64) {
         batch.conn.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
         Ok(())
     };
-    ledger.write(Class::Settle, set).await.unwrap();
+    ledger.submit(test(set)).await.unwrap();
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
         // Settlements with long bills do not fit either: they wait in the resolver.
         let count = opened.len();
         for hold in opened {
-            let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(3_000), ..Bill::default() };
+            let bill = Bill { slug: "s".to_owned(), answer_id: Some("e".repeat(3_000)), ..Bill::default() };
             let _ = hold.settle(bill, Timestamp::default()).await;
         }
         assert!(ledger.stats().unresolved > 0);
@@ -95,7 +105,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
 async fn limit_pages_when_full(ledger: &SqliteLedger) {
     let set = |batch: &mut Batch<'_>| Ok(batch.conn.query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))?);
     for _ in 0..200 {
-        if ledger.write(Class::Settle, set).await.is_ok() {
+        if ledger.submit(test(set)).await.is_ok() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -109,11 +119,11 @@ fn an_io_error_stops_the_writer_for_good() {
         create(&ledger).await;
         let broken = |_: &mut Batch<'_>| -> Result<(), Fault> {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
-            Err(Fault::Database(rusqlite::Error::SqliteFailure(code, None)))
+            Err(Fault::Store(rusqlite::Error::SqliteFailure(code, None)))
         };
         let shared = Arc::clone(&ledger);
         let together = tokio::spawn(async move { shared.fatal().await });
-        assert!(matches!(ledger.write(Class::Settle, broken).await, Err(LedgerError::Unknown(_))));
+        assert!(matches!(ledger.submit(test(broken)).await, Err(LedgerError::Unknown(_))));
         assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
         assert!(together.await.unwrap().contains("stopped") && ledger.stats().stopped && ledger.stopped());
         assert!(ledger.find_key(KeyId::from_random(1)).await.unwrap().is_some(), "reading goes on");
@@ -127,7 +137,7 @@ fn one_failing_operation_does_not_fail_its_batch() {
         create(&ledger).await;
         let wrong = |batch: &mut Batch<'_>| Ok(batch.conn.execute("UPDATE accounts SET held = -1", []).map(|_| ())?);
         let (first, second, third) =
-            tokio::join!(ledger.open_hold(new_hold(100)), ledger.write(Class::Settle, wrong), ledger.open_hold(new_hold(101)));
+            tokio::join!(ledger.open_hold(new_hold(100)), ledger.submit(test(wrong)), ledger.open_hold(new_hold(101)));
         assert!(first.is_ok() && third.is_ok());
         assert!(matches!(second, Err(LedgerError::Unavailable(_))));
         assert_eq!(ledger.open_hold(new_hold(101)).await, Ok(()));
@@ -143,7 +153,7 @@ fn closing_does_not_wait_for_space() {
         create(&ledger).await;
         ledger.open_hold(new_hold(100)).await.unwrap();
         limit_pages(&ledger, 0).await;
-        let bill = Bill { slug: "s".to_owned(), end_reason: "e".repeat(30_000), ..Bill::default() };
+        let bill = Bill { slug: "s".to_owned(), answer_id: Some("e".repeat(30_000)), ..Bill::default() };
         ledger.abandon_hold(Finish { request: op(100), bill, at: Timestamp::default() });
         ledger.close();
         assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");
@@ -156,7 +166,7 @@ fn a_panicking_writer_leaves_nobody_waiting() {
     run(async {
         create(&ledger).await;
         let bug = |_: &mut Batch<'_>| -> Result<(), Fault> { panic!("a bug, on purpose") };
-        assert!(matches!(ledger.write(Class::Settle, bug).await, Err(LedgerError::Unknown(_))));
+        assert!(matches!(ledger.submit(test(bug)).await, Err(LedgerError::Unknown(_))));
         assert!(ledger.fatal().await.contains("panicked"));
         assert!(matches!(ledger.open_hold(new_hold(100)).await, Err(LedgerError::Unavailable(_))));
     });
@@ -175,6 +185,27 @@ fn a_closed_ledger_is_whole_in_its_one_file() {
 }
 
 #[test]
+fn a_pair_takes_ten_statements() {
+    let dir = tempfile::tempdir().unwrap();
+    let conn = files::open(&dir.path().join("farebox.db"), OpenMode::Create).unwrap();
+    let mut batch = Batch::new(&conn);
+    let mut statements = 0;
+    for pair in 0..3 {
+        batch.begin().unwrap();
+        if pair == 0 {
+            apply(&mut batch, &Operation::Create(new_key())).unwrap();
+        }
+        let before = batch.statements.runs();
+        apply(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
+        let bill = Bill { slug: "s".to_owned(), ..Bill::default() };
+        apply(&mut batch, &Operation::Finish(Finish { request: op(100 + pair), bill, at: Timestamp::default() })).unwrap();
+        statements = batch.statements.runs() - before;
+        batch.commit().unwrap();
+    }
+    assert_eq!(statements, 10, "once slug and hour are known");
+}
+
+#[test]
 fn statements_are_prepared_once() {
     let (dir, ledger) = open();
     run(create(&ledger));
@@ -182,6 +213,6 @@ fn statements_are_prepared_once() {
     for id in 0..3 {
         reads::find_key(&conn, KeyId::from_random(id)).unwrap();
     }
-    let statement = conn.prepare_cached(&rows::KEY_BY_ID).unwrap();
+    let statement = conn.prepare_cached(rows::KEY_BY_ID).unwrap();
     assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
 }

@@ -1,8 +1,8 @@
 //! The one writer of a process: queue → batch → one commit → replies.
 //!
 //! All waiting operations share a commit. Nothing is confirmed before its commit has succeeded, and an error that leaves the
-//! outcome open (I/O, corruption) stops the writer for good: it must not go on writing to a file it cannot trust. The writer
-//! knows nothing of what the operations mean.
+//! outcome open (I/O, corruption) stops the writer for good: it must not go on writing to a file it cannot trust. What
+//! operations mean is in `apply`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,9 @@ use super::batching::{Batching, MAX_BATCH};
 use super::location::{Displaced, Location};
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
-use crate::{LedgerError, Refusal};
+use crate::apply::apply;
+use crate::operation::{Class, Operation, Outcome};
+use crate::{Finish, LedgerError, Refusal};
 
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
@@ -32,53 +34,58 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
-/// What an operation needs of the writer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// Begins something: refused while the disk is full.
-    Hold,
-    /// Ends or continues something.
-    Settle,
-    /// Money in or a change of a key: on disk before it is confirmed, in every mode.
-    Money,
-    /// As [`Class::Settle`], and retried until its outcome is known.
-    Resolve,
+/// Something that no operation does.
+#[cfg(test)]
+type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
+
+/// What is to be done in a batch.
+#[cfg_attr(test, expect(clippy::large_enum_variant, reason = "the small one is for tests"))]
+pub(super) enum Work {
+    Apply(Operation),
+    #[cfg(test)]
+    Test(Class, TestWork),
 }
 
-/// An operation in the queue.
-pub(super) trait Job: Send {
-    fn class(&self) -> Class;
-    /// Runs inside a batch and keeps its outcome. May run again after a rollback.
-    fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()>;
-    /// Replies with the kept outcome, or with what became of the batch.
-    fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
+impl Work {
+    pub(super) const fn class(&self) -> Class {
+        match self {
+            Self::Apply(operation) => operation.class(),
+            #[cfg(test)]
+            Self::Test(class, _) => *class,
+        }
+    }
+
+    fn run(&self, batch: &mut Batch<'_>) -> Result<Outcome, Fault> {
+        match self {
+            Self::Apply(operation) => apply(batch, operation),
+            #[cfg(test)]
+            Self::Test(_, work) => work(batch).map(|()| Outcome::Done),
+        }
+    }
+}
+
+/// Work in the queue, and who waits for it.
+struct Job {
+    work: Work,
+    outcome: Option<Result<Outcome, Refusal>>,
+    reply: oneshot::Sender<Result<Outcome, LedgerError>>,
     /// A runtime of the caller's that runs by itself.
-    fn runtime(&self) -> Option<&Handle>;
-}
-
-struct Task<T, F> {
-    class: Class,
-    work: F,
-    outcome: Option<Result<T, Refusal>>,
-    reply: oneshot::Sender<Result<T, LedgerError>>,
     runtime: Option<Handle>,
 }
 
-impl<T: Send, F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send> Job for Task<T, F> {
-    fn class(&self) -> Class {
-        self.class
-    }
-
+impl Job {
+    /// Runs inside a batch and keeps its outcome. May run again after a rollback.
     fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()> {
-        self.outcome = Some(match (self.work)(batch) {
-            Ok(value) => Ok(value),
+        self.outcome = Some(match self.work.run(batch) {
+            Ok(outcome) => Ok(outcome),
             Err(Fault::Refused(refusal)) => Err(refusal),
-            Err(Fault::Database(error)) => return Err(error),
+            Err(Fault::Store(error)) => return Err(error),
         });
         Ok(())
     }
 
-    fn reply(self: Box<Self>, committed: Result<(), LedgerError>) {
+    /// Replies with the kept outcome, or with what became of the batch.
+    fn reply(self, committed: Result<(), LedgerError>) {
         let outcome = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => outcome.map_err(LedgerError::Refused),
             (Ok(()), None) => Err(LedgerError::Unknown("the writer lost this operation".to_owned())),
@@ -87,19 +94,15 @@ impl<T: Send, F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send> Job for Task<T, 
         // Whoever asked may have gone; the operation has happened all the same.
         let _ = self.reply.send(outcome);
     }
-
-    fn runtime(&self) -> Option<&Handle> {
-        self.runtime.as_ref()
-    }
 }
 
 /// A committed batch; dropping it replies to everyone.
-struct Committed(Vec<Box<dyn Job>>);
+struct Committed(Vec<Job>);
 
 impl Committed {
     /// Replies from inside the callers' runtime: waking it from here, once for each caller, would cost as many system calls.
     fn tell(self) {
-        let runtime = self.0.iter().find_map(|job| job.runtime()).filter(|_| self.0.len() > 1).cloned();
+        let runtime = self.0.iter().find_map(|job| job.runtime.as_ref()).filter(|_| self.0.len() > 1).cloned();
         if let Some(runtime) = runtime {
             // A task that is dropped instead of run replies all the same.
             drop(runtime.spawn(async move { drop(self) }));
@@ -130,7 +133,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Box<dyn Job>>,
+    jobs: VecDeque<Job>,
     /// The log could not be synced or copied: the writer stops at its next look.
     broken: Option<String>,
     /// The writer sleeps until so many jobs wait.
@@ -198,38 +201,31 @@ impl Writer {
     }
 
     /// Runs `work` in the next batch and waits for its commit.
-    pub(super) async fn submit<T, F>(&self, class: Class, work: F) -> Result<T, LedgerError>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
-    {
+    pub(super) async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-        self.enqueue(Box::new(Task { class, work, outcome: None, reply, runtime }));
+        self.enqueue(Job { work, outcome: None, reply, runtime });
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
-    /// Runs `work` in the next batch, again and again until its outcome is known. Nobody waits for it.
-    pub(super) fn resolve<F>(&self, work: F)
-    where
-        F: Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static,
-    {
+    /// Ends a hold in the next batch, again and again until the outcome is known. Nobody waits for it.
+    pub(super) fn resolve(&self, finish: Finish) {
         let (reply, _) = oneshot::channel();
-        self.enqueue(Box::new(Task { class: Class::Resolve, work, outcome: None, reply, runtime: None }));
+        self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
     }
 
-    fn enqueue(&self, job: Box<dyn Job>) {
+    fn enqueue(&self, job: Job) {
         let mut queue = lock(&self.shared.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
-            None if job.class() == Class::Hold && queue.jobs.len() >= MAX_QUEUE => {
+            None if job.work.class() == Class::Hold && queue.jobs.len() >= MAX_QUEUE => {
                 Some("too many operations are waiting".to_owned())
             }
             None => None,
         };
         if let Some(reason) = refused {
             drop(queue);
-            if job.class() == Class::Resolve {
+            if job.work.class() == Class::Resolve {
                 tracing::error!(reason, "a hold could not be ended; recovery will end it at the next start");
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
@@ -335,7 +331,7 @@ struct Worker<'c> {
     strict: bool,
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
-    unresolved: Vec<Box<dyn Job>>,
+    unresolved: Vec<Job>,
     /// Closing has tried once more what could not be written; recovery does the rest.
     last_try: bool,
     retry_at: Option<Instant>,
@@ -407,7 +403,7 @@ impl<'c> Worker<'c> {
     }
 
     /// Waits for operations or a retry; `None` when closed and everything is written.
-    fn next_batch(&mut self) -> Option<Vec<Box<dyn Job>>> {
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
         let mut queue = lock(&self.shared.queue);
         while queue.jobs.is_empty() {
             let closing = queue.closed.is_some();
@@ -450,11 +446,11 @@ impl<'c> Worker<'c> {
         Some(fresh)
     }
 
-    fn refuse_while_full(&self, jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
         if self.full_until.is_none() || past(self.full_until) {
             return jobs;
         }
-        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.class() == Class::Hold);
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.work.class() == Class::Hold);
         for job in refused {
             job.reply(Err(LedgerError::Unavailable("the disk is full".to_owned())));
         }
@@ -462,7 +458,7 @@ impl<'c> Worker<'c> {
     }
 
     /// Commits a batch and replies. When one operation fails, each gets a batch of its own.
-    fn process(&mut self, mut jobs: Vec<Box<dyn Job>>) -> std::ops::ControlFlow<()> {
+    fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
         let error = match self.attempt(&mut jobs) {
@@ -508,8 +504,8 @@ impl<'c> Worker<'c> {
         }
     }
 
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
-        let money = jobs.iter().any(|job| job.class() == Class::Money);
+    fn attempt(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
+        let money = jobs.iter().any(|job| job.work.class() == Class::Money);
         let full = self.strict || money;
         if self.full_sync != Some(full) {
             self.batch.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
@@ -530,7 +526,7 @@ impl<'c> Worker<'c> {
         if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
     }
 
-    fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         let batch = &mut self.batch;
         batch.begin()?;
         // After taking the lock, which may have been waited for.
@@ -552,9 +548,9 @@ impl<'c> Worker<'c> {
     }
 
     /// After a rollback: what must happen waits for the next attempt, everybody else gets this error.
-    fn park(&mut self, jobs: Vec<Box<dyn Job>>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
+    fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
         for job in jobs {
-            if job.class() == Class::Resolve {
+            if job.work.class() == Class::Resolve {
                 self.unresolved.push(job);
             } else {
                 job.reply(Err(error(reason.to_owned())));
@@ -567,7 +563,7 @@ impl<'c> Worker<'c> {
     }
 
     /// The end of all writing: the batch's outcome is unknown, what only waited did not happen.
-    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Box<dyn Job>>) {
+    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
         let reason = format!("the ledger's writer stopped: {error}");
         tracing::error!(reason, "the ledger cannot be trusted with more writes");
         let waiting = {

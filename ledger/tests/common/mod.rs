@@ -84,7 +84,7 @@ pub(crate) fn bill(count: u64) -> Bill {
         family: "chat".to_owned(),
         target: "sim/small".to_owned(),
         status: 200,
-        end_reason: "stop".to_owned(),
+        end_reason: EndReason::Stop,
         first_byte_ms: Some(5),
         total_ms: 9,
         answer_id: Some(format!("answer-{count}")),

@@ -344,7 +344,7 @@ async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: SharedLedger)
     assert_eq!(finished, Finished { charge: usd("4"), loss: usd("2"), available: Amount::ZERO });
     assert_eq!(ledger.finish_hold(finish(20, 1)).await.unwrap(), finished);
     let bill = ledger.entry(op(20)).await.unwrap().unwrap().bill.unwrap();
-    assert_eq!((bill.hold, bill.loss, bill.cost().unwrap()), (usd("1"), usd("2"), usd("6")));
+    assert_eq!((bill.hold, bill.loss, bill.total().unwrap()), (usd("1"), usd("2"), usd("6")));
     assert_eq!(account(&*ledger, 1).await, Account { credit: usd("5"), spent: usd("4"), held: usd("1") });
     assert_eq!(ledger.totals().await.unwrap().loss, 2_000_000_000_000);
     ledger.finish_hold(finish(21, 1_000_000)).await.unwrap();
@@ -389,7 +389,7 @@ async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger) {
     assert_eq!(eventually(&ledger, op(20)).await.amount, usd("-0.3"));
     drop(Hold::open(Arc::clone(&ledger), new_hold(1, 21, "1")).await.unwrap());
     let entry = eventually(&ledger, op(21)).await;
-    assert_eq!((entry.amount, &*entry.bill.unwrap().end_reason), (Amount::ZERO, "dropped"));
+    assert_eq!((entry.amount, entry.bill.unwrap().end_reason), (Amount::ZERO, EndReason::Dropped));
     ledger.abandon_hold(finish(99, 5));
     assert_eq!(account(&*ledger, 1).await.held, Amount::ZERO);
     sound(&*ledger).await;
@@ -407,8 +407,8 @@ async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: SharedLedger
     let settled = ledger.entry(op(20)).await.unwrap().unwrap();
     let bill = settled.bill.unwrap();
     assert_eq!(
-        (settled.amount, settled.at, bill.evidence, &*bill.end_reason),
-        (usd("-1.25"), at(800), Evidence::Recovered, "recovered")
+        (settled.amount, settled.at, bill.evidence, bill.end_reason),
+        (usd("-1.25"), at(800), Evidence::Recovered, EndReason::Recovered)
     );
     let released = ledger.entry(op(21)).await.unwrap().unwrap();
     assert_eq!((released.amount, released.bill.unwrap().slug), (Amount::ZERO, "small".to_owned()));

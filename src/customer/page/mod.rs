@@ -5,6 +5,7 @@ pub(super) mod chart;
 pub(super) mod models;
 pub(super) mod overview;
 pub(super) mod payments;
+pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
 pub(super) mod shown;

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, Credit, CreditKind, Entry, EntryKind, Key, KeyId, KeySettings, Line, LinkToken, OpenHold,
-    OperationId, PublishedSlug, Secret, SecretHash, SlugUse, Status, Timestamp, Totals, Usage, UsageRow, VerifyReport,
+    Account, Amount, AuditRecord, Bill, Credit, CreditKind, EndReason, Entry, EntryKind, Key, KeyId, KeySettings, Line,
+    LinkToken, OpenHold, OperationId, PublishedSlug, Secret, SecretHash, SlugUse, Status, Timestamp, Totals, Usage, UsageRow,
+    VerifyReport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -103,7 +104,7 @@ pub(super) fn charge(position: i64) -> Entry {
         family: "messages".to_owned(),
         target: "north/large-1".to_owned(),
         status: 200,
-        end_reason: "stop".to_owned(),
+        end_reason: EndReason::Stop,
         first_byte_ms: Some(900),
         total_ms: 8_200,
         hold: usd("0.05"),
@@ -172,7 +173,7 @@ fn usage() -> Vec<UsageRow> {
         requests: 12,
         usage: Usage { input: 90_000, cache_read: 7_400, output: 4_100, ..Usage::default() },
         charge: usd(charge),
-        loss: Amount::ZERO,
+        ..UsageRow::default()
     };
     vec![
         row(0, "large-model", "1.91"),

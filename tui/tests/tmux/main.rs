@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, Bill, Hold, KeyId, Ledger, Line, NewHold, Secret, SharedLedger, Timestamp};
+use farebox_ledger::{Amount, Bill, EndReason, Hold, KeyId, Ledger, Line, NewHold, Secret, SharedLedger, Timestamp};
 
 use console::*;
 
@@ -143,7 +143,7 @@ fn balances_move_by_themselves_beside_a_writer() {
             let new = NewHold { request, key, amount, slug: slug.clone(), family: family.clone(), at: now };
             let hold = Hold::open(Arc::clone(&writer), new).await.unwrap();
             let lines = vec![Line { what: "input".into(), count: 1000, rate: usd("0.00001") }];
-            let bill = Bill { slug, family, lines, status: 200, end_reason: "stop".to_owned(), ..Bill::default() };
+            let bill = Bill { slug, family, lines, status: 200, end_reason: EndReason::Stop, ..Bill::default() };
             hold.settle(bill, now).await.unwrap();
         }
     });

@@ -1,0 +1,104 @@
+//! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
+
+use super::{append, known};
+use crate::hold::{charge_entry, recovered};
+use crate::tx::{Fault, Held, Step, Tx};
+use crate::{Extension, Finish, Finished, NewHold, OperationId, Recovered, Refusal, Timestamp};
+
+/// Holds that one operation recovers, so that others find their turn between.
+const RECOVERED_AT_ONCE: usize = 500;
+
+pub(super) fn open<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
+    match open_new(tx, new) {
+        Err(Fault::Refused(refusal)) => open_again(tx, new, refusal),
+        outcome => outcome,
+    }
+}
+
+fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
+    if tx.has_entry(new.request)? {
+        return Err(Refusal::OperationUsed(new.request).into());
+    }
+    let payer = known(tx.payer(new.key)?, new.key)?;
+    payer.check_active(new.at)?;
+    let account = payer.account.hold(new.amount)?;
+    if !tx.insert_hold(new)? {
+        return Err(Refusal::OperationUsed(new.request).into());
+    }
+    tx.set_held(new.key, payer.account, account)
+}
+
+/// A hold that is asked for again is there already, whatever became of its key since.
+fn open_again<T: Tx>(tx: &mut T, new: &NewHold, refusal: Refusal) -> Step<T, ()> {
+    let Some(hold) = tx.hold(new.request)? else { return Err(refusal.into()) };
+    let open = &hold.open;
+    let same =
+        (open.key, hold.opened, &open.slug, &open.family, open.at) == (new.key, new.amount, &new.slug, &new.family, new.at);
+    if same { Ok(()) } else { Err(Refusal::OperationUsed(new.request).into()) }
+}
+
+pub(super) fn extend<T: Tx>(tx: &mut T, extension: &Extension) -> Step<T, ()> {
+    let hold = tx.held(extension.request)?.ok_or(Refusal::NoSuchHold(extension.request))?;
+    let payer = known(tx.payer(hold.key)?, hold.key)?;
+    payer.check_active(extension.at)?;
+    let used = extension.checkpoint.total()?;
+    let (account, amount) = payer.account.extend(hold.amount, extension.total)?;
+    tx.update_hold(extension.request, amount, used, &extension.checkpoint)?;
+    tx.set_held(hold.key, payer.account, account)
+}
+
+pub(super) fn finish<T: Tx>(tx: &mut T, finish: &Finish) -> Step<T, Finished> {
+    match tx.held(finish.request)? {
+        Some(hold) => end(tx, hold, finish.clone()),
+        None => ended(tx, finish.request),
+    }
+}
+
+/// A finish that must have an effect: an absurd bill is replaced by the last checkpoint's.
+pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
+    match finish(tx, wanted) {
+        Err(Fault::Refused(Refusal::Limit(_))) => {
+            // A checkpoint was believed when it was stored, so this bill is not refused.
+            let checkpoint = tx.hold(wanted.request)?.and_then(|hold| hold.checkpoint);
+            finish(tx, &wanted.clone().disputed(checkpoint))
+        }
+        outcome => outcome,
+    }
+}
+
+fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
+    let (account, head) = known(tx.account(hold.key)?, hold.key)?;
+    let ending = account.finish(hold.amount, finish.bill.total()?)?;
+    let (position, request) = (tx.next_position(), finish.request);
+    let entry = charge_entry(hold, finish, &ending, position, &head).ok_or(Refusal::NoSuchHold(request))?;
+    append(tx, &entry, &head, account, ending.account)?;
+    tx.delete_hold(request)?;
+    Ok(Finished { charge: ending.charge, loss: ending.loss, available: ending.account.available() })
+}
+
+/// The outcome of a hold that has ended before.
+fn ended<T: Tx>(tx: &mut T, request: OperationId) -> Step<T, Finished> {
+    let entry = tx.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
+    let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
+    let available = known(tx.account(entry.key)?, entry.key)?.0.available();
+    Ok(Finished { charge: entry.amount.checked_neg().unwrap_or_default(), loss: bill.loss, available })
+}
+
+pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
+    let epoch = tx.epoch().saturating_add(1);
+    tx.begin_epoch(epoch, now)?;
+    Ok(epoch)
+}
+
+/// Ends some holds of epochs before `epoch`; `None` when there are none left.
+pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
+    let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
+    let mut done = Recovered { epoch, ..Recovered::default() };
+    for hold in &dead {
+        let held = Held { key: hold.open.key, amount: hold.open.amount };
+        let finished = end(tx, held, recovered(&hold.open, hold.checkpoint.clone(), now))?;
+        let count = if finished.charge.is_positive() { &mut done.settled } else { &mut done.released };
+        *count = count.saturating_add(1);
+    }
+    Ok((!dead.is_empty()).then_some(done))
+}

@@ -1,0 +1,270 @@
+//! The reference store: everything in memory, one lock, nothing clever.
+//!
+//! It exists to be obviously right. The conformance suite and the model test compare the other stores with it; it keeps nothing
+//! across a restart. What operations do is in `apply`, as for every store.
+
+mod tx;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::apply::apply;
+use crate::operation::{Operation, Outcome};
+use crate::tx::{Fault, StoredHold, StoredKey};
+use crate::{
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
+    PublishedSlug, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+};
+use tx::MemoryTx;
+
+/// A ledger in memory.
+#[derive(Debug, Default)]
+pub struct MemoryLedger {
+    state: Mutex<State>,
+}
+
+impl MemoryLedger {
+    /// An empty ledger.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: BTreeMap<KeyId, StoredKey>,
+    holds: BTreeMap<OperationId, StoredHold>,
+    entries: Vec<Entry>,
+    audit: Vec<AuditRecord>,
+    published: BTreeMap<String, Timestamp>,
+    sessions: HashMap<[u8; 32], Session>,
+    links: HashMap<[u8; 32], (KeyId, Timestamp)>,
+    epoch: i64,
+}
+
+impl State {
+    fn apply(&mut self, operation: &Operation) -> Result<Outcome, Refusal> {
+        apply(&mut MemoryTx { state: self, needs: operation.needs() }, operation).map_err(|fault| match fault {
+            Fault::Refused(refusal) => refusal,
+            Fault::Store(never) => match never {},
+        })
+    }
+
+    fn entry(&self, operation: OperationId) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.operation == operation)
+    }
+
+    fn audited(&self, operation: OperationId) -> Option<&AuditRecord> {
+        self.audit.iter().find(|record| record.operation == operation)
+    }
+
+    fn of_key(&self, key: KeyId) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.key == key)
+    }
+
+    fn all_keys(&self) -> impl Iterator<Item = &Key> {
+        self.keys.values().map(|stored| &stored.key)
+    }
+
+    fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
+        let mut keys: Vec<&Key> = self.all_keys().collect();
+        let place = |key: &Key| {
+            let place = query.order.place(key);
+            (place.value, place.key)
+        };
+        keys.sort_by_key(|key| place(key));
+        if query.order.is_descending() {
+            keys.reverse();
+        }
+        let further = |key: &&Key| {
+            query
+                .after
+                .map(|after| (after.value, after.key))
+                .is_none_or(|after| if query.order.is_descending() { place(key) < after } else { place(key) > after })
+        };
+        let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
+        let wanted = |key: &&Key| {
+            label.as_ref().is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
+                && query.status.is_none_or(|status| key.status(query.now) == status)
+                && query.balance_below.is_none_or(|limit| key.account.balance() < limit)
+        };
+        keys.into_iter().filter(further).filter(wanted).take(query.limit).cloned().collect()
+    }
+
+    fn entries(&self, query: &EntryQuery) -> Vec<Entry> {
+        let wanted = |entry: &&Entry| {
+            query.key.is_none_or(|key| entry.key == key)
+                && query.since.is_none_or(|since| entry.at >= since)
+                && query.until.is_none_or(|until| entry.at < until)
+                && query.before.is_none_or(|before| entry.position < before)
+        };
+        let newest = self.entries.iter().rev().filter(wanted).take(query.limit.unwrap_or(usize::MAX));
+        let mut found: Vec<Entry> = newest.cloned().collect();
+        found.reverse();
+        found
+    }
+
+    fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Vec<UsageRow> {
+        let mut rows: BTreeMap<(i64, String), UsageRow> = BTreeMap::new();
+        for (entry, bill) in self.of_key(key).filter_map(|entry| Some((entry, entry.bill.as_ref()?))) {
+            let hour = entry.at.hour();
+            let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
+            if hour < from.hour() || start >= to {
+                continue;
+            }
+            let row = rows.entry((hour, bill.slug.clone())).or_insert_with(|| UsageRow::empty(start, &bill.slug));
+            row.add(entry, bill);
+        }
+        rows.into_values().collect()
+    }
+
+    fn slug_use(&self, since: Timestamp) -> Vec<SlugUse> {
+        let mut slugs: BTreeMap<&str, (BTreeSet<KeyId>, u64)> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.at.hour() >= since.hour()) {
+            let Some(bill) = &entry.bill else { continue };
+            let (keys, requests) = slugs.entry(&bill.slug).or_default();
+            keys.insert(entry.key);
+            *requests = requests.saturating_add(1);
+        }
+        let count = |keys: BTreeSet<KeyId>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
+        slugs.into_iter().map(|(slug, (keys, requests))| SlugUse { slug: slug.to_owned(), keys: count(keys), requests }).collect()
+    }
+
+    fn totals(&self) -> Totals {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let sum = |amounts: &mut dyn Iterator<Item = Amount>| {
+            amounts.fold(0_i128, |sum, amount| sum.saturating_add(amount.picos().into()))
+        };
+        Totals {
+            keys: count(self.keys.len()),
+            entries: count(self.entries.len()),
+            holds: count(self.holds.len()),
+            credit: sum(&mut self.all_keys().map(|key| key.account.credit)),
+            spent: sum(&mut self.all_keys().map(|key| key.account.spent)),
+            held: sum(&mut self.all_keys().map(|key| key.account.held)),
+            loss: sum(&mut self.entries.iter().filter_map(|entry| Some(entry.bill.as_ref()?.loss))),
+        }
+    }
+
+    fn verify(&self) -> VerifyReport {
+        let totals = self.totals();
+        let mut report =
+            VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, ..VerifyReport::default() };
+        for key in self.all_keys() {
+            let entries = Amount::checked_sum(self.of_key(key.id).map(|entry| entry.amount));
+            let holds =
+                Amount::checked_sum(self.holds.values().filter(|held| held.open.key == key.id).map(|held| held.open.amount));
+            if entries != Some(key.account.balance()) || holds != Some(key.account.held) || !key.account.is_sound() {
+                report.faults.push(format!("key {}: its account does not follow from its entries and holds", key.id));
+            }
+        }
+        report
+    }
+}
+
+fn next(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX).saturating_add(1)
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        Ok(self.state().apply(&operation)?)
+    }
+
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
+        Ok(self.state().keys.get(&id).map(|stored| stored.key.clone()))
+    }
+
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        let state = self.state();
+        Ok(ids.iter().filter_map(|id| state.keys.get(id).map(|stored| stored.key.clone())).collect())
+    }
+
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
+        Ok(self.state().list_keys(&query))
+    }
+
+    fn abandon_hold(&self, finish: Finish) {
+        // A hold that is not there has ended, which is what was wanted.
+        let _ = self.state().apply(&Operation::Resolve(finish));
+    }
+
+    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
+        let state = self.state();
+        let mut holds: Vec<OpenHold> = state.holds.values().map(|held| held.open.clone()).collect();
+        holds.retain(|hold| key.is_none_or(|key| hold.key == key));
+        holds.sort_by_key(|hold| (hold.at, hold.request));
+        holds.truncate(limit);
+        Ok(holds)
+    }
+
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+        Ok(self.state().entries(&query))
+    }
+
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+        Ok(self.state().entry(operation).cloned())
+    }
+
+    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
+        let state = self.state();
+        let carries = |entry: &&Entry| entry.bill.as_ref().is_some_and(|bill| bill.answer_id.as_deref() == Some(answer_id));
+        let newest = state.entries.iter().rev().filter(|entry| entry.key == key).take(100_000).find(carries);
+        Ok(newest.cloned())
+    }
+
+    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
+        Ok(self.state().usage(key, from, to))
+    }
+
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+        let state = self.state();
+        let spent = |id: &KeyId| {
+            let charges = state.of_key(*id).filter(|entry| entry.bill.is_some() && entry.at.hour() >= since.hour());
+            Amount::checked_sum(charges.map(|entry| entry.amount)).and_then(Amount::checked_neg).unwrap_or_default()
+        };
+        Ok(ids.iter().map(spent).collect())
+    }
+
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
+        Ok(self.state().slug_use(since))
+    }
+
+    async fn totals(&self) -> Result<Totals, LedgerError> {
+        Ok(self.state().totals())
+    }
+
+    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
+        let state = self.state();
+        let wanted = |record: &&AuditRecord| {
+            key.is_none_or(|key| record.key == key) && before.is_none_or(|before| record.position < before)
+        };
+        Ok(state.audit.iter().rev().filter(wanted).take(limit).cloned().collect())
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        Ok(self.state().audited(operation).cloned())
+    }
+
+    async fn verify(&self) -> Result<VerifyReport, LedgerError> {
+        Ok(self.state().verify())
+    }
+
+    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
+        let state = self.state();
+        Ok(state.published.iter().map(|(slug, since)| PublishedSlug { slug: slug.clone(), since: *since }).collect())
+    }
+
+    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        let state = self.state();
+        Ok(state.sessions.get(&token.0).filter(|session| now < session.expires).map(|session| session.key))
+    }
+}

@@ -1,0 +1,196 @@
+//! Operations: everything that can be asked to change a ledger, as data.
+//!
+//! An operation is made once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
+//! by another node. It says what it reads ([`Operation::needs`]) and how safe it has to be ([`Operation::class`]), so that a
+//! store can gather many into one batch before it decides any. What an operation does is in `apply`.
+
+use crate::{
+    Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey, OperationId, Posted,
+    Recovered, SecretHash, Session, Timestamp,
+};
+
+/// One change of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Creates a key with its first credit.
+    Create(NewKey),
+    /// Changes a key.
+    Change(KeyChange),
+    /// Moves money in or back.
+    Credit(Credit),
+    /// Opens a hold.
+    Open(NewHold),
+    /// Raises a hold and stores its checkpoint.
+    Extend(Extension),
+    /// Ends a hold.
+    Finish(Finish),
+    /// Ends a hold whatever its bill says: an absurd one is replaced by the last checkpoint's counts.
+    Resolve(Finish),
+    /// Starts a new epoch.
+    BeginEpoch {
+        /// When.
+        now: Timestamp,
+    },
+    /// Ends some of the holds of earlier epochs at their checkpoints.
+    Recover {
+        /// The epoch that runs now.
+        epoch: i64,
+        /// When.
+        now: Timestamp,
+    },
+    /// Remembers slugs as published.
+    Publish {
+        /// The slugs.
+        slugs: Vec<String>,
+        /// When.
+        now: Timestamp,
+    },
+    /// Stores a sign-in link.
+    CreateLink {
+        /// Whose.
+        key: KeyId,
+        /// SHA-256 of its token.
+        token: SecretHash,
+        /// When it stops working.
+        expires: Timestamp,
+        /// Who made it.
+        act: Act,
+    },
+    /// Uses up a sign-in link.
+    ConsumeLink {
+        /// SHA-256 of its token.
+        token: SecretHash,
+        /// When.
+        now: Timestamp,
+    },
+    /// Opens a dashboard session.
+    OpenSession(Session),
+    /// Ends a dashboard session.
+    CloseSession(SecretHash),
+}
+
+/// What an operation needs of its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Begins something: refused while the disk is full.
+    Hold,
+    /// Ends or continues something.
+    Settle,
+    /// Money in or a change of a key: on disk before it is confirmed, in every mode.
+    Money,
+    /// As [`Class::Settle`], and retried until its outcome is known.
+    Resolve,
+}
+
+/// What an operation reads. A store that decides a batch in memory fetches all of it first, with the keys that own what is named.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs<'operation> {
+    /// Keys: settings, state, account and the ends of their chains.
+    pub keys: Vec<KeyId>,
+    /// Holds, and the keys they belong to.
+    pub holds: Vec<OperationId>,
+    /// Operations: the entry, the audit record or the hold that one of these made, and the refunds of it.
+    pub operations: Vec<OperationId>,
+    /// References, and the entries that carry them.
+    pub references: Vec<&'operation str>,
+    /// Tokens of sessions and links.
+    pub tokens: Vec<SecretHash>,
+    /// Holds of epochs before this one, with their keys.
+    pub holds_before_epoch: Option<i64>,
+}
+
+impl Operation {
+    /// How safe it has to be before it is confirmed.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        match self {
+            Self::Create(_)
+            | Self::Change(_)
+            | Self::Credit(_)
+            | Self::BeginEpoch { .. }
+            | Self::CreateLink { .. }
+            | Self::ConsumeLink { .. }
+            | Self::CloseSession(_) => Class::Money,
+            Self::Open(_) => Class::Hold,
+            Self::Extend(_) | Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } | Self::OpenSession(_) => {
+                Class::Settle
+            }
+            Self::Resolve(_) => Class::Resolve,
+        }
+    }
+
+    /// Everything that applying it may read.
+    #[must_use]
+    pub fn needs(&self) -> Needs<'_> {
+        let none = Needs::default();
+        match self {
+            Self::Create(new) => {
+                let references = new.first_credit.iter().map(|(_, reference)| reference.as_str()).collect();
+                Needs { keys: vec![new.id], operations: vec![new.act.operation], references, ..none }
+            }
+            Self::Change(change) => Needs { keys: vec![change.key], operations: vec![change.act.operation], ..none },
+            Self::Credit(credit) => {
+                let (_, _, refunded) = credit.facts();
+                let operations = [Some(credit.operation), refunded].into_iter().flatten().collect();
+                Needs { keys: vec![credit.key], operations, references: vec![&credit.reference], ..none }
+            }
+            Self::Open(new) => Needs { keys: vec![new.key], holds: vec![new.request], operations: vec![new.request], ..none },
+            Self::Extend(extension) => Needs { holds: vec![extension.request], ..none },
+            Self::Finish(finish) | Self::Resolve(finish) => {
+                Needs { holds: vec![finish.request], operations: vec![finish.request], ..none }
+            }
+            Self::BeginEpoch { .. } | Self::Publish { .. } => none,
+            Self::Recover { epoch, .. } => Needs { holds_before_epoch: Some(*epoch), ..none },
+            Self::CreateLink { key, token, act, .. } => {
+                Needs { keys: vec![*key], operations: vec![act.operation], tokens: vec![*token], ..none }
+            }
+            Self::OpenSession(session) => Needs { keys: vec![session.key], tokens: vec![session.token], ..none },
+            Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs { tokens: vec![*token], ..none },
+        }
+    }
+}
+
+/// What an operation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It happened, and there is nothing to tell.
+    Done,
+    /// The key as it is now.
+    Key(Box<Key>),
+    /// A credit was posted.
+    Posted(Box<Posted>),
+    /// A hold has ended.
+    Finished(Finished),
+    /// The epoch that began.
+    Epoch(i64),
+    /// Holds that were recovered; `None` when none were left.
+    Recovered(Option<Recovered>),
+    /// The key that a link belonged to.
+    Owner(Option<KeyId>),
+}
+
+macro_rules! outcome {
+    ($name:ident, $variant:ident, $inner:ty, $take:expr) => {
+        pub(crate) fn $name(self) -> Result<$inner, LedgerError> {
+            let take: fn(_) -> $inner = $take;
+            match self {
+                Self::$variant(value) => Ok(take(value)),
+                other => Err(other.unexpected()),
+            }
+        }
+    };
+}
+
+impl Outcome {
+    outcome!(key, Key, Key, |key: Box<Key>| *key);
+    outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
+    outcome!(finished, Finished, Finished, |finished| finished);
+    outcome!(epoch, Epoch, i64, |epoch| epoch);
+    outcome!(recovered, Recovered, Option<Recovered>, |recovered| recovered);
+    outcome!(owner, Owner, Option<KeyId>, |owner| owner);
+
+    /// The store has applied something else than it was asked to.
+    fn unexpected(&self) -> LedgerError {
+        LedgerError::Unknown(format!("the store answered with {self:?}, which does not belong to the operation"))
+    }
+}

@@ -1,0 +1,360 @@
+//! What operations read and write, as SQLite statements: one short statement for each step, no decision.
+
+use rusqlite::{OptionalExtension, Result, params};
+
+use super::batch::{Batch, Fault};
+use super::rows::{self, StoredEntry, lines_text, number};
+use super::statements::Sql;
+use crate::audit::Record;
+use crate::chain::{FORMAT, Hash};
+use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
+use crate::{
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
+};
+
+type Answer<X> = std::result::Result<X, Fault>;
+
+impl Tx for Batch<'_> {
+    type Error = rusqlite::Error;
+
+    fn payer(&mut self, key: KeyId) -> Answer<Option<Payer>> {
+        let read = self
+            .statements
+            .get(Sql::Payer)?
+            .query_row([key], |row| Ok(Payer { account: account_of(row)?, status: row.get(3)?, expires_at: row.get(4)? }));
+        Ok(read.optional()?)
+    }
+
+    fn account(&mut self, key: KeyId) -> Answer<Option<(Account, Head)>> {
+        let read = self.statements.get(Sql::Account)?.query_row([key], |row| {
+            Ok((account_of(row)?, Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)?, last_at: row.get(6)? }))
+        });
+        Ok(read.optional()?)
+    }
+
+    fn has_entry(&mut self, operation: OperationId) -> Answer<bool> {
+        Ok(self.statements.get(Sql::HasEntry)?.exists([operation])?)
+    }
+
+    fn held(&mut self, request: OperationId) -> Answer<Option<Held>> {
+        let read = self.statements.get(Sql::Held)?;
+        Ok(read.query_row([request], |row| Ok(Held { key: row.get(0)?, amount: row.get(1)? })).optional()?)
+    }
+
+    fn hold(&mut self, request: OperationId) -> Answer<Option<StoredHold>> {
+        Ok(self.statements.get(Sql::Hold)?.query_row([request], rows::stored_hold).optional()?)
+    }
+
+    fn holds_before(&mut self, epoch: i64, limit: usize) -> Answer<Vec<StoredHold>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let read = self.statements.get(Sql::HoldsBefore)?;
+        Ok(read.query_map(params![epoch, limit], rows::stored_hold)?.collect::<Result<_>>()?)
+    }
+
+    fn insert_hold(&mut self, new: &NewHold) -> Answer<bool> {
+        let epoch = self.epoch;
+        let values = params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch];
+        let inserted = self.statements.get(Sql::InsertHold)?.execute(values)? > 0;
+        if inserted {
+            self.count_hold(true);
+        }
+        Ok(inserted)
+    }
+
+    fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Answer<()> {
+        let checkpoint = json(checkpoint)?;
+        self.statements.get(Sql::UpdateHold)?.execute(params![request, amount, used, checkpoint])?;
+        Ok(())
+    }
+
+    fn delete_hold(&mut self, request: OperationId) -> Answer<()> {
+        self.statements.get(Sql::DeleteHold)?.execute([request])?;
+        self.count_hold(false);
+        Ok(())
+    }
+
+    fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Answer<()> {
+        self.statements.get(Sql::SetHeld)?.execute(params![key, after.held])?;
+        self.add_up(before, after, Amount::ZERO);
+        Ok(())
+    }
+
+    fn epoch(&mut self) -> i64 {
+        self.epoch
+    }
+
+    fn begin_epoch(&mut self, epoch: i64, now: Timestamp) -> Answer<()> {
+        self.statements.get(Sql::InsertEpoch)?.execute(params![epoch, now])?;
+        self.set_epoch(epoch);
+        Ok(())
+    }
+
+    fn ledger(&mut self) -> Answer<[u8; 16]> {
+        Ok(self.statements.get(Sql::Identity)?.query_row([], |row| row.get(0))?)
+    }
+
+    fn next_position(&mut self) -> i64 {
+        self.entries.saturating_add(1)
+    }
+
+    fn entry(&mut self, operation: OperationId) -> Answer<Option<Entry>> {
+        let read = self.statements.get(Sql::Entry)?.query_row([operation], rows::stored_entry);
+        Ok(entry_only(read.optional()?))
+    }
+
+    fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
+        // Spelled exactly so, or else the one that has the name: ledgers from before references were folded may have both.
+        let exact = self.statements.get(Sql::EntryByReference)?.query_row([reference], rows::stored_entry).optional()?;
+        if exact.is_some() {
+            return Ok(entry_only(exact));
+        }
+        let named = self.statements.get(Sql::Reference)?.query_row([reference::folded(reference)], |row| row.get(0));
+        named.optional()?.map_or(Ok(None), |operation| self.entry(operation))
+    }
+
+    fn refunds(&mut self, request: OperationId) -> Answer<Vec<Amount>> {
+        let read = self.statements.get(Sql::Refunds)?;
+        Ok(read.query_map([request], |row| row.get(0))?.collect::<Result<_>>()?)
+    }
+
+    fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Answer<()> {
+        self.insert_entry(entry, head.last, hash)?;
+        self.statements.get(Sql::MoveAccount)?.execute(params![
+            entry.key,
+            after.credit,
+            after.spent,
+            after.held,
+            entry.seq,
+            entry.position,
+            entry.at,
+            hash
+        ])?;
+        self.entries = entry.position;
+        self.add_up(before, after, entry.bill.as_ref().map_or(Amount::ZERO, |bill| bill.loss));
+        Ok(())
+    }
+
+    fn act(&mut self, operation: OperationId) -> Answer<Option<AuditRecord>> {
+        Ok(self.statements.get(Sql::Act)?.query_row([operation], rows::audit_record).optional()?)
+    }
+
+    fn is_used(&mut self, operation: OperationId) -> Answer<bool> {
+        Ok(self.statements.get(Sql::IsUsed)?.query_row([operation], |row| row.get(0))?)
+    }
+
+    fn next_act(&mut self) -> i64 {
+        self.audits.saturating_add(1)
+    }
+
+    fn append_act(&mut self, Record { record, seq, state }: &Record, hash: &Hash, head: &AuditHead) -> Answer<()> {
+        self.statements.get(Sql::InsertAct)?.execute(params![
+            record.position,
+            record.key,
+            head.last,
+            record.operation,
+            record.act,
+            record.actor,
+            record.at,
+            record.details,
+            state,
+            hash,
+            FORMAT,
+            seq
+        ])?;
+        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash, seq])?;
+        self.count_act();
+        Ok(())
+    }
+
+    fn key(&mut self, key: KeyId) -> Answer<Option<StoredKey>> {
+        Ok(self.statements.get(Sql::Key)?.query_row([key], rows::stored_key).optional()?)
+    }
+
+    fn insert_key(&mut self, StoredKey { key, head, audit }: &StoredKey) -> Answer<()> {
+        let settings = &key.settings;
+        let models = models_text(key)?;
+        self.statements.get(Sql::InsertKey)?.execute(params![
+            key.id,
+            settings.label,
+            models,
+            settings.expires_at,
+            settings.rate,
+            settings.concurrency,
+            key.stored_status,
+            key.secret,
+            key.created_at,
+            key.created_by,
+            audit.hash
+        ])?;
+        self.statements.get(Sql::InsertAccount)?.execute(params![key.id, head.hash])?;
+        self.count_key();
+        Ok(())
+    }
+
+    fn update_key(&mut self, key: &Key) -> Answer<()> {
+        let settings = &key.settings;
+        let models = models_text(key)?;
+        self.statements.get(Sql::UpdateKey)?.execute(params![
+            key.id,
+            settings.label,
+            models,
+            settings.expires_at,
+            settings.rate,
+            settings.concurrency,
+            key.stored_status,
+            key.secret,
+            key.old_secret.map(|(hash, _)| hash),
+            key.old_secret.map(|(_, until)| until)
+        ])?;
+        Ok(())
+    }
+
+    fn end_sessions(&mut self, key: KeyId) -> Answer<()> {
+        self.statements.get(Sql::EndSessions)?.execute([key])?;
+        self.statements.get(Sql::EndLinks)?.execute([key])?;
+        Ok(())
+    }
+
+    fn has_link(&mut self, token: SecretHash) -> Answer<bool> {
+        Ok(self.statements.get(Sql::HasLink)?.exists([token])?)
+    }
+
+    fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Answer<()> {
+        self.statements.get(Sql::ForgetLinks)?.execute([now])?;
+        self.statements.get(Sql::InsertLink)?.execute(params![token, key, expires])?;
+        Ok(())
+    }
+
+    fn take_link(&mut self, token: SecretHash) -> Answer<Option<(KeyId, Timestamp)>> {
+        let read = self.statements.get(Sql::TakeLink)?;
+        Ok(read.query_row([token], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    fn session(&mut self, token: SecretHash) -> Answer<Option<Session>> {
+        let read = self
+            .statements
+            .get(Sql::Session)?
+            .query_row([token], |row| Ok(Session { token, key: row.get(0)?, at: row.get(1)?, expires: row.get(2)? }));
+        Ok(read.optional()?)
+    }
+
+    fn insert_session(&mut self, session: &Session) -> Answer<()> {
+        self.statements.get(Sql::ForgetSessions)?.execute([session.at])?;
+        let values = params![session.token, session.key, session.at, session.expires];
+        self.statements.get(Sql::InsertSession)?.execute(values)?;
+        Ok(())
+    }
+
+    fn delete_session(&mut self, token: SecretHash) -> Answer<()> {
+        self.statements.get(Sql::DeleteSession)?.execute([token])?;
+        Ok(())
+    }
+
+    fn publish(&mut self, slug: &str, now: Timestamp) -> Answer<()> {
+        self.statements.get(Sql::Publish)?.execute(params![slug, now])?;
+        Ok(())
+    }
+}
+
+impl Batch<'_> {
+    fn insert_entry(&mut self, entry: &Entry, prev: i64, hash: &Hash) -> Result<()> {
+        let slug = entry.bill.as_ref().map(|bill| self.slug(&bill.slug)).transpose()?;
+        let bill = entry.bill.as_ref();
+        let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
+        let lines = bill.map(|bill| lines_text(&bill.lines)).transpose()?;
+        let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
+        let facts = pairs.map(|pairs| json(&pairs)).transpose()?;
+        self.statements.get(Sql::InsertEntry)?.execute(params![
+            entry.position,
+            entry.key,
+            entry.seq,
+            prev,
+            entry.operation,
+            entry.kind,
+            entry.amount,
+            entry.balance_after,
+            entry.at,
+            entry.actor,
+            entry.reference,
+            entry.reason,
+            entry.refunds,
+            slug,
+            bill.map(|bill| &bill.family),
+            bill.map(|bill| &bill.target),
+            bill.map(|bill| bill.status),
+            bill.map(|bill| bill.end_reason.as_str()),
+            bill.map(|bill| bill.first_byte_ms),
+            bill.map(|bill| bill.total_ms),
+            bill.map(|bill| &bill.answer_id),
+            bill.map(|bill| bill.hold),
+            bill.map(|bill| bill.loss),
+            bill.map(|bill| bill.evidence),
+            counted(|bill| bill.usage.input),
+            counted(|bill| bill.usage.cache_read),
+            counted(|bill| bill.usage.cache_write),
+            counted(|bill| bill.usage.cache_write_1h),
+            counted(|bill| bill.usage.output),
+            counted(|bill| bill.usage.reasoning),
+            counted(|bill| bill.usage.images),
+            lines,
+            hash,
+            FORMAT,
+            facts,
+        ])?;
+        if let Some(reference) = &entry.reference {
+            let values = params![reference::folded(reference), entry.operation];
+            self.statements.get(Sql::InsertReference)?.execute(values)?;
+        }
+        match (slug, bill) {
+            (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds an ended request to its hour.
+    fn roll_up(&mut self, entry: &Entry, bill: &Bill, slug: i64) -> Result<()> {
+        let usage = &bill.usage;
+        let charge = entry.amount.checked_neg().unwrap_or_default();
+        let target = self.target(&bill.target)?;
+        let values = params![
+            entry.at.hour(),
+            entry.key,
+            slug,
+            number(usage.input),
+            number(usage.cache_read),
+            number(usage.cache_write),
+            number(usage.cache_write_1h),
+            number(usage.output),
+            number(usage.reasoning),
+            number(usage.images),
+            charge,
+            bill.loss,
+            target,
+        ];
+        if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
+            self.statements.get(Sql::InsertUsage)?.execute(values)?;
+        }
+        let (exposure, cost) = (bill.exposure, bill.cost.unwrap_or_default());
+        if (exposure, cost) != (Amount::ZERO, Amount::ZERO) {
+            let values = params![entry.at.hour(), entry.key, slug, target, exposure, cost];
+            self.statements.get(Sql::UpdateOwed)?.execute(values)?;
+        }
+        Ok(())
+    }
+}
+
+fn account_of(row: &rusqlite::Row<'_>) -> Result<Account> {
+    Ok(Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? })
+}
+
+fn entry_only(stored: Option<StoredEntry>) -> Option<Entry> {
+    stored.map(|stored| stored.entry)
+}
+
+fn models_text(key: &Key) -> Result<Option<String>> {
+    key.settings.models.as_ref().map(json).transpose()
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}

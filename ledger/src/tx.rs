@@ -1,0 +1,181 @@
+//! A transaction of a store, as the procedures in `apply` see it: the few reads and writes that every operation is made of.
+//!
+//! Reads see the writes made before them in the same batch. A store decides nothing: it reads what it is asked for and writes
+//! what it is told. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a
+//! refusal leaves nothing behind.
+
+use crate::audit::Record;
+use crate::chain::Hash;
+use crate::{
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal, SecretHash, Session, Status,
+    Timestamp,
+};
+
+/// Why an operation had no effect.
+#[derive(Debug)]
+pub(crate) enum Fault<E> {
+    /// The rules say no.
+    Refused(Refusal),
+    /// The store failed.
+    Store(E),
+}
+
+impl<E> From<Refusal> for Fault<E> {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What a step of a transaction gives.
+pub(crate) type Step<T, X> = Result<X, Fault<<T as Tx>::Error>>;
+
+/// What opening or extending a hold reads of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Payer {
+    pub(crate) account: Account,
+    pub(crate) status: Status,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl Payer {
+    /// Refuses anything but an active key.
+    pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
+        match (self.status, self.expires_at) {
+            (Status::Active, Some(end)) if now >= end => Err(Refusal::NotActive(Status::Expired)),
+            (Status::Active, _) => Ok(()),
+            (stopped, _) => Err(Refusal::NotActive(stopped)),
+        }
+    }
+}
+
+/// Where a key's history ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) seq: i64,
+    /// The store's own place of that entry; 0 when there is none.
+    pub(crate) last: i64,
+    pub(crate) hash: Hash,
+    pub(crate) last_at: Option<Timestamp>,
+}
+
+impl Head {
+    /// An instant that is not before the last entry's, whatever the clock says.
+    pub(crate) fn not_before(&self, at: Timestamp) -> Timestamp {
+        self.last_at.map_or(at, |last| at.max(last))
+    }
+}
+
+/// Where a key's audit ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AuditHead {
+    pub(crate) seq: i64,
+    /// The store's own place of the newest record; 0 when there is none.
+    pub(crate) last: i64,
+    pub(crate) hash: Hash,
+}
+
+/// A key with the ends of its chains.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredKey {
+    pub(crate) key: Key,
+    pub(crate) head: Head,
+    pub(crate) audit: AuditHead,
+}
+
+/// What extending or ending a hold reads of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) key: KeyId,
+    pub(crate) amount: Amount,
+}
+
+/// An open hold with what the lists do not show.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredHold {
+    pub(crate) open: OpenHold,
+    /// Its size at the beginning.
+    pub(crate) opened: Amount,
+    pub(crate) checkpoint: Option<Bill>,
+}
+
+/// One store's transaction.
+pub(crate) trait Tx {
+    /// How the store fails.
+    type Error;
+
+    // --- holds: narrow reads, because every request makes them ---
+
+    /// The account and state of a key.
+    fn payer(&mut self, key: KeyId) -> Step<Self, Option<Payer>>;
+    /// The account of a key and the end of its chain. A settlement does not ask whether the key is still active.
+    fn account(&mut self, key: KeyId) -> Step<Self, Option<(Account, Head)>>;
+    /// Whether an operation made an entry.
+    fn has_entry(&mut self, operation: OperationId) -> Step<Self, bool>;
+    /// Whose an open hold is, and how much.
+    fn held(&mut self, request: OperationId) -> Step<Self, Option<Held>>;
+    /// All of an open hold.
+    fn hold(&mut self, request: OperationId) -> Step<Self, Option<StoredHold>>;
+    /// Some holds of epochs before this one.
+    fn holds_before(&mut self, epoch: i64, limit: usize) -> Step<Self, Vec<StoredHold>>;
+    /// Stores a new hold of the current epoch; false when there is one with this id.
+    fn insert_hold(&mut self, new: &NewHold) -> Step<Self, bool>;
+    /// Stores a hold's new size and its checkpoint, which costs `used`.
+    fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Step<Self, ()>;
+    /// Removes a hold that has ended.
+    fn delete_hold(&mut self, request: OperationId) -> Step<Self, ()>;
+    /// Changes what a key holds.
+    fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Step<Self, ()>;
+    /// The current epoch.
+    fn epoch(&mut self) -> i64;
+    /// Begins the next epoch.
+    fn begin_epoch(&mut self, epoch: i64, now: Timestamp) -> Step<Self, ()>;
+
+    // --- the journal and the audit ---
+
+    /// The ledger's identity, which every chain begins with.
+    fn ledger(&mut self) -> Step<Self, [u8; 16]>;
+
+    /// The position that the next entry has in the whole journal.
+    fn next_position(&mut self) -> i64;
+    /// The entry that an operation made.
+    fn entry(&mut self, operation: OperationId) -> Step<Self, Option<Entry>>;
+    /// The entry that carries a reference.
+    fn entry_by_reference(&mut self, reference: &str) -> Step<Self, Option<Entry>>;
+    /// What was given back for a request so far.
+    fn refunds(&mut self, request: OperationId) -> Step<Self, Vec<Amount>>;
+    /// Appends an entry behind `head`, moves its key's account from `before` to `after`, and adds it to its hour.
+    fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Step<Self, ()>;
+    /// The administrative act of an operation.
+    fn act(&mut self, operation: OperationId) -> Step<Self, Option<AuditRecord>>;
+    /// Whether an operation made an entry, an audit record or a hold.
+    fn is_used(&mut self, operation: OperationId) -> Step<Self, bool>;
+    /// The position that the next act has in the whole audit.
+    fn next_act(&mut self) -> i64;
+    /// Appends an act behind `head`.
+    fn append_act(&mut self, record: &Record, hash: &Hash, head: &AuditHead) -> Step<Self, ()>;
+
+    // --- keys, links, sessions, slugs ---
+
+    /// A key with the ends of its chains.
+    fn key(&mut self, key: KeyId) -> Step<Self, Option<StoredKey>>;
+    /// Stores a new key without money or history.
+    fn insert_key(&mut self, stored: &StoredKey) -> Step<Self, ()>;
+    /// Stores a key's settings, state and secrets.
+    fn update_key(&mut self, key: &Key) -> Step<Self, ()>;
+    /// Ends the sessions and links of a key.
+    fn end_sessions(&mut self, key: KeyId) -> Step<Self, ()>;
+    /// Whether a link exists.
+    fn has_link(&mut self, token: SecretHash) -> Step<Self, bool>;
+    /// Stores a link and forgets those that have expired at `now`.
+    fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Step<Self, ()>;
+    /// Removes a link: whose it was and when it expires.
+    fn take_link(&mut self, token: SecretHash) -> Step<Self, Option<(KeyId, Timestamp)>>;
+    /// An open session.
+    fn session(&mut self, token: SecretHash) -> Step<Self, Option<Session>>;
+    /// Stores a session and forgets those that have expired when it begins.
+    fn insert_session(&mut self, session: &Session) -> Step<Self, ()>;
+    /// Removes a session.
+    fn delete_session(&mut self, token: SecretHash) -> Step<Self, ()>;
+    /// Remembers a slug as published, unless it is.
+    fn publish(&mut self, slug: &str, now: Timestamp) -> Step<Self, ()>;
+}
