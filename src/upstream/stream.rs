@@ -204,7 +204,7 @@ impl Running {
     fn end(&mut self) -> Result<Option<Frame>, String> {
         self.unread.body = Body::Over;
         let tail = self.unread.reader.finish();
-        match tail.frame {
+        match tail.frame.or(tail.unended) {
             None if tail.left > 0 => Err("the stream ended in the middle of an event".to_owned()),
             frame => Ok(frame),
         }

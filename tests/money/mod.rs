@@ -2,6 +2,7 @@
 
 mod balance;
 mod billing;
+mod counting;
 mod crash;
 mod fields;
 mod leaving;

@@ -82,10 +82,11 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
 #[test]
 fn the_final_count_is_charged_and_a_missing_one_is_ours() {
     let mut meter = meter();
-    meter.observe(&shows(700), &WireUsage::default());
+    meter.observe(&shows(350), &WireUsage::default());
     let ours = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 700, 140));
+    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 700, 70));
     meter.report(&says(900, 1), false);
+    meter.observe(&shows(350), &WireUsage::default());
     let ours = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 900, 140), "late usage never came");
     meter.report(&says(900, 170), true);
