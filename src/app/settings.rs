@@ -25,6 +25,8 @@ pub struct Settings {
     pub admin_listen: Option<SocketAddr>,
     /// What opens `/status` and `/live` there.
     pub admin_token_file: Option<PathBuf>,
+    /// Names besides `localhost` by which the admin listener is reached.
+    pub admin_hosts: Vec<String>,
     /// The only base of printed URLs; the scheme and the address when `None`.
     pub public_url: Option<String>,
     /// The customers' certificate, if they are to use HTTPS without a proxy.
@@ -49,6 +51,7 @@ impl Settings {
             listen,
             admin_listen: None,
             admin_token_file: None,
+            admin_hosts: Vec::new(),
             public_url: None,
             tls: None,
             trusted_proxies: Vec::new(),

@@ -38,6 +38,9 @@ pub struct Args {
     /// The token that opens /status and /live there; needed off loopback
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// Names by which the admin listener is reached, besides addresses and localhost; may be repeated
+    #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
@@ -197,7 +200,7 @@ pub struct SetupOptions {
     /// The gateway's address [default: the running gateway's, else the public URL]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The key to fill in [default: a placeholder]
+    /// The key to fill in: - asks for it, @FILE reads it from a file [default: a placeholder]
     #[arg(long)]
     pub key: Option<String>,
     /// The slug to fill in [default: the catalog's first for this program]

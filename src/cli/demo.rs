@@ -26,7 +26,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         public_url: args.public_url.clone(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
-    let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
+    let app = App::start(&settings, config, Arc::new(RequestLog::default())).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);

@@ -9,20 +9,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Args, ServeOptions};
 use super::check;
 use super::output::Failed;
-use crate::app::{App, Files, Settings, StartError};
+use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
 use crate::telemetry::{self, LogFormat, RequestLog};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
     start_logging("info,salvo_core=warn");
+    process::no_core_dumps();
     let files = Files::Watched {
         catalog: args.catalog.clone(),
         routes: args.routes.clone(),
         secrets: Box::new(ProcessSecrets { lenient: false }),
     };
     let settings = Settings { wait_lock: Duration::from_secs(options.wait_lock), ..settings(args) };
-    let app = App::start(&settings, files, Arc::new(RequestLog)).await?;
+    let app = App::start(&settings, files, Arc::new(RequestLog::default())).await?;
     announce(args, &app);
     app.serve(stop_signal()).await.map_err(Failed::refused)?;
     tracing::info!("stopped; every request is settled");
@@ -36,6 +37,7 @@ fn settings(args: &Args) -> Settings {
         durability: args.durability.into(),
         admin_listen: Some(args.admin_listen),
         admin_token_file: args.admin_token_file.clone(),
+        admin_hosts: args.admin_host.clone(),
         public_url: args.public_url.clone(),
         tls,
         anchors: args.anchors.clone(),

@@ -11,7 +11,7 @@ use farebox_protocol::Edits;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::end::End;
-use super::{Failure, stream, whole};
+use super::{Failure, holder, stream, whole};
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
@@ -20,11 +20,11 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
+    let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
     // A whole answer, and a stream that drains, is read to its usage whether or not somebody waits for it.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
-    let call =
-        Call { route: &model.route, caller: family, family, operation: Operation::Generate, stream, abandoned: Some(&left) };
+    let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
     let prepare = |target: &Target| prepare(&admitted, target);
     // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -41,7 +41,9 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     };
     drop(dispatching);
     match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
-        Ok((family, AnswerContent::Whole(body, facts))) => whole::relay(admitted, family, body, &facts, reply).await,
+        Ok((family, AnswerContent::Whole(body, facts, room))) => {
+            whole::relay(admitted, family, (body, room), &facts, reply).await;
+        }
         Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
         Err(error) => fail(admitted, error, reply, left.into_inner()).await,
     }

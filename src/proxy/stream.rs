@@ -21,6 +21,7 @@ use crate::clock;
 use crate::config::{Capability, OnDisconnect};
 use crate::deadline::Deadline;
 use crate::metering::Ending;
+use crate::upstream::redact::{self, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
 
 /// A customer who accepts no byte for so long is gone.
@@ -35,6 +36,8 @@ const HIDDEN_TICK: Duration = Duration::from_millis(200);
 const NOTE: Duration = Duration::from_millis(250);
 /// A customer who kept us from reading for so long shares in what the provider then breaks.
 const UNREAD: Duration = Duration::from_secs(5);
+/// Bytes that are kept back for the settlement: an upstream that sends more behind its final usage is not read on.
+const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -59,13 +62,15 @@ struct Relay {
     /// Of the customer's family; knows what was passed on.
     writer: Box<dyn Writer>,
     credit: Credit,
+    /// Bytes that wait for the settlement.
+    kept_bytes: usize,
     phase: Phase,
     /// Why the whole answer stopped, once that was seen: what follows is only accounting.
     stop: Option<Stop>,
     /// Since when output is being made that the stream does not show.
     hidden_since: Option<Instant>,
     /// The customer's own error, in the upstream's words.
-    told: Option<UpstreamError>,
+    told: Option<Redacted<UpstreamError>>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -106,6 +111,7 @@ impl Relay {
             hidden_since: hides.then_some(now),
             told: None,
             waited: Duration::ZERO,
+            kept_bytes: 0,
             phase: Phase::Passing,
             stop: None,
             last_sent: now,
@@ -141,7 +147,7 @@ impl Relay {
             Ok(None) => {}
             Ok(Some(bytes)) => self.send(bytes).await,
         }
-        if matches!(self.phase, Phase::Ended(_)) {
+        if matches!(self.phase, Phase::Ended(_)) || self.kept_bytes > MOST_KEPT {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
@@ -153,7 +159,13 @@ impl Relay {
 
     /// Counts one frame and gives back what of it is to be sent now.
     fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
-        let facts = self.reader.read(&frame);
+        let mut facts = self.reader.read(&frame);
+        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        if facts.unreadable && frame.event() == Some("error") {
+            self.frames.blame("an error event in the stream");
+            self.broke("error event without JSON");
+            return Err(self.broken());
+        }
         self.admitted.meter.observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
             return Err(self.failed(error));
@@ -163,7 +175,8 @@ impl Relay {
         if facts.last && matches!(self.phase, Phase::Passing) {
             self.phase = Phase::Keeping(Instant::now(), Vec::new());
         }
-        let hidden = facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
+        let for_nobody = facts.unreadable || !frame.has_data();
+        let hidden = for_nobody || facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
         match &mut self.phase {
             _ if hidden => Ok(None),
             Phase::Passing => {
@@ -171,6 +184,7 @@ impl Relay {
                 Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)))
             }
             Phase::Keeping(_, kept) | Phase::Ended(kept) => {
+                self.kept_bytes += frame.raw().len();
                 kept.push((frame.into_raw(), facts.marks));
                 if facts.end {
                     self.phase = Phase::Ended(std::mem::take(kept));
@@ -190,7 +204,7 @@ impl Relay {
                 if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
             }
             None => {
-                self.broke(format!("error event ({kind})"));
+                self.broke(&format!("error event ({kind})"));
                 self.broken()
             }
         }
@@ -202,7 +216,8 @@ impl Relay {
     }
 
     /// Notes why the answer that was begun did not come to its end.
-    fn broke(&mut self, reason: String) {
+    fn broke(&mut self, reason: &str) {
+        let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
         self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason });
     }
@@ -234,7 +249,7 @@ impl Relay {
                         Next::End(self.broken())
                     }
                     Err(broken) => {
-                        self.broke(broken.to_string());
+                        self.broke(&broken.0);
                         Next::End(if self.stop.is_some() { End::complete(self.stop) } else { self.broken() })
                     }
                 },
@@ -328,7 +343,7 @@ impl Relay {
         let Self { mut admitted, frames, customer, reader, writer, phase, told, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        admitted.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        admitted.outcome.answer_id = reader.answer_id().map(redact::answer_id);
         let (family, slug, asks) =
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);
@@ -350,7 +365,7 @@ impl Relay {
             (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &wire(settled.usage), wish))],
             (Ending::Cut | Ending::Broken | Ending::Nothing, _) => {
                 let error =
-                    told.map_or_else(|| broken(family, request_id.clone()), |told| refused(family, told, request_id.clone()));
+                    told.map_or_else(|| broken(family, request_id.clone()), |told| refused(family, &told, request_id.clone()));
                 vec![Bytes::from(writer.error_event(answer, &error))]
             }
         };
@@ -394,9 +409,9 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
 }
 
 /// The customer's own error: its type, code and message are kept, because clients act on them.
-fn refused(family: Family, told: UpstreamError, request_id: String) -> ErrorBody {
+fn refused(family: Family, told: &UpstreamError, request_id: String) -> ErrorBody {
     let words = family.protocol().words(farebox_protocol::Case::BadRequest);
-    let UpstreamError { kind, code, param, message } = told;
+    let UpstreamError { kind, code, param, message } = told.clone();
     ErrorBody { kind: kind.unwrap_or_else(|| words.kind.to_owned()), code, param, message, details: None, request_id }
 }
 

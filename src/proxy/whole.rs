@@ -8,11 +8,19 @@ use super::admitted::{Admitted, ReplyTo, Settled};
 use super::counting::Shown;
 use super::end::End;
 use super::{Reply, ReplyBody, rewrite};
+use crate::byte_room::Share;
+use crate::upstream::redact;
 
-/// Counts, settles and sends a whole answer of a target of `family`.
-pub(super) async fn relay(mut admitted: Box<Admitted>, family: Family, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
+/// Counts, settles and sends a whole answer of a target of `family`; its bytes have their room until it is sent.
+pub(super) async fn relay(
+    mut admitted: Box<Admitted>,
+    family: Family,
+    (body, room): (Bytes, Share),
+    facts: &AnswerFacts,
+    reply: ReplyTo,
+) {
     admitted.first_byte();
-    admitted.outcome.answer_id.clone_from(&facts.id);
+    admitted.outcome.answer_id = facts.id.as_deref().map(redact::answer_id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());
@@ -22,7 +30,8 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, family: Family, body: Byt
     let settled = admitted.settle(End::complete(facts.stop)).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    let body = rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge));
+    // A large answer keeps its room until the customer has read it.
+    let body = room.keep(rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }

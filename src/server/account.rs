@@ -41,7 +41,7 @@ impl Account {
 
     async fn answer(&self, req: &Request) -> Result<Document, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
-        self.front.rate_limits.admit_free(key.id, Instant::now())?;
+        let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         if let Some(known) = self.read.parameters() {
             let unknown = req.queries().keys().find(|name| !known.contains(&name.as_str()));
             if let Some(name) = unknown {

@@ -68,8 +68,8 @@ impl CountTokens {
 
     async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
-        self.front.rate_limits.admit_free(key.id, Instant::now())?;
-        let body = body::read(req, &self.front.body_room).await?;
+        let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
+        let body = body::read(req, &self.front.body_room, &key).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
         count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream).await

@@ -97,6 +97,7 @@ fn dashboard() -> impl Iterator<Item = Endpoint> {
         (Post, "/dashboard/enter", Room::Act(Act::Enter)),
         (Post, "/dashboard/login", Room::Act(Act::Login)),
         (Post, "/dashboard/logout", Room::Act(Act::Logout)),
+        (Post, "/dashboard/logout-everywhere", Room::Act(Act::LogoutEverywhere)),
         (Post, "/dashboard/test", Room::Act(Act::Test)),
         (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
         (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
