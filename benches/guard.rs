@@ -15,7 +15,7 @@ use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
-use farebox::proxy::{Origin, Proxy, ReplyBody, Request};
+use farebox::proxy::{Calibrations, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
@@ -138,6 +138,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             ledger,
             tasks: tokio_util::task::TaskTracker::new(),
             observer: Arc::new(Telemetry::default()),
+            calibrations: Calibrations::default(),
         });
         work(Gateway { proxy, rate_limits: Arc::default(), key }).await;
     });

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Amount, Entry, EntryKind, Evidence, Line, OperationId};
+use crate::{Amount, Bill, Entry, EntryKind, Evidence, Line, OperationId, Usage};
 
 /// A request id as customers see it.
 fn request_id(id: OperationId) -> String {
@@ -33,13 +33,14 @@ pub fn json(entry: &Entry) -> Value {
         "lines": bill.lines,
         "hold": bill.hold,
         "loss": bill.loss,
-        "evidence": bill.evidence,
+        "evidence": who_counted(bill),
         "family": bill.family,
         "target": bill.target,
         "status": bill.status,
         "end_reason": bill.end_reason,
         "first_byte_ms": bill.first_byte_ms,
         "total_ms": bill.total_ms,
+        "answer_id": bill.answer_id,
     });
     if let Value::Object(of_bill) = of_bill {
         fields.extend(of_bill);
@@ -56,8 +57,14 @@ pub fn json(entry: &Entry) -> Value {
     Value::Object(std::mem::take(fields))
 }
 
+/// Who counted; nobody where no provider answered and nothing was charged.
+fn who_counted(bill: &Bill) -> Option<&'static str> {
+    let nothing = bill.lines.is_empty() && bill.usage == Usage::default();
+    (!nothing).then(|| evidence(bill.evidence))
+}
+
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 31] = [
+pub const COLUMNS: [&str; 32] = [
     "at",
     "key",
     "seq",
@@ -89,6 +96,7 @@ pub const COLUMNS: [&str; 31] = [
     "exposure",
     "cost",
     "facts",
+    "answer_id",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -113,19 +121,28 @@ pub fn row(entry: &Entry) -> Vec<String> {
                 [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]
                     .map(|count| count.to_string()),
             );
-            row.extend([bill.hold.to_string(), bill.loss.to_string(), evidence(bill.evidence).to_owned()]);
+            row.extend([bill.hold.to_string(), bill.loss.to_string(), who_counted(bill).unwrap_or_default().to_owned()]);
         }
     }
     row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
     row.extend(match &entry.bill {
-        None => [const { String::new() }; 7],
+        None => [const { String::new() }; 8],
         Some(bill) => {
             let first_byte = bill.first_byte_ms.map(|millis| millis.to_string()).unwrap_or_default();
             let exposure = if bill.exposure == Amount::ZERO { String::new() } else { bill.exposure.to_string() };
             let cost = bill.cost.map(|cost| cost.to_string()).unwrap_or_default();
             let facts: Vec<String> = bill.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
             let images = bill.usage.images.to_string();
-            [images, lines(&bill.lines), first_byte, bill.total_ms.to_string(), exposure, cost, facts.join("; ")]
+            [
+                images,
+                lines(&bill.lines),
+                first_byte,
+                bill.total_ms.to_string(),
+                exposure,
+                cost,
+                facts.join("; "),
+                bill.answer_id.clone().unwrap_or_default(),
+            ]
         }
     });
     row
@@ -162,7 +179,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bill, KeyId, Timestamp};
+    use crate::{KeyId, Timestamp};
 
     #[test]
     fn later_facts_are_shown_only_where_they_are() {

@@ -36,6 +36,8 @@ pub struct Inspection {
     pub thinking_budget: Option<u32>,
     /// Whether reasoning may happen that a stream does not show.
     pub hidden_reasoning: bool,
+    /// Whether the request has reasoning turned off, in a family where that can be said.
+    pub reasoning_off: bool,
     /// What the model will read.
     pub content: Content,
     /// A cache write for one hour or longer is asked for somewhere.

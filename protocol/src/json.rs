@@ -479,9 +479,3 @@ pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>
     let value = cursor.skip()?;
     Ok((value.kind == Kind::String).then_some(value.span))
 }
-
-/// Steps over the next value and gives its size as text; `null` has none.
-pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, JsonError> {
-    let value = cursor.skip()?;
-    Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
-}

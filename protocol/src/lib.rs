@@ -170,6 +170,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;
 
+    /// A sample of what a whole answer shows, drawn by a secret seed: a walk of its own, for the few answers that need one.
+    fn sample_answer(&self, body: &[u8], seed: u64) -> Sample;
+
     /// A reader for one streamed answer of a target of this family.
     fn reader(&self) -> Box<dyn Reader>;
 
@@ -200,6 +203,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
 /// Reads the frames of one streamed answer, in order: the family of the target that makes it.
 pub trait Reader: Send {
+    /// Says, before the first frame, how many choices were asked for, and gives the secret seed of the sample.
+    fn expect(&mut self, choices: u32, seed: u64);
+
     /// The facts of the next frame.
     fn read(&mut self, frame: &Frame) -> FrameFacts;
 
@@ -208,6 +214,9 @@ pub trait Reader: Send {
 
     /// The id the upstream gave its answer.
     fn answer_id(&self) -> Option<&str>;
+
+    /// A sample of the output shown so far.
+    fn sample(&self) -> &Sample;
 }
 
 /// Writes how a streamed answer ends when it is ended here: the family of the customer who gets it.

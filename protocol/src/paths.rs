@@ -14,6 +14,11 @@ pub fn family_of(path: &str) -> Family {
 #[must_use]
 pub fn explain(path: &str, base: &str) -> String {
     let shown = shortened(path);
+    if is_not_offered(path) {
+        return format!(
+            "{shown} is not offered here; chat completions and responses are, at {base}/v1, and messages, at {base}/native"
+        );
+    }
     let native = |rest: &str| rest.starts_with("messages");
     let chat = |rest: &str| rest.starts_with("chat/") || rest.starts_with("responses") || rest.starts_with("completions");
     let chat_url = format!("{base}/v1");
@@ -41,6 +46,43 @@ pub fn explain(path: &str, base: &str) -> String {
     format!("{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}")
 }
 
+/// What the other services of these dialects have below the same base URLs, by the first part of the path.
+const NOT_OFFERED: [&str; 24] = [
+    "assistants",
+    "audio",
+    "batches",
+    "chatkit",
+    "completions",
+    "containers",
+    "conversations",
+    "edits",
+    "embeddings",
+    "evals",
+    "files",
+    "fine-tunes",
+    "fine_tuning",
+    "images",
+    "moderations",
+    "organization",
+    "organizations",
+    "realtime",
+    "rerank",
+    "skills",
+    "threads",
+    "uploads",
+    "vector_stores",
+    "videos",
+];
+
+/// Whether a path below a right base URL names something that is not sold here.
+fn is_not_offered(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("/native/v1/").or_else(|| path.strip_prefix("/v1/")) else { return false };
+    let first = rest.split('/').next().unwrap_or_default();
+    NOT_OFFERED.contains(&first)
+        || (path.starts_with("/native/") && rest.starts_with("messages/batches"))
+        || (path.starts_with("/v1/") && (rest.starts_with("responses/") || rest.starts_with("chat/completions/")))
+}
+
 /// A path as it may be repeated to the caller.
 #[must_use]
 pub fn shortened(path: &str) -> String {
@@ -63,6 +105,11 @@ mod tests {
             ("/chat/completions", "the base URL is https://api.example.com/v1"),
             ("/messages", "its base URL is https://api.example.com/native"),
             ("/wp-login.php", "OpenAI-style clients"),
+            ("/v1/embeddings", "is not offered here"),
+            ("/v1/batches/b_1/cancel", "is not offered here"),
+            ("/v1/responses/resp_1", "is not offered here"),
+            ("/native/v1/messages/batches", "is not offered here"),
+            ("/v1/embeddingsx", "OpenAI-style clients"),
         ] {
             assert!(explain(path, base).contains(needle), "{path}: {}", explain(path, base));
         }

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::json::unescape;
-use crate::token_estimate;
+use crate::json::{Cursor, JsonError, Kind, Value, unescape};
+use crate::{TextSize, token_estimate};
 
 /// Bytes of one block.
 const BLOCK: usize = 256;
@@ -51,6 +51,24 @@ impl Sample {
             self.seen += now.len() as u64;
             rest = later;
         }
+    }
+
+    /// Takes in output that an answer shows, and adds its size.
+    pub(crate) fn show(&mut self, cursor: &Cursor<'_>, value: &Value, size: &mut TextSize) {
+        if value.kind == Kind::Null {
+            return;
+        }
+        size.add(value.text_size());
+        let raw = cursor.slice(value.span.clone());
+        let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+        self.add(inner.filter(|_| value.kind == Kind::String).unwrap_or(raw));
+    }
+
+    /// Steps over the next value, which an answer shows.
+    pub(crate) fn shown(&mut self, cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<(), JsonError> {
+        let value = cursor.skip()?;
+        self.show(cursor, &value, size);
+        Ok(())
     }
 
     fn next_slot(&mut self) -> Option<usize> {

@@ -150,6 +150,8 @@ impl std::error::Error for FrameTooLarge {}
 pub struct Tail {
     /// A last frame whose CR could have been half of a CRLF until the end.
     pub frame: Option<Frame>,
+    /// A last event that is whole but for its blank line, which some servers leave out; written here.
+    pub unended: Option<Frame>,
     /// Bytes of an unfinished frame. A stream that ends properly leaves none.
     pub left: usize,
 }
@@ -233,9 +235,9 @@ impl FrameReader {
         let raw = self.with_carry(rest);
         self.line = Line::Start;
         if whole && !raw.is_empty() {
-            return Tail { frame: Some(Frame::new(raw)), left: 0 };
+            return Tail { frame: Some(Frame::new(raw)), unended: None, left: 0 };
         }
-        Tail { frame: None, left: raw.len() }
+        Tail { frame: None, left: raw.len(), unended: unended(&raw) }
     }
 
     fn with_carry(&mut self, mut piece: Bytes) -> Bytes {
@@ -282,6 +284,15 @@ impl FrameReader {
         }
         false
     }
+}
+
+/// The frame that lacks only its blank line: its data is one whole JSON value, or the terminal marker.
+fn unended(raw: &[u8]) -> Option<Frame> {
+    let end = if raw.ends_with(b"\n") || raw.ends_with(b"\r") { &b"\n"[..] } else { b"\n\n" };
+    let frame = Frame::new(Bytes::from([raw, end].concat()));
+    let data = frame.data()?;
+    let whole = data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<serde::de::IgnoredAny>(&data).is_ok();
+    whole.then_some(frame)
 }
 
 /// Writes one event with one line of data.

@@ -39,6 +39,8 @@ pub struct WireUsage {
     pub output: Option<u64>,
     /// Reasoning.
     pub reasoning: Option<u64>,
+    /// Everything together, which tells where reasoning is counted.
+    pub total: Option<u64>,
     /// Work beside the answer that the other counts leave out: the upstream compacted the conversation.
     pub beside: Option<Usage>,
     /// Whether `input` contains the cached classes (chat and responses) or stands beside them (messages).
@@ -67,6 +69,7 @@ impl WireUsage {
         fill(&mut self.cache_write_1h, later.cache_write_1h);
         fill(&mut self.output, later.output);
         fill(&mut self.reasoning, later.reasoning);
+        fill(&mut self.total, later.total);
         if later.beside.is_some() {
             self.beside = later.beside;
         }
@@ -81,9 +84,29 @@ impl WireUsage {
             return Reading::Absurd;
         }
         let (Some(input), Some(output)) = (self.input, self.output) else { return Reading::Missing };
-        let answer = self.disjoint(input, output, reasoning_outside);
+        let answer = self.disjoint(input, output, reasoning_outside || self.total_has_reasoning_outside());
         let all = answer.and_then(|answer| answer.plus(&self.beside.unwrap_or_default()));
         all.map_or(Reading::Absurd, Reading::Counted)
+    }
+
+    /// The total says that reasoning stands beside the output.
+    #[must_use]
+    pub fn total_has_reasoning_outside(&self) -> bool {
+        let sum = |input: u64, output: u64, reasoning| input.checked_add(output)?.checked_add(reasoning);
+        let (Some(input), Some(output), Some(reasoning @ 1..)) = (self.input, self.output, self.reasoning) else { return false };
+        self.total.is_some() && self.total == sum(input, output, reasoning)
+    }
+
+    /// What a count says that cannot be right, as far as it can be understood: the input, and the output with its reasoning.
+    #[must_use]
+    pub fn claimed(&self) -> Usage {
+        let [input, output, reasoning] = [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
+        let [cache_read, written, one_hour] =
+            [self.cache_read, self.cache_write, self.cache_write_1h].map(|count| count.unwrap_or(0));
+        let cached = if self.input_is_total { cache_read.saturating_add(written) } else { 0 };
+        let cache_write = written.saturating_sub(one_hour);
+        let output = output.saturating_sub(reasoning);
+        Usage { input: input.saturating_sub(cached), cache_read, cache_write, cache_write_1h: one_hour, output, reasoning }
     }
 
     fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<Usage> {
@@ -147,6 +170,7 @@ pub(crate) enum Slot {
     CacheWrite1h,
     Output,
     Reasoning,
+    Total,
 }
 
 /// One family's names: the object a count stands in (empty: the usage object itself), its name, what it counts.
@@ -236,7 +260,7 @@ fn take(
         return Ok(());
     }
     let count = count(cursor, &value);
-    wire.malformed |= count.is_none();
+    wire.malformed |= count.is_none() && *slot != Slot::Total;
     let place = match slot {
         Slot::Input => &mut wire.input,
         Slot::CacheRead => &mut wire.cache_read,
@@ -245,6 +269,7 @@ fn take(
         Slot::CacheWrite1h => &mut wire.cache_write_1h,
         Slot::Output => &mut wire.output,
         Slot::Reasoning => &mut wire.reasoning,
+        Slot::Total => &mut wire.total,
     };
     fill(place, count);
     Ok(())

@@ -28,7 +28,7 @@ use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
 use crate::customer::Activity;
 use crate::proxy::record::FanOut;
-use crate::proxy::{Observer, Proxy};
+use crate::proxy::{Calibrations, Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Connections, Front, Listening, Tls};
 use crate::telemetry::Telemetry;
@@ -94,6 +94,7 @@ impl App {
             ledger: shared,
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
+            calibrations: Calibrations::default(),
         });
         let trusted = settings.trusted_proxies.clone();
         let connections = Connections::with_descriptors(process::descriptors(), trusted.clone());

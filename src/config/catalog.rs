@@ -68,6 +68,8 @@ pub enum Capability {
     Tools,
     /// Streams its answers.
     Streaming,
+    /// May reason before it answers, asked or not.
+    Reasoning,
 }
 
 /// Sizes of a model; defaults are filled in.
@@ -199,6 +201,7 @@ impl Capability {
             Self::Vision => "vision",
             Self::Tools => "tools",
             Self::Streaming => "streaming",
+            Self::Reasoning => "reasoning",
         }
     }
 }

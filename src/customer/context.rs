@@ -42,6 +42,17 @@ pub enum Read {
     Receipt,
 }
 
+impl Read {
+    /// The parameters that its query may have, where others are refused: a misspelt range would show other days.
+    #[must_use]
+    pub const fn parameters(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Usage => Some(&["from", "to", "format"]),
+            Self::Account(_) | Self::Receipt => None,
+        }
+    }
+}
+
 /// An answer to a program.
 #[derive(Debug)]
 pub struct Document {

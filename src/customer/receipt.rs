@@ -109,7 +109,7 @@ fn evidence(bill: &Bill) -> String {
 /// The header of a spreadsheet of requests.
 pub(super) fn spreadsheet_header() -> String {
     let before = ["at", "request_id", "model", "family", "status", "end_reason"];
-    let after = ["cost", "balance_after", "first_byte_ms", "total_ms", "evidence"];
+    let after = ["cost", "balance_after", "first_byte_ms", "total_ms", "evidence", "answer_id"];
     csv::line(before.into_iter().chain(COUNTS.map(|(name, _)| name)).chain(after))
 }
 
@@ -132,6 +132,7 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
         bill.first_byte_ms.map(|ms| ms.to_string()).unwrap_or_default(),
         bill.total_ms.to_string(),
         evidence(bill),
+        bill.answer_id.clone().unwrap_or_default(),
     ]);
     csv::line(cells.iter().map(String::as_str))
 }

@@ -145,6 +145,8 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("remaining", account.available().into()),
         ("held", account.held.into()),
         ("unit", "USD".into()),
+        // Refunds and adjustments are payments: they move the balance and change no day.
+        ("refunds", "not in days; they are in balance".into()),
         ("days", DecimalJson::List(days.iter().map(day_document).collect())),
     ])
     .document()

@@ -2,7 +2,7 @@
 //!
 //! Two counts stand side by side: what the provider said, and what was shown since. While a stream runs, both together and at
 //! the dearest rates decide whether the hold still covers it; at the end the provider's count is charged when it is there and
-//! believable, else ours, which then leans to the customer's side.
+//! believable, else ours, near and a little to the customer's side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,14 @@ pub struct Meter {
     model: Arc<Model>,
     /// Input as estimated before the call.
     estimated_input: u64,
-    /// The same, leaning to the customer's side.
+    /// The same, leaning to the customer's side, until a tokenizer has read it.
     input_at_least: u64,
     /// Pictures, where they have a price of their own.
     images: u64,
-    /// Most output the upstream was allowed.
+    /// Most output the upstream was allowed, all choices together.
     output_limit: u64,
-    /// The provider's reasoning count is not inside its output count.
+    choices: u64,
+    /// The provider counts its reasoning beside its output, and its output limit leaves reasoning out.
     reasoning_outside: bool,
     /// The request asked for cache writes of the dearer kind.
     one_hour_cache: bool,
@@ -38,8 +39,19 @@ pub struct Meter {
     reported: Option<Usage>,
     /// It came with the end of the answer, so it is all of it.
     complete: bool,
-    /// The provider's last count was not believable.
-    absurd: bool,
+    /// What was shown when the provider counted last.
+    shown_at_report: TextSize,
+    /// The provider's last count, where it was not believable.
+    claimed: Option<Usage>,
+}
+
+/// What was counted here, near the truth and a little to the customer's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Local {
+    /// Tokens of the request.
+    pub input: u64,
+    /// Tokens of what was shown.
+    pub output: u64,
 }
 
 /// How an answer ended.
@@ -71,12 +83,12 @@ pub struct Counted {
 pub struct Start {
     /// Input as estimated.
     pub estimated_input: u64,
-    /// Text of the request, for a count that leans to the customer's side.
-    pub text: TextSize,
     /// Pictures in the request.
     pub images: u64,
     /// Most output the upstream was allowed, all choices together.
     pub output_limit: u64,
+    /// Answers asked for.
+    pub choices: u32,
     /// The request asked for cache writes of one hour.
     pub one_hour_cache: bool,
 }
@@ -89,9 +101,11 @@ impl Meter {
             model.price.base.per_image != Amount::ZERO || model.price.tiers.iter().any(|tier| tier.1.per_image != Amount::ZERO);
         Self {
             estimated_input: start.estimated_input,
-            input_at_least: estimate::least(start.text, start.estimated_input),
+            // The estimate leans high: at its median it is a quarter over what a tokenizer says.
+            input_at_least: start.estimated_input.saturating_mul(7) / 10,
             images: if priced_images { start.images } else { 0 },
             output_limit: start.output_limit,
+            choices: u64::from(start.choices),
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
@@ -99,7 +113,8 @@ impl Meter {
             hidden: Duration::ZERO,
             reported: None,
             complete: false,
-            absurd: false,
+            shown_at_report: TextSize::default(),
+            claimed: None,
             model,
         }
     }
@@ -127,19 +142,29 @@ impl Meter {
         self.hidden = self.hidden.saturating_add(elapsed);
     }
 
+    /// Takes in what a tokenizer made of the request.
+    pub fn know_input(&mut self, tokens: u64) {
+        self.input_at_least = tokens;
+    }
+
     /// Takes in what the provider says; `last`: at the end of its answer. An absurd count never replaces a believable one.
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
+        self.reasoning_outside |= wire.total_has_reasoning_outside();
         let counted = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
-            Reading::Absurd => None,
-            Reading::Counted(counted) => Some(self.with_images(counted)).filter(|usage| self.believable(usage)),
+            Reading::Absurd => Err(self.with_images(wire.claimed())),
+            Reading::Counted(counted) => {
+                let usage = self.with_images(counted);
+                if self.believable(&usage) { Ok(usage) } else { Err(usage) }
+            }
         };
-        self.absurd = counted.is_none();
-        let Some(usage) = counted else { return };
-        if self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
+        self.claimed = counted.err();
+        let Ok(usage) = counted else { return };
+        if last || self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
             self.shown_counted = self.shown;
             self.hidden = Duration::ZERO;
         }
+        self.shown_at_report = self.shown;
         self.reported = Some(usage);
         self.complete |= last;
     }
@@ -150,10 +175,27 @@ impl Meter {
         self.shown != TextSize::default()
     }
 
+    /// Whether anything was shown or counted.
+    #[must_use]
+    pub fn made_anything(&self) -> bool {
+        self.shown_anything() || self.reported.is_some() || self.claimed.is_some()
+    }
+
     /// What the answer has cost up to now, rather too much: the hold must cover it. What the provider has not counted yet may
     /// turn out to be of the dearest class.
     #[must_use]
     pub fn running_cost(&self) -> Amount {
+        self.cost_with(self.uncounted_output().saturating_add(self.hidden_tokens()))
+    }
+
+    /// The same without what is only thought to be made: beyond this a stream may not go unpaid. Time is no reason to end a
+    /// stream whose limit was affordable, unless the provider's limit leaves reasoning out.
+    #[must_use]
+    pub fn certain_cost(&self) -> Amount {
+        if self.reasoning_outside { self.running_cost() } else { self.cost_with(self.uncounted_output()) }
+    }
+
+    fn cost_with(&self, uncounted: u64) -> Amount {
         let rates = self.rates();
         let counted = match &self.reported {
             Some(usage) => price::picos(&self.model.price, usage),
@@ -163,25 +205,39 @@ impl Meter {
                 input + images + i128::from(rates.per_request.picos())
             }
         };
-        let output = price::dearest_output(rates) * i128::from(self.uncounted_output());
+        let output = price::dearest_output(rates) * i128::from(uncounted);
         price::to_amount(counted.saturating_add(output))
     }
 
     /// Output tokens up to now, rather too many.
     #[must_use]
     pub fn running_output(&self) -> u64 {
-        self.reported.as_ref().map_or(0, output_total).saturating_add(self.uncounted_output())
+        self.counted_output().saturating_add(self.uncounted_output()).saturating_add(self.hidden_tokens())
     }
 
-    /// Output that the provider's count does not know yet, rather too much.
+    fn counted_output(&self) -> u64 {
+        self.reported.as_ref().map_or(0, output_total)
+    }
+
+    /// Shown output that the provider's count does not know yet, rather too much.
     fn uncounted_output(&self) -> u64 {
         let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
         let other = self.shown.other.saturating_sub(self.shown_counted.other);
-        estimate::upper(TextSize { ascii, other }).saturating_add(self.hidden_tokens())
+        estimate::upper(TextSize { ascii, other })
     }
 
+    /// Output that was made and not shown, by the time it took; within the limit that was sent, where the limit covers it.
     fn hidden_tokens(&self) -> u64 {
-        let tokens = u128::from(self.model.limits.speed).saturating_mul(self.hidden.as_millis()) / 1_000;
+        let tokens = self.by_time(self.hidden);
+        if self.reasoning_outside {
+            return tokens;
+        }
+        tokens.min(self.output_limit.saturating_sub(self.counted_output().saturating_add(self.uncounted_output())))
+    }
+
+    /// What one choice can have made in so much time.
+    fn by_time(&self, elapsed: Duration) -> u64 {
+        let tokens = u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
@@ -196,36 +252,97 @@ impl Meter {
     /// hidden since.
     #[must_use]
     pub fn so_far(&self) -> Counted {
-        self.counted(self.running(self.hidden_tokens()), Evidence::Local)
+        self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local)
     }
 
-    /// What is charged for this answer. `held` bounds a count that the provider's own contradicts.
+    /// Whether the end takes a count of ours.
     #[must_use]
-    pub fn finish(&self, ending: Ending, held: Amount) -> Counted {
+    pub fn needs_local(&self, ending: Ending) -> bool {
         match ending {
-            Ending::Nothing => free(),
-            Ending::Broken if !self.shown_anything() => free(),
-            Ending::Complete if self.absurd => {
-                // Nobody can be sure, so it is what we have seen, and no more than was agreed on beforehand.
-                let usage = price::at_most(&self.model.price, &self.running(0), held);
-                self.counted(usage, Evidence::Disputed)
-            }
-            Ending::Complete => match self.reported {
-                Some(usage) if self.complete => self.counted(usage, Evidence::Provider),
-                _ if self.shown_anything() => self.so_far(),
-                _ => free(),
-            },
-            Ending::Cut | Ending::Broken => self.so_far(),
+            Ending::Nothing => false,
+            Ending::Broken => self.shown_anything(),
+            Ending::Cut => !self.counted_whole(),
+            Ending::Complete => !self.counted_whole() && (self.shown_anything() || self.claimed.is_some()),
         }
     }
 
+    /// The provider has counted all of the answer, believably.
+    fn counted_whole(&self) -> bool {
+        let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
+        let something = |usage: &Usage| {
+            let zero = price::input_total(usage) == 0 || output_total(usage) == 0;
+            !(zero && self.shown_anything())
+        };
+        all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
+    }
+
+    /// What is charged for this answer, which took so long. `local` is what a tokenizer made of it, where that was needed.
+    #[must_use]
+    pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
+        let local = local.unwrap_or_else(|| self.estimated());
+        match (ending, &self.reported, &self.claimed) {
+            (Ending::Nothing, ..) => free(),
+            (Ending::Broken, ..) if !self.shown_anything() => free(),
+            // The prompt bought nothing that the customer can use: the next try sends it again.
+            (Ending::Broken, ..) => {
+                let usage = Usage { output: local.output, ..Usage::default() };
+                let mut counted = self.counted(usage, Evidence::Local);
+                counted.lines.retain(|line| line.what != price::REQUEST);
+                counted
+            }
+            (Ending::Complete, _, Some(claimed)) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
+            (Ending::Complete | Ending::Cut, Some(usage), None) if self.counted_whole() => {
+                self.counted(*usage, Evidence::Provider)
+            }
+            (Ending::Complete, Some(usage), None) if self.complete && !self.shown_anything() => {
+                self.counted(*usage, Evidence::Provider)
+            }
+            (Ending::Complete, ..) if !self.shown_anything() => free(),
+            (Ending::Complete, ..) => self.counted(self.running(local, 0), Evidence::Local),
+            (Ending::Cut, ..) => self.counted(self.running(local, self.hidden_tokens()), Evidence::Local),
+        }
+    }
+
+    /// Our count by the fast estimate, for as long as no tokenizer has read anything.
+    fn estimated(&self) -> Local {
+        Local { input: self.input_at_least, output: estimate::lower(self.shown) }
+    }
+
     /// The provider's input, else ours; the larger of both outputs; and `hidden` tokens on top.
-    fn running(&self, hidden: u64) -> Usage {
-        let local = Usage { input: self.input_at_least, images: self.images, ..Usage::default() };
-        let mut usage = self.reported.unwrap_or(local);
-        let missing = estimate::lower(self.shown).saturating_sub(output_total(&usage));
+    fn running(&self, local: Local, hidden: u64) -> Usage {
+        let ours = Usage { input: local.input, images: self.images, ..Usage::default() };
+        let mut usage = self.reported.filter(|usage| price::input_total(usage) > 0).unwrap_or(Usage {
+            output: self.reported.map_or(0, |usage| usage.output),
+            reasoning: self.reported.map_or(0, |usage| usage.reasoning),
+            ..ours
+        });
+        let missing = local.output.saturating_sub(output_total(&usage));
         usage.output = usage.output.saturating_add(missing).saturating_add(hidden);
         usage
+    }
+
+    /// What the provider claims, no more than it can have read and made, and no less than we have seen.
+    fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
+        let mut usage = claimed;
+        let mut room = self.model.limits.context;
+        for class in [&mut usage.cache_read, &mut usage.input, &mut usage.cache_write, &mut usage.cache_write_1h] {
+            *class = (*class).min(room);
+            room -= *class;
+        }
+        let most = self.output_limit.saturating_mul(2).max(self.by_time(took).saturating_mul(self.choices));
+        usage.reasoning = usage.reasoning.min(most);
+        usage.output = usage.output.min(most - usage.reasoning);
+        let missing = local.input.saturating_sub(price::input_total(&usage));
+        usage.input = usage.input.saturating_add(missing);
+        let missing = local.output.saturating_sub(output_total(&usage));
+        usage.output = usage.output.saturating_add(missing);
+        usage
+    }
+
+    /// Reasoning that the provider counted.
+    #[must_use]
+    pub fn counted_reasoning(&self) -> u64 {
+        self.reported.map_or(0, |usage| usage.reasoning)
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {

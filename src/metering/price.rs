@@ -6,6 +6,9 @@ use farebox_ledger::{Amount, Line, Usage};
 
 use crate::config::{Price, Rates};
 
+/// The line of the request itself, where it has a price.
+pub const REQUEST: &str = "request";
+
 /// All input tokens, whatever their class: what tiers are measured by.
 #[must_use]
 pub fn input_total(usage: &Usage) -> u64 {
@@ -30,39 +33,6 @@ pub fn cost(price: &Price, usage: &Usage) -> Option<Amount> {
 pub fn picos(price: &Price, usage: &Usage) -> i128 {
     let parts = classes(price, usage).map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
     parts.into_iter().fold(0, i128::saturating_add)
-}
-
-/// A class of tokens.
-type Class = fn(&mut Usage) -> &mut u64;
-
-/// The usage with its counts lowered, output first, until it costs at most so much.
-#[must_use]
-pub fn at_most(price: &Price, usage: &Usage, most: Amount) -> Usage {
-    let classes: [Class; 7] = [
-        |usage| &mut usage.output,
-        |usage| &mut usage.reasoning,
-        |usage| &mut usage.images,
-        |usage| &mut usage.input,
-        |usage| &mut usage.cache_write_1h,
-        |usage| &mut usage.cache_write,
-        |usage| &mut usage.cache_read,
-    ];
-    let (mut lowered, most) = (*usage, i128::from(most.picos()));
-    for class in classes {
-        let all = picos(price, &lowered);
-        if all <= most {
-            break;
-        }
-        let count = std::mem::take(class(&mut lowered));
-        let without = picos(price, &lowered);
-        let affordable = ((most - without).max(0) * i128::from(count)).checked_div(all - without).unwrap_or(0);
-        *class(&mut lowered) = u64::try_from(affordable).unwrap_or(0).min(count);
-        // Fewer tokens can only be in a lower tier, and a lower tier may be the dearer one.
-        if picos(price, &lowered) > most {
-            *class(&mut lowered) = 0;
-        }
-    }
-    lowered
 }
 
 /// Input may turn out to be any of its classes; the dearest one's rate.
@@ -99,6 +69,6 @@ fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 8] {
         ("output", usage.output, rates.output),
         ("reasoning", usage.reasoning, rates.reasoning),
         ("image", usage.images, rates.per_image),
-        ("request", request, rates.per_request),
+        (REQUEST, request, rates.per_request),
     ]
 }

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger};
+use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::counting::{InputCount, Shown};
 use super::end::End;
 use super::record::{self, Record};
 use super::{Failure, Proxy, Reply, Request};
@@ -39,6 +40,9 @@ pub(super) struct Admitted {
     pub(super) meter: Meter,
     pub(super) hold: Hold,
     pub(super) outcome: Outcome,
+    /// What the answer showed.
+    pub(super) shown: Shown,
+    pub(super) input_count: InputCount,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
@@ -63,6 +67,8 @@ pub(super) struct Settled {
     pub(super) cost: Amount,
     /// What the ledger did, unless it did not answer in time.
     pub(super) finished: Option<Finished>,
+    /// The counts that are charged.
+    pub(super) usage: Usage,
 }
 
 impl Admitted {
@@ -76,9 +82,9 @@ impl Admitted {
     ) -> Box<Self> {
         let start = Start {
             estimated_input: terms.estimated_input,
-            text: seen.content.text,
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
+            choices: seen.choices,
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
@@ -91,6 +97,8 @@ impl Admitted {
             meter,
             hold,
             outcome: Outcome::default(),
+            shown: Shown::Nothing,
+            input_count: InputCount::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
         })
@@ -113,13 +121,18 @@ impl Admitted {
     }
 
     /// What the journal would say if the request ended here.
-    pub(super) fn checkpoint(&self) -> Bill {
+    pub(super) fn checkpoint(&mut self) -> Bill {
+        if let Some(tokens) = self.input_count.get() {
+            self.meter.know_input(*tokens);
+        }
         self.bill(self.meter.so_far(), End::INTERRUPTED)
     }
 
     /// Ends the hold: the only place where a request's money is settled.
-    pub(super) async fn settle(self: Box<Self>, end: End) -> Settled {
-        let counted = self.meter.finish(end.ending, self.hold.amount());
+    pub(super) async fn settle(mut self: Box<Self>, end: End) -> Settled {
+        // In a box, because few answers need it and every open stream's task would be larger by it.
+        let counted = Box::pin(self.counted(end)).await;
+        let usage = counted.usage;
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
@@ -136,7 +149,7 @@ impl Admitted {
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
         self.proxy.observer.ended(Arc::new(record));
-        Settled { cost, finished }
+        Settled { cost, finished, usage }
     }
 
     fn bill(&self, counted: Counted, end: End) -> Bill {

@@ -33,7 +33,15 @@ pub async fn tokens(
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let (family, operation) = (Family::Messages, Operation::CountTokens);
-        let call = Call { route: &model.route, holder: holder(key.id), caller: family, family, operation, stream: false };
+        let call = Call {
+            route: &model.route,
+            holder: holder(key.id),
+            caller: family,
+            family,
+            operation,
+            stream: false,
+            abandoned: None,
+        };
         let prepare = |target: &Target| {
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);

@@ -56,7 +56,7 @@ impl Credit {
         let held = admitted.hold.amount();
         let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
         let checkpoint = admitted.checkpoint();
-        let covered = admitted.meter.running_cost() < held;
+        let covered = admitted.meter.certain_cost() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
         // In a box, because every open stream's task would be larger by it.
         let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
@@ -81,10 +81,11 @@ impl Credit {
     fn plan(&mut self, meter: &Meter, held: Amount, now: Instant) -> Option<Amount> {
         let cost = meter.running_cost().picos();
         let left = held.picos().saturating_sub(cost);
+        let certainly_left = held.picos().saturating_sub(meter.certain_cost().picos());
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
         let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
-        if left > low || self.covers_everything(meter, held) || (left > 0 && now < self.next_try) {
+        if left > low || self.covers_everything(meter, held) || (certainly_left > 0 && now < self.next_try) {
             return None;
         }
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();

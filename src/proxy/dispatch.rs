@@ -1,7 +1,10 @@
 //! Sends an admitted request to a target of its route, and hands what it answers to a relay.
 //!
-//! A customer who leaves before a stream has begun is not sent one; a whole answer is read to its usage all the same. When no
-//! target answers, the hold is released before the customer hears of it.
+//! A customer who leaves before a stream has begun still has a prompt that the provider reads and bills: the stream runs to its
+//! first frame, in the key's concurrency, and only then is it stopped and charged. When no target answers, the hold is released
+//! before the customer hears of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use farebox_protocol::Edits;
@@ -18,28 +21,31 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
-    let call = Call { route: &model.route, holder, caller: family, family, operation, stream };
-    // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
-    let given_up = stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    // A whole answer, and a stream that drains, is read to its usage whether or not somebody waits for it.
+    let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    let left = AtomicBool::new(false);
+    let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
     let prepare = |target: &Target| prepare(&admitted, target);
     // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
-    let dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
-    let dispatched = tokio::select! {
-        biased;
-        dispatched = dispatching => dispatched,
-        () = reply.closed(), if given_up => {
-            admitted.settle(End::NEVER_BEGUN).await;
-            return;
+    let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
+    let dispatched = loop {
+        tokio::select! {
+            biased;
+            dispatched = &mut dispatching => break dispatched,
+            () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
+            () = tokio::time::sleep_until(admitted.deadline()) => break Err(DispatchError::NoTarget {
+                attempts: Vec::new(),
+                retry_after: None,
+            }),
         }
-        () = tokio::time::sleep_until(admitted.deadline()) => Err(DispatchError::NoTarget {
-            attempts: Vec::new(),
-            retry_after: None,
-        }),
     };
+    drop(dispatching);
     match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
-        Ok((_, AnswerContent::Whole(body, facts, room))) => whole::relay(admitted, body, &facts, room, reply).await,
+        Ok((family, AnswerContent::Whole(body, facts, room))) => {
+            whole::relay(admitted, family, (body, room), &facts, reply).await;
+        }
         Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
-        Err(error) => fail(admitted, error, reply).await,
+        Err(error) => fail(admitted, error, reply, left.into_inner()).await,
     }
 }
 
@@ -56,8 +62,8 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     answer.content
 }
 
-/// No target answered.
-async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo) {
+/// No target answered; `left`: nor did anybody wait for it any longer.
+async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let failure = match error {
         DispatchError::ClientFault { status, error, target } => {
             admitted.outcome.target = target;
@@ -69,7 +75,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo)
         }
     };
     let status = failure.status(admitted.request.family);
-    admitted.settle(End::nothing(failure.reason(), status)).await;
+    admitted.settle(if left { End::NEVER_BEGUN } else { End::nothing(failure.reason(), status) }).await;
     // A customer who has left does not mind.
     let _ = reply.send(Err(failure));
 }

@@ -18,14 +18,25 @@ pub(super) struct End {
 impl End {
     /// The provider's stream broke.
     pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
+    /// The provider says, in the stream, that the customer's request is at fault, after it had made or counted something.
+    pub(super) const REFUSED: Self = Self::cut("upstream_refused");
+    /// The provider's stream broke after the customer had kept us from reading it.
+    pub(super) const UNREAD: Self = Self::cut("upstream_broken");
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut("client_gone");
-    /// The customer left before an answer had begun.
+    /// The customer left before the first frame, which came all the same.
+    pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: "client_gone", status: 499 };
+    /// The customer left, and no answer ever began.
     pub(super) const NEVER_BEGUN: Self = Self::nothing("client_gone", 499);
     /// The answer took longer than a request may.
     pub(super) const TOO_LONG: Self = Self::cut("max_duration");
     /// The gateway ended while the answer ran; only a checkpoint says so.
     pub(super) const INTERRUPTED: Self = Self::cut("interrupted");
+
+    /// Whether the customer is told of an error, however it is charged.
+    pub(super) fn is_error(self) -> bool {
+        self == Self::REFUSED || self == Self::UNREAD
+    }
 
     /// The provider came to the end of its answer; `None` when it gave no reason.
     pub(super) const fn complete(stop: Option<Stop>) -> Self {

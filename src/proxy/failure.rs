@@ -190,7 +190,10 @@ impl Failure {
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
-            Self::Unauthenticated(_) | Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned())],
+            Self::Unauthenticated(_) => {
+                vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
+            }
+            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned())],
             Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
             Self::NoTarget(wait) => vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))],

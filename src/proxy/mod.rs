@@ -8,6 +8,7 @@ mod admit;
 mod admitted;
 mod capabilities;
 pub mod count;
+mod counting;
 mod credit;
 mod dispatch;
 mod documents;
@@ -34,6 +35,7 @@ use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
+pub use counting::Calibrations;
 pub use failure::Failure;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
@@ -51,6 +53,8 @@ pub struct Proxy {
     pub tasks: TaskTracker,
     /// Told of every ended request.
     pub observer: Arc<dyn Observer>,
+    /// What the targets count, for local counts.
+    pub calibrations: Calibrations,
 }
 
 /// An authenticated request with its body.

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, KeyId, OperationId, Timestamp, Usage};
@@ -120,7 +121,13 @@ pub struct FanOut(pub Vec<Arc<dyn Observer>>);
 
 impl Observer for FanOut {
     fn ended(&self, record: Arc<Record>) {
-        self.0.iter().for_each(|observer| observer.ended(Arc::clone(&record)));
+        for observer in &self.0 {
+            // A request that is settled is answered, whatever becomes of those who only watch.
+            let told = AssertUnwindSafe(|| observer.ended(Arc::clone(&record)));
+            if catch_unwind(told).is_err() {
+                tracing::error!(?observer, "an observer of requests failed");
+            }
+        }
     }
 }
 

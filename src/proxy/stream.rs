@@ -6,19 +6,23 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer};
+use farebox_protocol::{
+    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UpstreamError, UsageWish, Writer,
+};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::counting::Shown;
 use super::credit::{Credit, NO_LEDGER, Verdict};
 use super::end::End;
 use super::pipe::{self, Sender};
 use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
-use crate::config::OnDisconnect;
+use crate::config::{Capability, OnDisconnect};
 use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::{Attempt, Class, FrameStream, redact};
+use crate::upstream::redact::{self, Redacted};
+use crate::upstream::{Attempt, Class, FrameStream};
 
 /// A customer who accepts no byte for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -30,6 +34,8 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
+/// A customer who kept us from reading for so long shares in what the provider then breaks.
+const UNREAD: Duration = Duration::from_secs(5);
 /// Bytes that are kept back for the settlement: an upstream that sends more behind its final usage is not read on.
 const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
@@ -63,8 +69,14 @@ struct Relay {
     stop: Option<Stop>,
     /// Since when output is being made that the stream does not show.
     hidden_since: Option<Instant>,
+    /// The customer's own error, in the upstream's words.
+    told: Option<Redacted<UpstreamError>>,
+    /// How long the customer kept us from reading the upstream.
+    waited: Duration,
     last_sent: Instant,
     noted: Instant,
+    /// The request is being counted for the checkpoints.
+    counts_input: bool,
     alarm: Deadline,
 }
 
@@ -86,16 +98,25 @@ enum Next {
 impl Relay {
     fn new(admitted: Box<Admitted>, family: Family, frames: FrameStream, customer: Option<Sender>) -> Self {
         let now = Instant::now();
+        let (model, seen) = (&admitted.model, &admitted.seen);
+        let mut reader = family.protocol().reader();
+        reader.expect(seen.choices, clock::seed());
+        // A model that can reason does so unasked, unless it was told not to and is known to obey.
+        let obeys = seen.reasoning_off && !admitted.proxy.calibrations.reasons_unasked(&admitted.outcome.target);
+        let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !obeys);
         Self {
-            reader: family.protocol().reader(),
+            reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
-            hidden_since: admitted.seen.hidden_reasoning.then_some(now),
+            hidden_since: hides.then_some(now),
+            told: None,
+            waited: Duration::ZERO,
             kept_bytes: 0,
             phase: Phase::Passing,
             stop: None,
             last_sent: now,
             noted: now,
+            counts_input: false,
             alarm: Deadline::at(now + HIDDEN_TICK),
             admitted,
             frames,
@@ -130,7 +151,7 @@ impl Relay {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(End::CLIENT_GONE);
+            return Some(self.client_gone());
         }
         self.note();
         if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
@@ -143,15 +164,12 @@ impl Relay {
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
             self.broke("error event without JSON");
-            return Err(End::BROKEN);
-        }
-        if let Some(error) = &facts.error {
-            self.frames.blame("an error event in the stream");
-            let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.broke(&format!("error event ({kind})"));
-            return Err(End::BROKEN);
+            return Err(self.broken());
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
+        if let Some(error) = facts.error {
+            return Err(self.failed(error));
+        }
         self.count_hidden(&facts);
         self.stop = self.stop.or(facts.stop);
         if facts.last && matches!(self.phase, Phase::Passing) {
@@ -176,6 +194,27 @@ impl Relay {
         }
     }
 
+    /// Whose fault an error in the stream is. The customer's own is charged like a leaving once something was made for it.
+    fn failed(&mut self, error: UpstreamError) -> End {
+        let kind = error.kind.clone().or_else(|| error.code.clone()).unwrap_or_else(|| "unnamed".to_owned());
+        match self.frames.judge(error, &self.admitted.model.route) {
+            Some(told) => {
+                let charged = self.admitted.meter.made_anything();
+                self.told = Some(told);
+                if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
+            }
+            None => {
+                self.broke(&format!("error event ({kind})"));
+                self.broken()
+            }
+        }
+    }
+
+    /// How a stream that the provider broke ends. A customer who would not read kept it open until it did: that is a leaving.
+    fn broken(&self) -> End {
+        if self.waited >= UNREAD { End::UNREAD } else { End::BROKEN }
+    }
+
     /// Notes why the answer that was begun did not come to its end.
     fn broke(&mut self, reason: &str) {
         let reason = redact::for_operator(reason, &self.admitted.model.route);
@@ -187,6 +226,9 @@ impl Relay {
     fn note(&mut self) {
         let now = Instant::now();
         if now >= self.noted + NOTE {
+            if !std::mem::replace(&mut self.counts_input, true) {
+                self.admitted.count_input();
+            }
             self.noted = now;
             let checkpoint = self.admitted.checkpoint();
             self.admitted.hold.note(checkpoint, clock::now());
@@ -204,17 +246,17 @@ impl Relay {
                     Ok(None) if self.stop.is_some() => Next::End(End::complete(self.stop)),
                     Ok(None) => {
                         self.frames.blame("an end without the terminal marker");
-                        Next::End(End::BROKEN)
+                        Next::End(self.broken())
                     }
                     Err(broken) => {
                         self.broke(&broken.0);
-                        Next::End(if self.stop.is_some() { End::complete(self.stop) } else { End::BROKEN })
+                        Next::End(if self.stop.is_some() { End::complete(self.stop) } else { self.broken() })
                     }
                 },
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(End::CLIENT_GONE);
+                        return Next::End(self.client_gone());
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
@@ -278,9 +320,11 @@ impl Relay {
     async fn send(&mut self, bytes: Bytes) {
         let Some(customer) = &self.customer else { return };
         self.admitted.first_byte();
-        if deliver(customer, bytes).await {
-            self.last_sent = Instant::now();
-        } else {
+        let began = Instant::now();
+        let delivered = deliver(customer, bytes).await;
+        self.last_sent = Instant::now();
+        self.waited += self.last_sent - began;
+        if !delivered {
             self.customer = None;
         }
     }
@@ -290,16 +334,20 @@ impl Relay {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
+    fn client_gone(&self) -> End {
+        if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
+    }
+
     /// Settles, and only then shows the end.
     async fn finish(self, end: End) {
-        let Self { mut admitted, frames, customer, reader, writer, phase, .. } = self;
+        let Self { mut admitted, frames, customer, reader, writer, phase, told, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
         admitted.outcome.answer_id = reader.answer_id().map(redact::answer_id);
         let (family, slug, asks) =
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);
-        let counted = admitted.meter.so_far().usage;
+        admitted.shown = Shown::Sample(reader.sample().clone());
         let settled = admitted.settle(end).await;
 
         let Some(customer) = customer else { return };
@@ -314,9 +362,11 @@ impl Relay {
                 kept.into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect()
             }
             (Ending::Complete, Phase::Passing) => vec![Bytes::from(writer.missing_end())],
-            (Ending::Cut, _) => vec![Bytes::from(writer.end_at_limit(answer, &wire(counted), wish))],
-            (Ending::Broken | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(answer, &broken(family, request_id)))]
+            (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &wire(settled.usage), wish))],
+            (Ending::Cut | Ending::Broken | Ending::Nothing, _) => {
+                let error =
+                    told.map_or_else(|| broken(family, request_id.clone()), |told| refused(family, &told, request_id.clone()));
+                vec![Bytes::from(writer.error_event(answer, &error))]
             }
         };
         for bytes in last {
@@ -356,6 +406,13 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
         details: None,
         request_id,
     }
+}
+
+/// The customer's own error: its type, code and message are kept, because clients act on them.
+fn refused(family: Family, told: &UpstreamError, request_id: String) -> ErrorBody {
+    let words = family.protocol().words(farebox_protocol::Case::BadRequest);
+    let UpstreamError { kind, code, param, message } = told.clone();
+    ErrorBody { kind: kind.unwrap_or_else(|| words.kind.to_owned()), code, param, message, details: None, request_id }
 }
 
 fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {

@@ -45,6 +45,7 @@ impl House {
             ledger: Arc::new(MemoryLedger::new()),
             tasks: TaskTracker::new(),
             observer: Arc::<Ended>::clone(&ended),
+            calibrations: Calibrations::default(),
         };
         Self { proxy: Arc::new(proxy), rate_limits: Arc::new(RateLimits::default()), ended }
     }
@@ -252,14 +253,15 @@ async fn a_customer_who_leaves_at_any_frame_is_settled_once_by_the_routes_policy
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_customer_who_leaves_before_anything_came_pays_nothing_unless_the_route_drains() {
-    for (slug, free) in [("slow", true), ("slow-drained", false)] {
+async fn a_customer_who_leaves_before_anything_came_pays_the_prompt_and_where_the_route_drains_all() {
+    for (slug, output) in [("slow", 0), ("slow-drained", 10)] {
         let house = House::new();
         let key = house.key("5").await;
         let asked = house.ask(&key, Family::Chat, slug, 8, None);
         assert!(timeout(Duration::from_secs(1), asked).await.is_err(), "the model takes two seconds");
         let charges = house.charges().await;
-        assert_eq!((charges.len(), charges[0].amount == Amount::ZERO), (1, free), "{slug}: {charges:?}");
+        let usage = charges[0].bill.as_ref().unwrap().usage;
+        assert_eq!((charges.len(), usage.input > 0, usage.output), (1, true, output), "{slug}: {charges:?}");
     }
 }
 

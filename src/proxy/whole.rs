@@ -2,20 +2,28 @@
 //! unless the ledger did not speak for five seconds.
 
 use bytes::Bytes;
-use farebox_protocol::AnswerFacts;
+use farebox_protocol::{AnswerFacts, Family};
 
 use super::admitted::{Admitted, ReplyTo, Settled};
+use super::counting::Shown;
 use super::end::End;
 use super::{Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
-/// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, room: Share, reply: ReplyTo) {
+/// Counts, settles and sends a whole answer of a target of `family`; its bytes have their room until it is sent.
+pub(super) async fn relay(
+    mut admitted: Box<Admitted>,
+    family: Family,
+    (body, room): (Bytes, Share),
+    facts: &AnswerFacts,
+    reply: ReplyTo,
+) {
     admitted.first_byte();
     admitted.outcome.answer_id = facts.id.as_deref().map(redact::answer_id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
+    admitted.shown = Shown::Whole(family, body.clone());
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
     let removed = std::mem::take(&mut admitted.outcome.removed);
 

@@ -42,6 +42,13 @@ impl Account {
     async fn answer(&self, req: &Request) -> Result<Document, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
+        if let Some(known) = self.read.parameters() {
+            let unknown = req.queries().keys().find(|name| !known.contains(&name.as_str()));
+            if let Some(name) = unknown {
+                let message = format!("this parameter is not known here; there are {}", known.join(", "));
+                return Err(Failure::bad_query(&farebox_protocol::paths::shortened(name), message));
+            }
+        }
         self.front.context.read(&key, self.read, &|name| req.query::<String>(name)).await
     }
 }

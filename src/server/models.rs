@@ -22,6 +22,8 @@ pub(super) enum List {
     One,
     /// `/native/v1/models`
     Native,
+    /// `/native/v1/models/{slug}`
+    NativeOne,
 }
 
 /// The handler of one list.
@@ -37,7 +39,7 @@ impl Models {
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let family = if self.list == List::Native { Family::Messages } else { Family::Chat };
+        let family = if matches!(self.list, List::Native | List::NativeOne) { Family::Messages } else { Family::Chat };
         match self.answer(req, family).await {
             Ok(body) => failure::json(res, body.to_string()),
             Err(failure) => {
@@ -55,7 +57,8 @@ impl Models {
         match self.list {
             List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
             List::Native => Ok(native(catalog, &key)),
-            List::One => one(catalog, &key, &req.param::<String>("slug").unwrap_or_default()),
+            List::One => one(catalog, &key, &slug(req)).map(|model| entry(model)),
+            List::NativeOne => one(catalog, &key, &slug(req)).map(|model| native_entry(model)),
         }
     }
 }
@@ -76,21 +79,28 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
     list
 }
 
-fn one(catalog: &Catalog, key: &Key, name: &str) -> Result<Value, Failure> {
+fn slug(req: &Request) -> String {
+    req.param::<String>("slug").unwrap_or_default()
+}
+
+fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str) -> Result<&'a Model, Failure> {
     match catalog.find(name) {
-        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Ok(entry(model)),
+        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Ok(model),
         Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
         other => Err(Failure::no_model(name, other)),
     }
 }
 
 fn native(catalog: &Catalog, key: &Key) -> Value {
-    let data: Vec<Value> = allowed(catalog, key)
-        .map(|model| json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" }))
-        .collect();
+    let data: Vec<Value> = allowed(catalog, key).map(|model| native_entry(model)).collect();
     let id = |model: Option<&Value>| model.and_then(|model| model.get("id").cloned()).unwrap_or(Value::Null);
     let (first, last) = (id(data.first()), id(data.last()));
     json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
+}
+
+/// One entry of the native list.
+fn native_entry(model: &Model) -> Value {
+    json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" })
 }
 
 /// One entry of the OpenAI list: what its readers expect, and beside it the canonical columns and what the model can do.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use farebox_protocol::Family;
 use salvo::prelude::Router;
-use salvo::routing::filters;
 
 use super::models::List;
 use super::{Front, account, free, generate, models};
@@ -53,6 +52,12 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let mut all = vec![
+        // probes, without a key; before what can be read there
+        at(Head, "/", Probe),
+        at(Head, "/v1", Probe),
+        at(Head, "/native", Probe),
+        at(Head, "/api/hello", Probe),
+        at(Head, "/native/api/hello", Probe),
         // one's own account, with the key
         at(Get, "/v1/usage", Account(Read::Usage)),
         at(Get, "/v1/generation", Account(Read::Receipt)),
@@ -60,16 +65,11 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/v1/models/{slug}", Models(List::One)),
         // native clients, at {base}/native; some leave out the version
         at(Get, "/native/v1/models", Models(List::Native)),
+        at(Get, "/native/v1/models/{slug}", Models(List::NativeOne)),
         at(Post, "/native/messages", Generate(Family::Messages)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
         // where a browser begins
         at(Get, "/", Home),
-        // probes, without a key
-        at(Head, "/", Probe),
-        at(Head, "/v1", Probe),
-        at(Head, "/native", Probe),
-        at(Head, "/api/hello", Probe),
-        at(Head, "/native/api/hello", Probe),
     ];
     all.extend(Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))));
     // the same account where other tools look for it
@@ -118,12 +118,13 @@ impl Endpoint {
     fn route(self, front: &Arc<Front>) -> Router {
         let path = self.path.trim_start_matches('/');
         let place = if path.is_empty() { Router::new() } else { Router::with_path(path) };
-        let method = match self.method {
-            Get => filters::get(),
-            Head => filters::head(),
-            Post => filters::post(),
+        // What can be read can be looked at: HTTP leaves out the body of an answer to HEAD by itself.
+        let takes = move |method: &salvo::http::Method| match self.method {
+            Get => *method == salvo::http::Method::GET || *method == salvo::http::Method::HEAD,
+            Head => *method == salvo::http::Method::HEAD,
+            Post => *method == salvo::http::Method::POST,
         };
-        let (router, front) = (Router::with_filter(method), Arc::clone(front));
+        let (router, front) = (Router::with_filter_fn(move |req, _| takes(req.method())), Arc::clone(front));
         place.push(match self.serves {
             Generate(family) => router.goal(generate::Generate::new(front, family)),
             CountTokens => router.goal(free::CountTokens::new(front)),

@@ -25,6 +25,8 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
         None => (EnvFilter::new(default), None),
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A line that cannot be written is lost: to complain about it on the same stream would panic in the middle of a request.
+    let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
         LogFormat::Text => lines.with_ansi(false).try_init(),

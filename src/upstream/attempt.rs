@@ -168,7 +168,8 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
             reader.push(chunk);
             continue;
         }
-        return match reader.finish().frame.filter(decides) {
+        let tail = reader.finish();
+        return match tail.frame.or(tail.unended).filter(decides) {
             Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body: Body::Over }))),
             None => Err(AttemptFailure::Broken("the stream ended before its first event".to_owned())),
         };

@@ -167,7 +167,14 @@ const OPERATOR_STARTS: [&str; 15] = [
 const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded", "slow_down"];
 
 /// Types and codes by which an error inside a good-looking answer says that the customer is at fault.
-const CLIENT_CODES: [&str; 4] = ["invalid_request_error", "invalid_prompt", "context_length_exceeded", "string_above_max_length"];
+const CLIENT_CODES: [&str; 6] = [
+    "invalid_request_error",
+    "invalid_prompt",
+    "context_length_exceeded",
+    "string_above_max_length",
+    "request_too_large",
+    "tool_use_failed",
+];
 
 /// Judges an answer that is not a success.
 pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptFailure {

@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -93,6 +94,14 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
+    /// Set once nobody waits for the answer: the try under way goes on, and no other is begun.
+    pub abandoned: Option<&'a AtomicBool>,
+}
+
+impl Call<'_> {
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
+    }
 }
 
 /// A request as one target gets it, made by the caller for each try.
@@ -247,7 +256,7 @@ impl Upstreams {
         };
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
-        loop {
+        while !call.is_abandoned() {
             let mut entry = match route::enter(&pool, &health, call) {
                 Ok(entry) => entry,
                 Err(skip) => {
@@ -276,6 +285,7 @@ impl Upstreams {
             drop(entry);
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
+        None
     }
 
     /// What has begun. A side path's answer is always whole.

@@ -9,15 +9,16 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use farebox_protocol::{Frame, FrameReader};
+use farebox_protocol::{Frame, FrameReader, UpstreamError};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::breaker::Fault;
-use super::classify::Class;
+use super::classify::{self, AttemptFailure, Class};
 use super::health::Try;
-use super::redact;
+use super::redact::{self, Redacted};
 use crate::byte_room::Share;
+use crate::config::Route;
 use crate::deadline::Deadline;
 
 /// Bytes that an answer may have in memory without being counted: ordinary ones take no lock.
@@ -174,7 +175,21 @@ impl FrameStream {
         }
     }
 
-    /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
+    /// Whose fault an error event is, by the rules for errors before a stream: `None` when it is the target's, which is counted;
+    /// else the customer's own, as it may be shown.
+    pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Option<Redacted<UpstreamError>> {
+        match classify::of_error(error) {
+            AttemptFailure::Client { error, .. } => Some(redact::for_customer(&error, route)),
+            failure => {
+                if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {
+                    health.failed(failure.class(), &redact::plain("an error event in the stream"), fault);
+                }
+                None
+            }
+        }
+    }
+
+    /// Counts this answer as the target's failure although its bytes arrived: an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         if let Some(health) = &mut self.0.health {
             health.failed(Class::Broken, &redact::plain(why), Fault::default());
@@ -216,7 +231,7 @@ impl Running {
     fn end(&mut self) -> Result<Option<Frame>, String> {
         self.unread.body = Body::Over;
         let tail = self.unread.reader.finish();
-        match tail.frame {
+        match tail.frame.or(tail.unended) {
             None if tail.left > 0 => Err("the stream ended in the middle of an event".to_owned()),
             frame => Ok(frame),
         }

@@ -94,6 +94,7 @@ impl Desk {
             family,
             operation: Operation::Generate,
             stream,
+            abandoned: None,
         };
         self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
     }
@@ -120,7 +121,15 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
 /// A call that only counts tokens.
 fn counting(route: &Route) -> Call<'_> {
     let family = Family::Messages;
-    Call { route, holder: crate::byte_room::Holder(1), caller: family, family, operation: Operation::CountTokens, stream: false }
+    Call {
+        route,
+        holder: crate::byte_room::Holder(1),
+        caller: family,
+        family,
+        operation: Operation::CountTokens,
+        stream: false,
+        abandoned: None,
+    }
 }
 
 #[track_caller]

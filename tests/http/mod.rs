@@ -6,6 +6,7 @@ mod blame;
 mod chat;
 mod cors;
 mod failover;
+mod instream;
 mod messages;
 mod models;
 mod refusals;

@@ -200,7 +200,8 @@ async fn reasoning_that_is_not_shown_is_charged_and_silence_about_usage_is_not_f
             gateway.settled().await;
             let (charge, billed) = (-gateway.charges(&key).await.remove(0).amount.picos(), bills.all().pop().unwrap());
             assert_eq!(billed.output, words(text) + manner.hidden);
-            let fair = if exact { charge == billed.cost() } else { (1..=billed.cost()).contains(&charge) };
+            // What frames a prompt, 12 tokens here, is in our count and not in this bill.
+            let fair = if exact { charge == billed.cost() } else { (1..=billed.cost() + 36_000_000).contains(&charge) };
             assert!(fair, "{manner:?}, {stream}: charged {charge}, billed {billed:?}");
         }
     }

@@ -2,8 +2,10 @@
 
 mod balance;
 mod billing;
+mod counting;
 mod crash;
 mod fields;
+mod leaving;
 mod lies;
 mod prices;
 mod races;

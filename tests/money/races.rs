@@ -207,7 +207,8 @@ async fn a_customer_who_leaves_at_any_frame_is_charged_once_and_never_too_much()
                 let body = marked(family, slug, true, Mark { number: request as u64, pieces, pace: 0 });
                 leave_after(&gateway, &upstream, (family, &key, &body), (request, frames)).await;
                 let drains = slug == "test-drain";
-                if !drains && frames <= before_pieces(family) + pieces as usize {
+                // Without a first frame the stream runs on to it.
+                if !drains && frames > 0 && frames <= before_pieces(family) + pieces as usize {
                     gateway.settled().await;
                 }
                 gate.open();

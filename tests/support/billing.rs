@@ -48,10 +48,11 @@ impl Bills {
     /// An upstream that answers with this text and writes its bills here.
     pub(crate) fn answering(&self, text: &str, manner: Manner) -> Script {
         let (bills, text) = (self.clone(), text.to_owned());
-        Script::by(move |seen, _| bills.answer(seen, &text, manner))
+        Script::by(move |seen, _| bills.reply(seen, &text, manner))
     }
 
-    fn answer(&self, seen: &Seen, text: &str, manner: Manner) -> Reply {
+    /// The answer to one request, billed.
+    pub(crate) fn reply(&self, seen: &Seen, text: &str, manner: Manner) -> Reply {
         let path = seen.path.split('?').next().unwrap();
         let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).unwrap();
         let body = seen.json();

@@ -128,7 +128,8 @@ fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequ
 /// Chat streams never show all of a model's reasoning. Asking for none is the only sure way to have none.
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
-    let none = value.kind == Kind::Null || cursor.text_of(&value).is_some_and(|effort| effort == "none");
-    seen.hidden_reasoning |= !none;
+    let off = cursor.text_of(&value).is_some_and(|effort| effort == "none");
+    seen.reasoning_off |= off;
+    seen.hidden_reasoning |= !off && value.kind != Kind::Null;
     Ok(())
 }

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::prompt::{Names, Prompt};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
-    Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, Sample, SyntheticAnswer,
+    Words, Writer,
 };
 
 /// Where the simulated provider finds things; instructions are messages.
@@ -90,6 +90,10 @@ impl Protocol for Chat {
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
         reader::read_answer(body)
+    }
+
+    fn sample_answer(&self, body: &[u8], seed: u64) -> Sample {
+        reader::sample_answer(body, seed)
     }
 
     fn reader(&self) -> Box<dyn Reader> {

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
+use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -18,6 +18,7 @@ const NAMES: &Names = &[
     ("prompt_tokens_details",      "cache_write_tokens",      Slot::CacheWrite),
     ("",                           "completion_tokens",       Slot::Output),
     ("completion_tokens_details",  "reasoning_tokens",        Slot::Reasoning),
+    ("",                           "total_tokens",            Slot::Total),
     ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
 ];
 
@@ -43,7 +44,7 @@ struct Choice {
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::new(body).ok()?;
-    let said = say(&mut cursor).ok()?;
+    let said = say(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
     said.choices.iter().for_each(|choice| shown.add(choice.shown));
@@ -61,6 +62,13 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         stop: said.choices.iter().find_map(|choice| choice.stop),
         error: said.error.then(|| UpstreamError::parse(body)),
     })
+}
+
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
+    let mut sample = Sample::seeded(seed);
+    // What cannot be read was not shown.
+    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
+    sample
 }
 
 /// What a stop reason means, in the words of the family and of servers that imitate it.
@@ -82,23 +90,26 @@ pub(super) struct Reader {
     usage: WireUsage,
     id: Option<String>,
     created: u64,
+    /// Choices asked for.
+    asked: usize,
     /// Choices seen, and whether they have ended.
     choices: Vec<(u64, bool)>,
     /// Why the first choice that ended did.
     stop: Option<Stop>,
+    sample: Sample,
 }
 
 impl Default for Reader {
     fn default() -> Self {
         let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
-        Self { usage, id: None, created: 0, choices: Vec::new(), stop: None }
+        Self { usage, id: None, created: 0, asked: 1, choices: Vec::new(), stop: None, sample: Sample::default() }
     }
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
         let mut cursor = Cursor::new(data)?;
-        let said = say(&mut cursor)?;
+        let said = say(&mut cursor, &mut self.sample)?;
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
@@ -127,7 +138,8 @@ impl Reader {
             facts.marks.usage_end = Some(frame.raw_position(usage.end));
             facts.marks.usage_empty = usage.empty;
             facts.usage_only = said.choices.is_empty();
-            facts.last = facts.usage_only || self.all_stopped();
+            // Usage alone ends nothing: some servers send it before the words, or between two choices.
+            facts.last = self.all_stopped();
         }
         if said.error || frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(data));
@@ -148,11 +160,16 @@ impl Reader {
     }
 
     fn all_stopped(&self) -> bool {
-        !self.choices.is_empty() && self.choices.iter().all(|(_, ended)| *ended)
+        self.choices.len() >= self.asked && self.choices.iter().all(|(_, ended)| *ended)
     }
 }
 
 impl crate::Reader for Reader {
+    fn expect(&mut self, choices: u32, seed: u64) {
+        self.asked = usize::try_from(choices).unwrap_or(1).max(1);
+        self.sample = Sample::seeded(seed);
+    }
+
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         if data.trim_ascii() == b"[DONE]" {
@@ -168,9 +185,13 @@ impl crate::Reader for Reader {
     fn answer_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
+
+    fn sample(&self) -> &Sample {
+        &self.sample
+    }
 }
 
-fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
+fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> {
     let mut said = Said::default();
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
@@ -186,7 +207,7 @@ fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
             "choices" if cursor.peek()? == Kind::Array => {
                 let mut choices = cursor.enter_array()?;
                 while cursor.element(&mut choices)? {
-                    said.choices.push(choice(cursor)?);
+                    said.choices.push(choice(cursor, sample)?);
                 }
             }
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
@@ -201,7 +222,7 @@ fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
     Ok(said)
 }
 
-fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, JsonError> {
+fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Choice, JsonError> {
     let mut choice = Choice::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -211,7 +232,7 @@ fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, JsonError> {
                 choice.index = count(cursor, &value).unwrap_or(0);
             }
             "finish_reason" => choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
-            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice)?,
+            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice, sample)?,
             _ => {
                 cursor.skip()?;
             }
@@ -221,47 +242,50 @@ fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, JsonError> {
 }
 
 /// Some servers repeat reasoning under two or three names: the longest one counts.
-fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), JsonError> {
-    let mut reasoning = TextSize::default();
+fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample) -> Result<(), JsonError> {
+    let mut reasoning: Option<Value> = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
-            "content" | "refusal" => choice.shown.add(text_size(cursor)?),
+            "content" | "refusal" => sample.shown(cursor, &mut choice.shown)?,
             "reasoning_content" | "reasoning" => {
-                let size = text_size(cursor)?;
-                if size.bytes() > reasoning.bytes() {
-                    reasoning = size;
+                let value = cursor.skip()?;
+                let longest = reasoning.as_ref().map_or(0, |longest| longest.text_size().bytes());
+                if value.kind != Kind::Null && value.text_size().bytes() > longest {
+                    reasoning = Some(value);
                 }
             }
             "reasoning_details" => {
                 let value = cursor.skip()?;
                 choice.hidden |= cursor.slice(value.span).contains("reasoning.encrypted");
             }
-            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown)?,
+            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown, sample)?,
             _ => {
                 cursor.skip()?;
             }
         }
     }
-    choice.shown.add(reasoning);
+    if let Some(longest) = reasoning {
+        sample.show(cursor, &longest, &mut choice.shown);
+    }
     Ok(())
 }
 
 /// Names and arguments of tool calls, at any of the three levels they stand.
-fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize) -> Result<(), JsonError> {
+fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize, sample: &mut Sample) -> Result<(), JsonError> {
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
             while cursor.element(&mut walk)? {
-                calls(cursor, shown)?;
+                calls(cursor, shown, sample)?;
             }
         }
         Kind::Object => {
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
-                    "function" | "custom" => calls(cursor, shown)?,
-                    "name" | "arguments" | "input" => shown.add(text_size(cursor)?),
+                    "function" | "custom" => calls(cursor, shown, sample)?,
+                    "name" | "arguments" | "input" => sample.shown(cursor, shown)?,
                     _ => {
                         cursor.skip()?;
                     }

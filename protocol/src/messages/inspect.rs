@@ -68,7 +68,10 @@ pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadReq
         return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
     }
     tools.finish(&mut request);
-    Ok(request.finish())
+    let mut seen = request.finish();
+    // This family thinks only when it is asked to.
+    seen.reasoning_off = !seen.hidden_reasoning;
+    Ok(seen)
 }
 
 fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {

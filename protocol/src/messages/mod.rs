@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::prompt::{Names, Prompt};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
-    Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, Sample, SyntheticAnswer,
+    Words, Writer,
 };
 
 /// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
@@ -98,6 +98,10 @@ impl Protocol for Messages {
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
         reader::read_answer(body)
+    }
+
+    fn sample_answer(&self, body: &[u8], seed: u64) -> Sample {
+        reader::sample_answer(body, seed)
     }
 
     fn reader(&self) -> Box<dyn Reader> {

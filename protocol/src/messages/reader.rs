@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
+use crate::json::{Cursor, JsonError, Kind, string_span};
 use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -42,7 +42,7 @@ struct Said {
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::new(body).ok()?;
     let mut said = Said::default();
-    say(&mut cursor, &mut said).ok()?;
+    say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let error = said.error || said.kind.is_some_and(|kind| cursor.string_at(kind) == "error");
     let usage = said.usage.unwrap_or_default();
@@ -60,6 +60,13 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         stop: said.stop,
         error: error.then(|| UpstreamError::parse(body)),
     })
+}
+
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
+    let mut sample = Sample::seeded(seed);
+    // What cannot be read was not shown.
+    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
+    sample
 }
 
 /// What a stop reason means.
@@ -84,13 +91,14 @@ pub(super) struct Reader {
     stopped: bool,
     /// A thinking block is open and has shown nothing yet.
     hiding: bool,
+    sample: Sample,
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
         let mut cursor = Cursor::new(data)?;
         let mut said = Said::default();
-        say(&mut cursor, &mut said)?;
+        say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said.kind.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
         let mut facts = FrameFacts::default();
         match kind.as_ref() {
@@ -132,6 +140,10 @@ impl Reader {
 }
 
 impl crate::Reader for Reader {
+    fn expect(&mut self, _choices: u32, seed: u64) {
+        self.sample = Sample::seeded(seed);
+    }
+
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         let mut facts = self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable());
@@ -148,9 +160,13 @@ impl crate::Reader for Reader {
     fn answer_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
+
+    fn sample(&self) -> &Sample {
+        &self.sample
+    }
 }
 
-fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -161,9 +177,9 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
                 let value = cursor.skip()?;
                 said.index = count(cursor, &value);
             }
-            "message" if kind == Kind::Object => message(cursor, said)?,
-            "delta" | "content_block" if kind == Kind::Object => block(cursor, said)?,
-            other => named(other, kind, cursor, said)?,
+            "message" if kind == Kind::Object => message(cursor, said, sample)?,
+            "delta" | "content_block" if kind == Kind::Object => block(cursor, said, sample)?,
+            other => named((other, kind), cursor, said, sample)?,
         }
         members.take(&key.name, key.at..cursor.at());
     }
@@ -172,12 +188,12 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
 }
 
 /// The `message` of `message_start`: its type is not the event's.
-fn message(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
-        named(&key.name, kind, cursor, said)?;
+        named((&key.name, kind), cursor, said, sample)?;
         members.take(&key.name, key.at..cursor.at());
     }
     said.cuts.extend(members.finish());
@@ -185,7 +201,7 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
 }
 
 /// Members that a whole answer has and the `message` of `message_start`, and `usage` also an event.
-fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+fn named((name, kind): (&str, Kind), cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
         "model" if said.model.is_none() => said.model = string_span(cursor)?,
@@ -195,7 +211,7 @@ fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Re
         "content" if kind == Kind::Array => {
             let mut blocks = cursor.enter_array()?;
             while cursor.element(&mut blocks)? {
-                block(cursor, said)?;
+                block(cursor, said, sample)?;
             }
         }
         _ => {
@@ -206,19 +222,19 @@ fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Re
 }
 
 /// A content block, or a delta of one or of the message.
-fn block(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
             "type" => said.block = string_span(cursor)?,
-            "text" | "partial_json" | "name" => said.shown.add(text_size(cursor)?),
+            "text" | "partial_json" | "name" => sample.shown(cursor, &mut said.shown)?,
             "input" => {
                 let value = cursor.skip()?;
                 if value.size.bytes() > 2 {
-                    said.shown.add(value.size);
+                    sample.show(cursor, &value, &mut said.shown);
                 }
             }
-            "thinking" => said.thinking.add(text_size(cursor)?),
+            "thinking" => sample.shown(cursor, &mut said.thinking)?,
             "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
             _ => {
                 cursor.skip()?;

@@ -108,6 +108,7 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
         }
         _ => Ok(cursor.skip().map(drop)?),
     })?;
+    seen.reasoning_off = none;
     seen.hidden_reasoning = given && !none;
     Ok(())
 }

@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use super::items::member;
-use crate::json::{Cursor, JsonError, Kind, Value, string_span, text_size};
+use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -18,6 +18,7 @@ const NAMES: &Names = &[
     ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
     ("",                           "output_tokens",      Slot::Output),
     ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
+    ("",                           "total_tokens",       Slot::Total),
     ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
 ];
 
@@ -56,7 +57,7 @@ struct Event {
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::new(body).ok()?;
-    let said = response(&mut cursor).ok()?;
+    let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
     let usage = said.usage.unwrap_or_default();
@@ -73,6 +74,13 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         stop,
         error: said.error.then(|| UpstreamError::parse(body)),
     })
+}
+
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
+    let mut sample = Sample::seeded(seed);
+    // What cannot be read was not shown.
+    let _ = Cursor::new(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
+    sample
 }
 
 /// Items by which the model asks the client to run something.
@@ -99,11 +107,13 @@ pub(super) struct Reader {
     id: Option<String>,
     /// Some item asked the client to run a tool.
     calls: bool,
+    sample: Sample,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { usage: WireUsage { input_is_total: true, ..WireUsage::default() }, id: None, calls: false }
+        let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
+        Self { usage, id: None, calls: false, sample: Sample::default() }
     }
 }
 
@@ -117,7 +127,7 @@ impl Reader {
         facts.marks.model = event.model.clone().map(|span| frame.raw_range(span));
         facts.marks.cuts = event.cuts.iter().cloned().map(|span| frame.raw_range(span)).collect();
         if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
-            facts.shown = delta.text_size();
+            self.sample.show(&cursor, delta, &mut facts.shown);
         }
         if let ("response.output_item.added", Some(item)) = (kind, &event.item) {
             let item = member(&cursor, item.span.start, "type");
@@ -149,7 +159,8 @@ impl Reader {
         span: Range<usize>,
         facts: &mut FrameFacts,
     ) -> Result<Option<Stop>, JsonError> {
-        let said = response(&mut cursor.back_to(span.start))?;
+        // The object repeats what the deltas showed.
+        let said = response(&mut cursor.back_to(span.start), &mut Sample::default())?;
         let stop = meaning(cursor, &said, self.calls);
         facts.marks.model = said.model.map(|span| frame.raw_range(span));
         if self.id.is_none() {
@@ -191,6 +202,10 @@ fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
 }
 
 impl crate::Reader for Reader {
+    fn expect(&mut self, _choices: u32, seed: u64) {
+        self.sample = Sample::seeded(seed);
+    }
+
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
         self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
@@ -202,6 +217,10 @@ impl crate::Reader for Reader {
 
     fn answer_id(&self) -> Option<&str> {
         self.id.as_deref()
+    }
+
+    fn sample(&self) -> &Sample {
+        &self.sample
     }
 }
 
@@ -234,7 +253,7 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     Ok(event)
 }
 
-fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
+fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, JsonError> {
     let mut said = Response::default();
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
@@ -247,7 +266,7 @@ fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
             "usage" => said.usage = read(cursor, NAMES)?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
-            "output" => said.calls |= shown(cursor, &mut said.shown)?,
+            "output" => said.calls |= shown(cursor, &mut said.shown, sample)?,
             _ => {
                 cursor.skip()?;
             }
@@ -274,21 +293,21 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
 }
 
 /// Adds texts and arguments of output items, at whatever level they stand; whether one asks the client to run a tool.
-fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<bool, JsonError> {
+fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample) -> Result<bool, JsonError> {
     let mut calls = false;
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
             while cursor.element(&mut walk)? {
-                calls |= shown(cursor, size)?;
+                calls |= shown(cursor, size, sample)?;
             }
         }
         Kind::Object => {
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
-                    "content" | "summary" => calls |= shown(cursor, size)?,
-                    "text" | "refusal" | "arguments" | "name" | "input" => size.add(text_size(cursor)?),
+                    "content" | "summary" => calls |= shown(cursor, size, sample)?,
+                    "text" | "refusal" | "arguments" | "name" | "input" => sample.shown(cursor, size)?,
                     "type" => calls |= string_span(cursor)?.is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind))),
                     _ => {
                         cursor.skip()?;

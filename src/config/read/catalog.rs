@@ -172,7 +172,8 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
 }
 
 fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
-    let words = [Capability::Vision, Capability::Tools, Capability::Streaming].map(|each| (each.name(), each));
+    let words =
+        [Capability::Vision, Capability::Tools, Capability::Streaming, Capability::Reasoning].map(|each| (each.name(), each));
     let members = value.list(report, "strings")?;
     let read: Vec<_> = members.into_iter().map(|member| member.word(report, &words)).collect();
     let mut capabilities: Vec<Capability> = Vec::new();

@@ -31,13 +31,7 @@ fn meter() -> Meter {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    let start = Start {
-        estimated_input: 1_000,
-        text: TextSize { ascii: 3_500, other: 0 },
-        images: 0,
-        output_limit: 4_000,
-        one_hour_cache: false,
-    };
+    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, one_hour_cache: false };
     Meter::new(Arc::clone(&config.catalog.models[0]), start)
 }
 
@@ -49,7 +43,7 @@ fn shows(bytes: u64) -> FrameFacts {
     FrameFacts { shown: TextSize { ascii: bytes, other: 0 }, ..FrameFacts::default() }
 }
 
-const HELD: Amount = Amount::from_picos(50_000_000_000);
+const TOOK: Duration = Duration::from_secs(1);
 
 fn picos(counted: &Counted) -> i64 {
     farebox_ledger::account::cost(&counted.lines).unwrap().picos()
@@ -81,62 +75,123 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
     meter.report(&says(1_000, 300), false);
     meter.hide(Duration::from_secs(1));
     assert_eq!(meter.so_far().usage.output, 450, "what is hidden afterwards comes on top");
-    let ended = meter.finish(Ending::Complete, HELD);
+    let ended = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!(ended.evidence, Evidence::Local, "a count from the middle is not the end's");
 }
 
 #[test]
 fn the_final_count_is_charged_and_a_missing_one_is_ours() {
     let mut meter = meter();
-    meter.observe(&shows(700), &WireUsage::default());
-    let ours = meter.finish(Ending::Complete, HELD);
-    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 700, 140));
+    meter.observe(&shows(350), &WireUsage::default());
+    let ours = meter.finish(Ending::Complete, None, TOOK);
+    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 700, 70));
     meter.report(&says(900, 1), false);
-    let ours = meter.finish(Ending::Complete, HELD);
+    meter.observe(&shows(350), &WireUsage::default());
+    let ours = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Evidence::Local, 900, 140), "late usage never came");
     meter.report(&says(900, 170), true);
-    let theirs = meter.finish(Ending::Complete, HELD);
+    let theirs = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!((theirs.evidence, picos(&theirs)), (Evidence::Provider, 900 * 3_000_000 + 170 * 15_000_000));
 }
 
 #[test]
-fn an_absurd_count_is_disputed_at_most_the_hold_and_never_re_rates() {
-    let absurd = [says(300_000, 1), says(10, 8_001), WireUsage { malformed: true, ..says(10, 1) }, {
-        WireUsage { cache_read: Some(20), input_is_total: true, ..says(10, 1) }
-    }];
-    for wire in absurd {
+fn an_absurd_count_is_disputed_within_bounds_and_never_re_rates() {
+    let local = Local { input: 800, output: 150 };
+    for (wire, input, output) in [
+        (says(300_000, 1), 200_000, 150),
+        (says(10, 8_001), 800, 8_000),
+        (WireUsage { malformed: true, ..says(10, 1) }, 800, 150),
+        (WireUsage { malformed: true, ..says(900, 200) }, 900, 200),
+        (WireUsage { cache_read: Some(2_000), input_is_total: true, ..says(1_000, 1) }, 0, 150),
+    ] {
         let mut meter = meter();
         meter.observe(&shows(700), &WireUsage::default());
         let before = meter.running_cost();
         meter.report(&wire, false);
         assert_eq!(meter.running_cost(), before, "{wire:?}");
-        let ended = meter.finish(Ending::Complete, HELD);
-        assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Evidence::Disputed, 700, 140), "{wire:?}");
-        for held in [0, 1, 3_000_000, 700 * 3_000_000, 700 * 3_000_000 + 15_000_001] {
-            let ended = meter.finish(Ending::Complete, Amount::from_picos(held));
-            assert!(picos(&ended) <= held, "{wire:?} {held}");
-        }
+        let ended = meter.finish(Ending::Complete, Some(local), TOOK);
+        assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Evidence::Disputed, input, output), "{wire:?}");
         meter.report(&says(900, 170), true);
-        assert_eq!(meter.finish(Ending::Complete, HELD).evidence, Evidence::Provider, "the last count decides");
+        assert_eq!(meter.finish(Ending::Complete, None, TOOK).evidence, Evidence::Provider, "the last count decides");
     }
 }
 
 #[test]
-fn a_believed_input_that_is_larger_than_the_hold_is_disputed_too() {
+fn a_disputed_output_is_bounded_by_what_the_time_allows() {
     let mut meter = meter();
-    meter.report(&says(190_000, 1), false);
-    meter.report(&says(190_000, 900_000), true);
-    assert!(picos(&meter.finish(Ending::Complete, HELD)) <= HELD.picos());
+    meter.report(&says(1_000, 900_000), true);
+    let ended = meter.finish(Ending::Complete, None, Duration::from_secs(100));
+    assert_eq!((ended.evidence, ended.usage.output), (Evidence::Disputed, 15_000), "150 tokens a second");
+}
+
+#[test]
+fn zero_beside_words_is_no_count() {
+    let local = Local { input: 800, output: 150 };
+    for (wire, input, output) in [(says(0, 0), 800, 150), (says(0, 170), 800, 170), (says(900, 0), 900, 150)] {
+        let mut meter = meter();
+        meter.observe(&shows(700), &WireUsage::default());
+        meter.report(&wire, true);
+        assert!(meter.needs_local(Ending::Complete), "{wire:?}");
+        let ended = meter.finish(Ending::Complete, Some(local), TOOK);
+        assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Evidence::Local, input, output), "{wire:?}");
+    }
+}
+
+#[test]
+fn an_early_count_is_not_the_ends() {
+    let local = Local { input: 800, output: 150 };
+    let mut meter = meter();
+    meter.report(&says(900, 1), false);
+    meter.observe(&shows(700), &WireUsage::default());
+    let ended = meter.finish(Ending::Complete, Some(local), TOOK);
+    assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Evidence::Local, 900, 150));
+    meter.report(&says(900, 170), false);
+    let ended = meter.finish(Ending::Complete, None, TOOK);
+    assert_eq!((ended.evidence, ended.usage.output), (Evidence::Provider, 170), "nothing was shown after it");
+}
+
+#[test]
+fn reasoning_is_outside_where_the_total_says_so() {
+    let mut meter = meter();
+    let outside = WireUsage { reasoning: Some(900), total: Some(1_000 + 100 + 900), ..says(1_000, 100) };
+    meter.report(&outside, true);
+    let ended = meter.finish(Ending::Complete, None, TOOK);
+    assert_eq!((ended.usage.output, ended.usage.reasoning), (100, 900));
+    let inside = WireUsage { reasoning: Some(90), total: Some(1_100), ..says(1_000, 100) };
+    let mut meter = self::meter();
+    meter.report(&inside, true);
+    let ended = meter.finish(Ending::Complete, None, TOOK);
+    assert_eq!((ended.usage.output, ended.usage.reasoning), (10, 90));
+}
+
+#[test]
+fn time_holds_money_and_is_no_reason_to_end() {
+    let mut meter = meter();
+    meter.hide(Duration::from_secs(1_000));
+    assert_eq!(meter.running_output(), 4_000, "no more than the limit that was sent");
+    assert_eq!(meter.certain_cost().picos(), 1_000 * 3_750_000);
+    meter.reasoning_outside(true);
+    assert_eq!(meter.running_output(), 150_000, "this limit does not bound it");
+    assert_eq!(meter.certain_cost(), meter.running_cost());
+}
+
+#[test]
+fn a_broken_stream_costs_its_words_and_not_its_prompt() {
+    let mut meter = meter();
+    meter.observe(&shows(700), &WireUsage::default());
+    meter.report(&says(900, 1), false);
+    let ended = meter.finish(Ending::Broken, Some(Local { input: 800, output: 150 }), TOOK);
+    assert_eq!((ended.evidence, picos(&ended)), (Evidence::Local, 150 * 15_000_000));
 }
 
 #[test]
 fn no_output_is_free_unless_the_provider_says_what_it_did() {
     let mut meter = meter();
     for ending in [Ending::Nothing, Ending::Broken, Ending::Complete] {
-        assert_eq!(meter.finish(ending, HELD).lines, Vec::new(), "{ending:?}");
+        assert_eq!(meter.finish(ending, None, TOOK).lines, Vec::new(), "{ending:?}");
     }
-    assert_eq!(picos(&meter.finish(Ending::Cut, HELD)), 700 * 3_000_000, "a customer who leaves pays the input");
+    assert_eq!(picos(&meter.finish(Ending::Cut, None, TOOK)), 700 * 3_000_000, "a customer who leaves pays the input");
     meter.report(&says(900, 0), true);
-    assert_eq!(meter.finish(Ending::Broken, HELD).lines, Vec::new());
-    assert_eq!(picos(&meter.finish(Ending::Complete, HELD)), 900 * 3_000_000);
+    assert_eq!(meter.finish(Ending::Broken, None, TOOK).lines, Vec::new());
+    assert_eq!(picos(&meter.finish(Ending::Complete, None, TOOK)), 900 * 3_000_000);
 }

@@ -19,7 +19,8 @@ fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &
 fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: "s".to_owned(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream };
+    let call =
+        Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream, abandoned: None };
     simulated.answer(&call, model, body.to_string().as_bytes())
 }
 
@@ -288,6 +289,7 @@ fn what_is_not_json_is_refused() {
         family: Family::Chat,
         operation: Operation::Generate,
         stream: false,
+        abandoned: None,
     };
     assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
 }

@@ -58,6 +58,7 @@ async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<A
         family,
         operation: Operation::Generate,
         stream: false,
+        abandoned: None,
     };
     upstreams.dispatch(call, &|_| Prepared::default()).await
 }
