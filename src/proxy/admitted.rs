@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::end::End;
 use super::record::{self, Record};
+use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
 use crate::config::Model;
@@ -42,6 +43,10 @@ pub(super) struct Admitted {
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
+    /// The request in other families, until somebody answers.
+    pub(super) forms: Forms,
+    /// How the answer gets back into the customer's family, when it has to.
+    pub(super) translation: Option<Translation>,
 }
 
 /// What is known of the answer up to now, for the journal and the log.
@@ -55,6 +60,8 @@ pub(super) struct Outcome {
     pub(super) attempts: Vec<Attempt>,
     /// What was taken out of the request for the target that answers.
     pub(super) removed: String,
+    /// What its translation for that target lost.
+    pub(super) lost: String,
 }
 
 /// Charged and settled, or charged and with the resolver.
@@ -73,6 +80,7 @@ impl Admitted {
         model: Arc<Model>,
         terms: Terms,
         hold: Hold,
+        forms: Forms,
     ) -> Box<Self> {
         let start = Start {
             estimated_input: terms.estimated_input,
@@ -93,6 +101,8 @@ impl Admitted {
             outcome: Outcome::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
+            forms,
+            translation: None,
         })
     }
 
@@ -112,6 +122,11 @@ impl Admitted {
         self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
     }
 
+    /// What is charged if the request ends so.
+    pub(super) fn counted(&self, end: End) -> Counted {
+        self.meter.finish(end.ending, self.hold.amount())
+    }
+
     /// What the journal would say if the request ended here.
     pub(super) fn checkpoint(&self) -> Bill {
         self.bill(self.meter.so_far(), End::INTERRUPTED)
@@ -119,7 +134,7 @@ impl Admitted {
 
     /// Ends the hold: the only place where a request's money is settled.
     pub(super) async fn settle(self: Box<Self>, end: End) -> Settled {
-        let counted = self.meter.finish(end.ending, self.hold.amount());
+        let counted = self.counted(end);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
@@ -176,6 +191,7 @@ impl Admitted {
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,
+            lost: self.outcome.lost.clone(),
             attempts: self.outcome.attempts.clone(),
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use farebox_ledger::Key;
-use farebox_protocol::{Edits, Family, messages};
+use farebox_protocol::{Edits, Family, messages, translate};
 
 use super::{Failure, Proxy, capabilities, documents, resolve};
 use crate::clock;
@@ -10,7 +10,7 @@ use crate::config::Target;
 use crate::metering::estimate;
 use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
-/// Asks the model's upstream, or estimates when it must not or cannot be asked.
+/// Asks the model's upstream, or estimates when it must not or cannot be asked: only targets of this family count.
 ///
 /// # Errors
 /// As for a request: a bad body, an unknown model.
@@ -22,16 +22,22 @@ pub async fn tokens(
     ask_upstream: bool,
 ) -> Result<u64, Failure> {
     let config = proxy.config.current();
+    // Thinking of another family that was shown here would be refused by a vendor.
+    let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
+    let body = cut.as_ref().unwrap_or(body);
     let mut seen = messages::inspect_count(body, clock::seed())?;
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let family = Family::Messages;
         let call = Call { route: &model.route, caller: family, family, operation: Operation::CountTokens, stream: false };
-        let prepare = |target: &Target| {
+        let prepare = |target: &Target, family: Family| {
+            if family != Family::Messages {
+                return None;
+            }
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);
-            Prepared { body: Bytes::from(body), headers: headers.clone() }
+            Some(Prepared { body: Bytes::from(body), headers: headers.clone() })
         };
         if let Ok(answer) = proxy.upstreams.dispatch(call, &prepare).await
             && let AnswerContent::Whole(answer, _) = answer.content

@@ -87,7 +87,7 @@ impl Client {
     /// The slug to begin with: the first model that is best on this client's path, else the first that is served there.
     pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
         let family = self.family();
-        let served = |model: &&Model| model.route.targets.iter().any(|target| target.provider.speaks.contains(&family));
+        let served = |model: &&Model| model.route.serves(family).is_some();
         let best = models.clone().find(|model| model.best_path == family);
         best.or_else(|| models.clone().find(served)).map(|model| model.slug.as_str())
     }

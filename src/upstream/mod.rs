@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
+use farebox_protocol::{AnswerFacts, Case, Family, Frame, UpstreamError, translate};
 use tokio::time::Instant;
 
 use crate::config::{Config, Provider, Route, Target};
@@ -78,15 +78,19 @@ pub enum Operation {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
-    /// The customer's family: only targets that speak it are tried, as long as answers are not translated.
+    /// The customer's family: which targets are asked, in which order and in which family.
     pub caller: Family,
-    /// The target's family: its path, its authentication, and how its answer is read.
+    /// The family of the target that is being asked: its path, its authentication, and how its answer is read. The caller's own
+    /// until a target is chosen.
     pub family: Family,
     /// What is asked for.
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
 }
+
+/// Makes the request for one target in one family; `None` when this target cannot carry it and is passed over.
+pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send + Sync);
 
 /// A request as one target gets it, made by the caller for each try.
 #[derive(Debug, Clone, Default)]
@@ -194,20 +198,19 @@ impl Upstreams {
     ///
     /// # Errors
     /// See [`DispatchError`].
-    pub async fn dispatch(
-        &self,
-        call: Call<'_>,
-        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
-    ) -> Result<Answer, DispatchError> {
+    pub async fn dispatch(&self, call: Call<'_>, prepare: Prepare<'_>) -> Result<Answer, DispatchError> {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
-        for target in route::candidates(call.route, call.caller) {
-            match self.ask(&call, target, prepare, &mut failures).await {
+        for (target, family) in call.route.candidates(call.caller) {
+            let call = Call { family, ..call };
+            let Some(prepared) = prepare(target, family) else { continue };
+            match self.ask(&call, target, &prepared, &mut failures).await {
                 Some(Ok(content)) => {
                     let Failures { attempts, .. } = failures;
                     return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
                 }
                 Some(Err(AttemptFailure::Client { status, error })) => {
                     let error = redact::for_customer(&error, &Known::of(call.route));
+                    let error = if family == call.caller { error } else { translated(call.caller, error) };
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -221,7 +224,7 @@ impl Upstreams {
         &self,
         call: &Call<'_>,
         target: &Target,
-        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
+        prepared: &Prepared,
         failures: &mut Failures<'_>,
     ) -> Option<Result<AnswerContent, AttemptFailure>> {
         let (pool, health) = match self.find(call.route, target) {
@@ -242,8 +245,7 @@ impl Upstreams {
                 }
             };
             tries += 1;
-            let prepared = prepare(target);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared).await {
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared).await {
                 Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
                 Err(fault) => fault,
             };
@@ -348,6 +350,12 @@ fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try)
             AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running))
         }
     }
+}
+
+/// A refusal of a translated request: its field names are those of the target's family, which the customer never wrote.
+fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
+    let known = translate::error_for(caller, error);
+    UpstreamError { kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()), param: None, ..known }
 }
 
 fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {

@@ -1,6 +1,6 @@
-//! Which targets of a route are asked, in which order, and whether one may be asked now.
+//! Whether a target may be asked now. Which ones are asked, and in which order, is the route's business.
 //!
-//! File order is fallback order. A target is passed over, never waited for: its provider is full, or its breaker is open.
+//! A target is passed over, never waited for: its provider is full, or its breaker is open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use farebox_protocol::Family;
 use super::classify::Class;
 use super::client::Pool;
 use super::health::{Health, Try};
-use crate::config::{Route, Target};
+use crate::config::Route;
 
 /// Why a target is passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +45,6 @@ impl Skip {
             Self::Resting(wait) => *wait,
         }
     }
-}
-
-/// The targets that speak a family, in the order they are asked.
-pub(super) fn candidates(route: &Route, family: Family) -> impl Iterator<Item = &Target> {
-    route.targets.iter().filter(move |target| target.provider.speaks.contains(&family))
 }
 
 /// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.

@@ -13,3 +13,4 @@ mod responses;
 mod routes;
 mod stops;
 mod streaming;
+mod translation;

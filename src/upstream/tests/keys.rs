@@ -53,7 +53,7 @@ targets = [ {{ provider = "main", model = "hidden-model-1" }} ]
 async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<Answer, DispatchError> {
     let call =
         Call { route: &config.catalog.models[0].route, caller: family, family, operation: Operation::Generate, stream: false };
-    upstreams.dispatch(call, &|_| Prepared::default()).await
+    upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await
 }
 
 #[tokio::test]
