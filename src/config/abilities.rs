@@ -1,13 +1,10 @@
 //! What a target can do beyond the careful defaults, as its operator says it: how requests of other families are encoded for it.
 //!
-//! Only what is set here differs from [`Abilities::careful`]; sizes, pictures and prices come from the catalog. Nothing here can fail.
+//! Only what is set here differs from [`Abilities::careful`] and from what the catalog says of the model. Nothing here can fail.
 
-use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
 use farebox_protocol::translate::neutral::Effort;
-
-use super::{Capability, Model, Target};
 
 /// `abilities` of a target; what is unset keeps its default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,6 +42,29 @@ pub struct TargetAbilities {
 }
 
 impl TargetAbilities {
+    /// These settings over the defaults of a family.
+    #[must_use]
+    pub fn over(&self, careful: Abilities) -> Abilities {
+        Abilities {
+            sampling: self.sampling.unwrap_or(careful.sampling),
+            thinking: self.thinking.unwrap_or(careful.thinking),
+            efforts: self.efforts.clone().unwrap_or(careful.efforts),
+            prefill: self.prefill,
+            system_midway: self.system_midway,
+            strict_tools: self.strict_tools,
+            json_schema: self.json_schema,
+            custom_tools: self.custom_tools,
+            cache_breakpoints: self.cache_breakpoints,
+            auto_cache: self.auto_cache,
+            reasoning_echo: self.reasoning_echo.unwrap_or(careful.reasoning_echo),
+            vision: self.vision.unwrap_or(careful.vision),
+            files: self.files,
+            tool_ids: self.tool_id.unwrap_or(careful.tool_ids),
+            system_role: self.system_role.unwrap_or(careful.system_role),
+            ..careful
+        }
+    }
+
     /// What is set, for the operator's eyes.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -71,35 +91,5 @@ impl TargetAbilities {
             word("system_role", self.system_role.map(|value| format!("{value:?}"))),
         ];
         words.into_iter().flatten().chain(flags).collect::<Vec<_>>().join(" ")
-    }
-}
-
-impl Target {
-    /// What this target of `model` can do in requests of `family`.
-    #[must_use]
-    pub fn abilities_for(&self, family: Family, model: &Model) -> Abilities {
-        let (set, careful) = (&self.abilities, Abilities::careful(family));
-        let rates = &model.price.base;
-        Abilities {
-            limit_field: family.protocol().limit_field(self.provider.chat_limit),
-            sampling: set.sampling.unwrap_or(careful.sampling),
-            thinking: set.thinking.unwrap_or(careful.thinking),
-            efforts: set.efforts.clone().unwrap_or(careful.efforts),
-            prefill: set.prefill,
-            system_midway: set.system_midway,
-            strict_tools: set.strict_tools,
-            json_schema: set.json_schema,
-            custom_tools: set.custom_tools,
-            cache_breakpoints: set.cache_breakpoints,
-            long_cache: rates.cache_write_1h.is_some(),
-            // A write that costs nothing extra has no price of its own, and then none is asked for.
-            auto_cache: set.auto_cache && rates.cache_write != rates.input,
-            reasoning_echo: set.reasoning_echo.unwrap_or(careful.reasoning_echo),
-            max_output: model.limits.max_output,
-            vision: set.vision.unwrap_or_else(|| model.can(Capability::Vision)),
-            files: set.files,
-            tool_ids: set.tool_id.unwrap_or(careful.tool_ids),
-            system_role: set.system_role.unwrap_or(careful.system_role),
-        }
     }
 }

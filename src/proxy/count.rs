@@ -32,7 +32,7 @@ pub async fn tokens(
         let family = Family::Messages;
         let call = Call { route: &model.route, caller: family, family, operation: Operation::CountTokens, stream: false };
         let prepare = |target: &Target, family: Family| {
-            if family != Family::Messages {
+            if family != call.family {
                 return None;
             }
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };

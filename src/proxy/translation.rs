@@ -63,7 +63,7 @@ impl Forms {
         let mut all = Self { forms: Vec::new(), direct, original };
         let mut refused = None;
         for (target, family) in candidates.into_iter().filter(|(_, family)| *family != request.family) {
-            let abilities = target.abilities_for(family, model);
+            let abilities = model.abilities_of(target, family);
             if all.find(family, &abilities).is_some() {
                 continue;
             }
@@ -119,7 +119,7 @@ impl Forms {
 
     /// The request for a foreign target; `None` when it cannot carry it.
     pub(super) fn prepare(&self, target: &Target, family: Family, model: &Model) -> Option<Prepared> {
-        let form = self.find(family, &target.abilities_for(family, model))?;
+        let form = self.find(family, &model.abilities_of(target, family))?;
         let field = family.protocol().limit_field(target.provider.chat_limit);
         // Every member is the encoder's own: what one family's provider passes says nothing about another family's request.
         let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
@@ -135,7 +135,7 @@ impl Forms {
         family: Family,
         model: &Model,
     ) -> Option<(Translation, String, bool)> {
-        let abilities = target.abilities_for(family, model);
+        let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
         let form = all.forms.into_iter().find(|form| form.family == family && form.abilities == abilities)?;
         let translation = Translation {

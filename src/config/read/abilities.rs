@@ -18,7 +18,6 @@ const THINKING: &[(&str, ThinkingWay)] = &[
 ];
 const ECHO: &[(&str, ReasoningEcho)] =
     &[("none", ReasoningEcho::None), ("tools", ReasoningEcho::Tools), ("all", ReasoningEcho::All)];
-const TOOL_ID: &[(&str, ToolIds)] = &[("any", ToolIds::Any), ("mistral9", ToolIds::Nine)];
 const SYSTEM_ROLE: &[(&str, SystemRole)] =
     &[("system", SystemRole::System), ("developer", SystemRole::Developer), ("user", SystemRole::User)];
 
@@ -28,7 +27,7 @@ pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what
     let sampling = word(&fields, report, "sampling", SAMPLING);
     let thinking = word(&fields, report, "thinking", THINKING);
     let reasoning_echo = word(&fields, report, "reasoning_echo", ECHO);
-    let tool_id = word(&fields, report, "tool_id", TOOL_ID);
+    let tool_id = word(&fields, report, "tool_id", &ToolIds::NAMES);
     let system_role = word(&fields, report, "system_role", SYSTEM_ROLE);
     let efforts = match fields.get("efforts") {
         Some(value) => read_efforts(value, report).map(Some),
