@@ -1,8 +1,10 @@
 //! `farebox check`: every mistake of both files at once. Also how other commands load the files.
 
+use farebox_protocol::Family;
+
 use super::args::{Args, CheckOptions, Format};
 use super::output::{self, Failed};
-use crate::config::{self, Config, Diagnostics, Paint, ProcessSecrets};
+use crate::config::{self, Config, Diagnostics, Model, Paint, ProcessSecrets, Served};
 
 pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
     let secrets = ProcessSecrets { lenient: options.no_secrets };
@@ -20,6 +22,7 @@ pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
                 let models = output::count(config.catalog.models.len(), "model");
                 let providers = output::count(config.providers.len(), "provider");
                 output::print(&format!("ok: {models}, {providers}"));
+                config.catalog.models.iter().filter_map(|model| translated(model)).for_each(|line| output::print(&line));
             }
             Ok(())
         }
@@ -43,6 +46,23 @@ pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
 /// The end of a command that cannot go on with these files.
 pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
     Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end()))
+}
+
+/// Which callers of a model are served by translation, and which by nothing.
+fn translated(model: &Model) -> Option<String> {
+    let mut parts = Vec::new();
+    for family in Family::ALL {
+        match model.route.serves(family) {
+            Some(Served::Direct) => {}
+            Some(Served::Translated) => {
+                let mut into: Vec<&str> = model.route.candidates(family).iter().map(|(_, into)| into.name()).collect();
+                into.dedup();
+                parts.push(format!("{family} is translated to {}", into.join(" and ")));
+            }
+            None => parts.push(format!("{family} is not served")),
+        }
+    }
+    (!parts.is_empty()).then(|| format!("{}: {}", model.slug, parts.join(", ")))
 }
 
 /// Colours only for a terminal that wants them.

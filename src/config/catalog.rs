@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
+use farebox_protocol::translate::Abilities;
 
-use super::Route;
+use super::{Route, Target};
 
 /// Everything sold, by slug and alias.
 #[derive(Debug, Default)]
@@ -186,6 +187,22 @@ impl Catalog {
 }
 
 impl Model {
+    /// What a target of this model can do in requests of a family: as its operator says, else as the catalog does.
+    #[must_use]
+    pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
+        let rates = &self.price.base;
+        let careful = Abilities {
+            limit_field: family.protocol().limit_field(target.provider.chat_limit),
+            max_output: self.limits.max_output,
+            vision: self.can(Capability::Vision),
+            long_cache: rates.cache_write_1h.is_some(),
+            ..Abilities::careful(family)
+        };
+        let abilities = target.abilities.over(careful);
+        // A mark is only worth setting where writes have a price of their own: elsewhere nothing is known of a cache.
+        Abilities { auto_cache: abilities.auto_cache && rates.cache_write != rates.input, ..abilities }
+    }
+
     /// Whether it can do something.
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {

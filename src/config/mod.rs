@@ -3,6 +3,7 @@
 //! Both TOML files are one snapshot: loaded, checked and swapped together. [`load`] gives a [`Config`] or every mistake at
 //! once; a request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.
 
+pub mod abilities;
 pub mod catalog;
 mod environment;
 mod findings;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+pub use abilities::TargetAbilities;
 pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired, Tokenizer};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
@@ -33,7 +35,7 @@ pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts};
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use farebox_protocol::{AuthStyle, ChatLimit, Family, translate};
+
+use super::TargetAbilities;
 
 /// Ordered targets of one slug and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,68 @@ pub struct Route {
     pub retry: u32,
     /// When a target rests.
     pub breaker: BreakerPolicy,
+    /// Whether callers of families that no target speaks are served by translation.
+    pub translate: bool,
+    /// Which targets are asked first.
+    pub prefer: Prefer,
+}
+
+/// Which targets of a route are asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefer {
+    /// Those that speak the caller's family, then the order.
+    Family,
+    /// As they stand in the file.
+    Order,
+}
+
+/// How a route serves callers of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// Some target speaks it: the caller's bytes go there.
+    Direct,
+    /// Only by translation.
+    Translated,
+}
+
+impl Served {
+    /// The word used in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Translated => "translated",
+        }
+    }
+}
+
+impl Route {
+    /// The targets that can serve callers of a family, in the order they are asked, each with the family it is asked in.
+    #[must_use]
+    pub fn candidates(&self, caller: Family) -> Vec<(&Target, Family)> {
+        let asked_in = |target: &Target| {
+            let speaks = &target.provider.speaks;
+            if speaks.contains(&caller) {
+                return Some(caller);
+            }
+            speaks.iter().copied().find(|family| self.translate && translate::is_translated(caller, *family))
+        };
+        let mut found: Vec<_> = self.targets.iter().filter_map(|target| Some((target, asked_in(target)?))).collect();
+        if self.prefer == Prefer::Family {
+            found.sort_by_key(|(_, family)| *family != caller);
+        }
+        found
+    }
+
+    /// How callers of a family are served; `None` when they are not.
+    #[must_use]
+    pub fn serves(&self, caller: Family) -> Option<Served> {
+        let candidates = self.candidates(caller);
+        if candidates.iter().any(|(_, family)| *family == caller) {
+            return Some(Served::Direct);
+        }
+        (!candidates.is_empty()).then_some(Served::Translated)
+    }
 }
 
 /// A provider and the model name it wants.
@@ -28,6 +92,8 @@ pub struct Target {
     pub provider: Arc<Provider>,
     /// What it calls the model.
     pub model: String,
+    /// What it can do beyond the careful defaults, for translated requests.
+    pub abilities: TargetAbilities,
 }
 
 /// What happens upstream when the customer leaves before the stop reason was seen.

@@ -16,9 +16,27 @@ pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
 /// `routes.toml`
 pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
 /// `[[route]]`
-pub(crate) const ROUTE_FIELDS: &[&str] = &["slug", "on_disconnect", "targets", "retry", "breaker"];
+pub(crate) const ROUTE_FIELDS: &[&str] = &["slug", "on_disconnect", "targets", "retry", "breaker", "translate", "prefer"];
 /// one of `targets`
-pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model"];
+pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities"];
+/// `abilities` of a target
+pub(crate) const ABILITY_FIELDS: &[&str] = &[
+    "sampling",
+    "thinking",
+    "efforts",
+    "prefill",
+    "system_midway",
+    "strict_tools",
+    "json_schema",
+    "custom_tools",
+    "cache_breakpoints",
+    "auto_cache",
+    "reasoning_echo",
+    "vision",
+    "files",
+    "tool_id",
+    "system_role",
+];
 /// `breaker` of a route
 pub(crate) const BREAKER_FIELDS: &[&str] = &["failures", "open"];
 /// `[provider.NAME]`

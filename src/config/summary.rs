@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Endpoint, Model, OnDisconnect, Provider, Tokenizer};
+use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbilities, Tokenizer};
 
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -116,6 +116,16 @@ fn model_outline(model: &Model) -> ModelSummary {
         OnDisconnect::Cancel => "cancel",
         OnDisconnect::Drain => "drain",
     };
+    let mut extra = String::new();
+    if !route.translate {
+        extra.push_str(", not translated");
+    }
+    if route.prefer == Prefer::Order {
+        extra.push_str(", in order");
+    }
+    for target in route.targets.iter().filter(|target| target.abilities != TargetAbilities::default()) {
+        extra.push_str(&format!(", {}/{}: {}", target.provider.name, target.model, target.abilities.shown()));
+    }
     ModelSummary {
         slug: model.slug.clone(),
         model: model.name.clone(),
@@ -128,7 +138,7 @@ fn model_outline(model: &Model) -> ModelSummary {
         aliases: model.aliases.clone(),
         targets: route.targets.iter().map(|target| format!("{}/{}", target.provider.name, target.model)).collect(),
         policy: format!(
-            "{policy}, retry {}, breaker {} in a row for {:?}",
+            "{policy}, retry {}, breaker {} in a row for {:?}{extra}",
             route.retry, route.breaker.failures, route.breaker.open
         ),
     }

@@ -32,6 +32,20 @@ pub struct Estimate {
     pub known: u64,
 }
 
+impl Estimate {
+    /// Both at once, on the side of whoever is paid.
+    #[must_use]
+    pub fn dearer(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            ceiling: self.ceiling.max(other.ceiling),
+            // Less input leaves more room for output that is held.
+            least: self.least.min(other.least),
+            known: self.known.max(other.known),
+        }
+    }
+}
+
 /// Measures what the model will read. The context bounds all but what is known: more than that is never billed, it is refused.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits) -> Estimate {

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Account, Hold, LedgerError, NewHold, Refusal, SharedLedger};
-use farebox_protocol::Inspection;
 
 use super::{Failure, Request};
 use crate::clock;
 use crate::config::Model;
-use crate::metering::{Estimate, Shortfall, Terms, terms};
+use crate::metering::{Shortfall, Terms, terms};
 
 /// Tries before a key whose balance keeps changing under us is told to come back.
 const TRIES: usize = 5;
@@ -28,24 +27,13 @@ pub(super) async fn admit(
     ledger: &SharedLedger,
     request: &Request,
     model: &Model,
-    seen: &Inspection,
-    estimate: Estimate,
+    ask: &terms::Ask,
 ) -> Result<(Hold, Terms), Failure> {
-    let ask = terms::Ask {
-        stream: seen.stream,
-        declared: seen.limit,
-        choices: seen.choices,
-        thinking_budget: seen.thinking_budget,
-        images: seen.content.pictures.len() as u64,
-        one_hour_cache: seen.one_hour_cache,
-        in_flight: request.pass.running,
-        estimate,
-    };
     let mut refusal = Failure::Ledger;
     let mut fresh = request.arrived.elapsed() > FRESH;
     let mut account = if fresh { read(ledger, request).await? } else { request.key.account };
     for _ in 0..TRIES {
-        let terms = match terms::decide(&ask, &model.price, &model.limits, account.available()) {
+        let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
             Ok(terms) => terms,
             Err(short) if fresh => return Err(Failure::balance(&model.slug, &short, account.available(), account.held)),
             Err(_) => {
@@ -65,7 +53,7 @@ pub(super) async fn admit(
         match Hold::open(Arc::clone(ledger), new).await {
             Ok(hold) => return Ok((hold, terms)),
             Err(LedgerError::Refused(Refusal::Insufficient { available, held, .. })) => {
-                let short = terms::decide(&ask, &model.price, &model.limits, available).err();
+                let short = terms::decide(ask, &model.price, &model.limits, available).err();
                 let short = short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0 });
                 refusal = Failure::balance(&model.slug, &short, available, held);
                 (account, fresh) = (read(ledger, request).await?, true);

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::counting::{InputCount, Shown};
 use super::end::End;
 use super::record::{self, Record};
+use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
 use crate::config::Model;
@@ -46,6 +47,10 @@ pub(super) struct Admitted {
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
+    /// The request in other families, until somebody answers.
+    pub(super) forms: Forms,
+    /// How the answer gets back into the customer's family, when it has to.
+    pub(super) translation: Option<Translation>,
 }
 
 /// What is known of the answer up to now, for the journal and the log.
@@ -59,6 +64,8 @@ pub(super) struct Outcome {
     pub(super) attempts: Vec<Attempt>,
     /// What was taken out of the request for the target that answers.
     pub(super) removed: String,
+    /// What its translation for that target lost.
+    pub(super) lost: String,
 }
 
 /// Charged and settled, or charged and with the resolver.
@@ -79,6 +86,7 @@ impl Admitted {
         model: Arc<Model>,
         terms: Terms,
         hold: Hold,
+        forms: Forms,
     ) -> Box<Self> {
         let start = Start {
             estimated_input: terms.estimated_input,
@@ -101,6 +109,8 @@ impl Admitted {
             input_count: InputCount::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
+            forms,
+            translation: None,
         })
     }
 
@@ -191,6 +201,7 @@ impl Admitted {
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,
+            lost: self.outcome.lost.clone(),
             attempts: self.outcome.attempts.clone(),
         }
     }

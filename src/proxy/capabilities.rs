@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_protocol::{BadRequest, Family, Inspection};
+use farebox_protocol::{BadRequest, Family, Inspection, translate};
 
 use super::Failure;
 use crate::config::{Capability, Model};
@@ -19,7 +19,12 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
     let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
-    let passes = |name: &str| providers().any(|provider| provider.pass.iter().any(|field| field == name));
+    // Where no target is asked in the caller's family, the translation says what becomes of a field.
+    let translated = || providers().next().is_none() && model.route.serves(family).is_some();
+    let judged = |name: &str| translate::fields(family).iter().any(|row| row.name == name);
+    let passes = |name: &str| {
+        (translated() && judged(name)) || providers().any(|provider| provider.pass.iter().any(|field| field == name))
+    };
     if let Some(name) = seen.unsold(passes).filter(|_| family.protocol().refuses_unknown_fields()) {
         let name = shown(name);
         return refuse(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::Key;
-use farebox_protocol::{Edits, Family, messages};
+use farebox_protocol::{Edits, Family, messages, translate};
 use tokio::time::timeout;
 
 use super::{Failure, Proxy, capabilities, documents, holder, resolve};
@@ -16,7 +16,7 @@ use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 /// How long an upstream may take to count before our own estimate is the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks the model's upstream, or estimates when it must not or cannot be asked.
+/// Asks the model's upstream, or estimates when it must not or cannot be asked: only targets of this family count.
 ///
 /// # Errors
 /// As for a request: a bad body, an unknown model.
@@ -28,6 +28,9 @@ pub async fn tokens(
     ask_upstream: bool,
 ) -> Result<u64, Failure> {
     let config = proxy.config.current();
+    // Thinking of another family that was shown here would be refused by a vendor.
+    let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
+    let body = cut.as_ref().unwrap_or(body);
     let mut seen = messages::inspect_count(body, clock::seed())?;
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
@@ -42,10 +45,13 @@ pub async fn tokens(
             stream: false,
             abandoned: None,
         };
-        let prepare = |target: &Target| {
+        let prepare = |target: &Target, family: Family| {
+            if family != call.family {
+                return None;
+            }
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);
-            Prepared { body: Bytes::from(body), headers: headers.clone() }
+            Some(Prepared { body: Bytes::from(body), headers: headers.clone() })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
             && let AnswerContent::Whole(answer, ..) = answer.content

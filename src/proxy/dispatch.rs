@@ -7,10 +7,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use farebox_protocol::Edits;
+use farebox_protocol::{Edits, Family};
 
 use super::admitted::{Admitted, ReplyTo};
 use super::end::End;
+use super::translation::Forms;
 use super::{Failure, holder, stream, whole};
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
@@ -25,7 +26,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
     let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
-    let prepare = |target: &Target| prepare(&admitted, target);
+    let prepare = |target: &Target, family: Family| prepare(&admitted, target, family);
     // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = loop {
@@ -57,7 +58,16 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.room = None;
     admitted.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
     admitted.outcome.attempts.extend(answer.attempts);
-    admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
+    if answer.family == admitted.request.family {
+        admitted.forms = Forms::default();
+        admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
+    } else if let Some((translation, lost, hidden)) =
+        admitted.forms.take(&admitted.request, &answer.target, answer.family, &admitted.model)
+    {
+        admitted.seen.hidden_reasoning = hidden;
+        admitted.outcome.lost = lost;
+        admitted.translation = Some(translation);
+    }
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
 }
@@ -80,11 +90,14 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     let _ = reply.send(Err(failure));
 }
 
-/// The request as this target wants it.
-fn prepare(admitted: &Admitted, target: &Target) -> Prepared {
+/// The request as this target wants it; `None` when it cannot carry it.
+fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepared> {
+    if family != admitted.request.family {
+        return admitted.forms.prepare(target, family, &admitted.model);
+    }
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
     let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
     let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
-    Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() }
+    Some(Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() })
 }

@@ -19,13 +19,15 @@ pub mod rate_limit;
 pub mod record;
 mod rewrite;
 mod stream;
+mod translation;
 mod whole;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
-use farebox_protocol::Family;
+use farebox_protocol::translate::{self, Losses};
+use farebox_protocol::{Family, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -39,6 +41,7 @@ pub use counting::Calibrations;
 pub use failure::Failure;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
+use translation::Forms;
 
 /// What the spine works with.
 #[derive(Debug)]
@@ -105,19 +108,25 @@ impl Proxy {
     ///
     /// # Errors
     /// Whatever keeps it from being answered. A hold is released before the failure is returned.
-    pub async fn run(self: &Arc<Self>, request: Request) -> Result<Reply, Failure> {
+    pub async fn run(self: &Arc<Self>, mut request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
         let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
+        let original = request.body.clone();
+        let seals = cut_seals(&mut request, &mut seen)?;
         documents::read(&request.body, &mut seen).await;
         let estimate = capabilities::fits(&model, &mut seen).await?;
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen, estimate).await?;
+        let mut forms = Forms::of(&request, original, &model).await?;
+        let ask = forms.ask(&request, &seen, estimate);
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask).await?;
+        forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();
-        let admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold);
+        let mut admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
+        admitted.outcome.lost = seals;
         self.tasks.spawn(dispatch::dispatch(admitted, answer));
         answered.await.unwrap_or(Err(Failure::Internal))
     }
@@ -129,6 +138,17 @@ pub fn holder(key: KeyId) -> Holder {
     Holder(key.to_i64().cast_unsigned())
 }
 
+/// Takes out thinking that was sealed here: a vendor of the customer's own family would refuse it for ever. What was lost, for
+/// `x-farebox-lost`.
+fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<String, Failure> {
+    let Some((body, count)) = translate::cut_seals(&request.body) else { return Ok(String::new()) };
+    *seen = request.family.protocol().inspect(&body, clock::seed())?;
+    request.body = Bytes::from(body);
+    let mut losses = Losses::default();
+    (0..count).for_each(|_| losses.add("thinking", "dropped"));
+    Ok(losses.header())
+}
+
 /// The model that a name means on this path and for this key.
 fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc<Model>, Failure> {
     let model = match config.catalog.find(name) {
@@ -138,7 +158,7 @@ fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc
     if key.settings.models.as_ref().is_some_and(|allowed| !allowed.contains(&model.slug)) {
         return Err(Failure::ModelNotAllowed(model.slug.clone()));
     }
-    if !model.route.targets.iter().any(|target| target.provider.speaks.contains(&family)) {
+    if model.route.serves(family).is_none() {
         return Err(Failure::OtherPath(model.slug.clone(), model.best_path.protocol().public_path()));
     }
     Ok(Arc::clone(model))

@@ -60,6 +60,9 @@ pub struct Record {
     pub total_ms: u32,
     /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
     pub own_us: Option<u32>,
+    /// What was lost when the request was translated for its target, as in `x-farebox-lost`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub lost: String,
     /// For the operator's eyes: attempts that failed.
     #[serde(serialize_with = "in_words")]
     pub attempts: Vec<Attempt>,
@@ -95,6 +98,7 @@ impl Record {
             first_byte_ms: None,
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
             own_us: None,
+            lost: String::new(),
             attempts: Vec::new(),
         }
     }

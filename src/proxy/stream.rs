@@ -16,6 +16,7 @@ use super::counting::Shown;
 use super::credit::{Credit, NO_LEDGER, Verdict};
 use super::end::End;
 use super::pipe::{self, Sender};
+use super::translation::{Streamed, Translation};
 use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::{Capability, OnDisconnect};
@@ -44,7 +45,7 @@ const PIECE: usize = 16 * 1024;
 /// Relays a stream of a target of `family` to its end and settles it.
 pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
-    let headers = whole::removed_header(&admitted.outcome.removed);
+    let headers = whole::told_headers(&admitted.outcome);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;
@@ -61,6 +62,8 @@ struct Relay {
     reader: Box<dyn Reader>,
     /// Of the customer's family; knows what was passed on.
     writer: Box<dyn Writer>,
+    /// Makes the customer's frames when the target is of another family; then the writer has nothing to do.
+    translated: Option<Box<Streamed>>,
     credit: Credit,
     /// Bytes that wait for the settlement.
     kept_bytes: usize,
@@ -90,13 +93,34 @@ enum Phase {
     Ended(Vec<(Bytes, Marks)>),
 }
 
+impl Phase {
+    /// Gives back what a translation made of a frame when it may be sent now, or keeps it.
+    fn keep(&mut self, shown: Option<Bytes>, end: bool) -> Option<Bytes> {
+        let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else { return shown };
+        kept.extend(shown.map(|bytes| (bytes, Marks::default())));
+        if end {
+            *self = Self::Ended(std::mem::take(kept));
+        }
+        None
+    }
+
+    /// What was kept.
+    fn kept(self) -> impl Iterator<Item = Bytes> {
+        let kept = match self {
+            Self::Passing => Vec::new(),
+            Self::Keeping(_, kept) | Self::Ended(kept) => kept,
+        };
+        kept.into_iter().map(|(bytes, _)| bytes)
+    }
+}
+
 enum Next {
     Frame(Frame),
     End(End),
 }
 
 impl Relay {
-    fn new(admitted: Box<Admitted>, family: Family, frames: FrameStream, customer: Option<Sender>) -> Self {
+    fn new(mut admitted: Box<Admitted>, family: Family, frames: FrameStream, customer: Option<Sender>) -> Self {
         let now = Instant::now();
         let (model, seen) = (&admitted.model, &admitted.seen);
         let mut reader = family.protocol().reader();
@@ -105,6 +129,7 @@ impl Relay {
         let obeys = seen.reasoning_off && !admitted.proxy.calibrations.reasons_unasked(&admitted.outcome.target);
         let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !obeys);
         Self {
+            translated: admitted.translation.take().map(Translation::stream),
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
@@ -174,6 +199,14 @@ impl Relay {
         self.stop = self.stop.or(facts.stop);
         if facts.last && matches!(self.phase, Phase::Passing) {
             self.phase = Phase::Keeping(Instant::now(), Vec::new());
+        }
+        if let Some(translated) = &mut self.translated {
+            let shown = translated.frame(&frame);
+            if translated.is_broken() {
+                self.frames.blame("frames that make no answer");
+                return Err(End::BROKEN);
+            }
+            return Ok(self.phase.keep(shown, facts.end));
         }
         let for_nobody = facts.unreadable || !frame.has_data();
         let hidden = for_nobody || facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
@@ -284,7 +317,8 @@ impl Relay {
             return (now >= since + LAST_FRAMES || now >= self.admitted.deadline()).then_some(End::complete(self.stop));
         }
         if now >= self.last_sent + KEEP_ALIVE {
-            self.send(Bytes::from_static(b": keepalive\n\n")).await;
+            let sign = self.translated.as_mut().map_or(Bytes::from_static(b": keepalive\n\n"), |translated| translated.ping());
+            self.send(sign).await;
         }
         self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() });
         self.control().await
@@ -339,16 +373,24 @@ impl Relay {
     }
 
     /// Settles, and only then shows the end.
-    async fn finish(self, end: End) {
-        let Self { mut admitted, frames, customer, reader, writer, phase, told, .. } = self;
+    async fn finish(self, mut end: End) {
+        let Self { mut admitted, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        admitted.outcome.answer_id = reader.answer_id().map(redact::answer_id);
+        admitted.outcome.answer_id = match &translated {
+            Some(translated) => Some(translated.answer_id.clone()),
+            None => reader.answer_id().map(redact::answer_id),
+        };
+        let rest = translated.as_mut().filter(|_| end.ending == Ending::Complete).and_then(|translated| translated.end());
+        if translated.as_ref().is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken()) {
+            end = End::BROKEN;
+        }
         let (family, slug, asks) =
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
         let settled = admitted.settle(end).await;
+        let counted = whole::wire(settled.usage);
 
         let Some(customer) = customer else { return };
         let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
@@ -356,17 +398,30 @@ impl Relay {
         let wish = UsageWish { chunk: asks.1, cost: asks.0.then_some(shown_charge.as_str()) };
         let answer = PublicAnswer { slug: &slug, id: reader.answer_id() };
         let shown = |(bytes, marks): (Bytes, Marks)| rewrite::rewrite(&bytes, &marks, &slug, asks.0.then_some(charge));
+        if let Some(mut translated) = translated {
+            let last = match end.ending {
+                Ending::Complete => translated.finish(&counted, wish),
+                Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
+                Ending::Cut | Ending::Broken | Ending::Nothing => {
+                    translated.fail(&why_it_broke(family, told.as_ref(), request_id))
+                }
+            };
+            for bytes in phase.kept().chain(rest).chain([last]) {
+                if !deliver(&customer, bytes).await {
+                    return;
+                }
+            }
+            return;
+        }
         let last: Vec<Bytes> = match (end.ending, phase) {
             (Ending::Complete, Phase::Ended(kept)) => kept.into_iter().map(shown).collect(),
             (Ending::Complete, Phase::Keeping(_, kept)) => {
                 kept.into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect()
             }
             (Ending::Complete, Phase::Passing) => vec![Bytes::from(writer.missing_end())],
-            (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &wire(settled.usage), wish))],
+            (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
             (Ending::Cut | Ending::Broken | Ending::Nothing, _) => {
-                let error =
-                    told.map_or_else(|| broken(family, request_id.clone()), |told| refused(family, &told, request_id.clone()));
-                vec![Bytes::from(writer.error_event(answer, &error))]
+                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, told.as_ref(), request_id)))]
             }
         };
         for bytes in last {
@@ -408,20 +463,17 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
     }
 }
 
+/// The error event of a stream that did not come to its end: the customer's own error where the upstream told one.
+fn why_it_broke(family: Family, told: Option<&Redacted<UpstreamError>>, request_id: String) -> ErrorBody {
+    match told {
+        Some(told) => refused(family, told, request_id),
+        None => broken(family, request_id),
+    }
+}
+
 /// The customer's own error: its type, code and message are kept, because clients act on them.
 fn refused(family: Family, told: &UpstreamError, request_id: String) -> ErrorBody {
     let words = family.protocol().words(farebox_protocol::Case::BadRequest);
     let UpstreamError { kind, code, param, message } = told.clone();
     ErrorBody { kind: kind.unwrap_or_else(|| words.kind.to_owned()), code, param, message, details: None, request_id }
-}
-
-fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
-    farebox_protocol::Usage {
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        cache_write_1h: usage.cache_write_1h,
-        output: usage.output,
-        reasoning: usage.reasoning,
-    }
 }

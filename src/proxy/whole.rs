@@ -2,12 +2,12 @@
 //! unless the ledger did not speak for five seconds.
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family};
+use farebox_protocol::{AnswerFacts, Family, UsageWish};
 
-use super::admitted::{Admitted, ReplyTo, Settled};
+use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
 use super::counting::Shown;
 use super::end::End;
-use super::{Reply, ReplyBody, rewrite};
+use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
@@ -19,33 +19,61 @@ pub(super) async fn relay(
     facts: &AnswerFacts,
     reply: ReplyTo,
 ) {
+    let translation = admitted.translation.take();
+    let answer = translation.as_ref().map(|translation| translation.read(&body));
+    if matches!(answer, Some(None)) {
+        let failure = Failure::NoTarget(None);
+        let status = failure.status(admitted.request.family);
+        admitted.settle(End::nothing("upstream_broken", status)).await;
+        let _ = reply.send(Err(failure));
+        return;
+    }
     admitted.first_byte();
-    admitted.outcome.answer_id = facts.id.as_deref().map(redact::answer_id);
+    admitted.outcome.answer_id =
+        translation.as_ref().map_or_else(|| facts.id.as_deref().map(redact::answer_id), |one| Some(one.answer_id()));
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
-    let removed = std::mem::take(&mut admitted.outcome.removed);
+    let mut told = told_headers(&admitted.outcome);
+    let end = End::complete(facts.stop);
 
-    let settled = admitted.settle(End::complete(facts.stop)).await;
+    let settled = admitted.settle(end).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
     // A large answer keeps its room until the customer has read it.
-    let body = room.keep(rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)));
+    let body = room.keep(match translation.zip(answer.flatten()) {
+        None => rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)),
+        Some((translation, answer)) => {
+            let cost = asks_cost.then(|| charge.to_string());
+            translation.write(&answer, &wire(settled.usage), UsageWish { chunk: true, cost: cost.as_deref() })
+        }
+    });
+    told.extend(paid_headers(&settled));
     // A customer who has left has been charged all the same: the answer was made.
-    let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
+    let _ = reply.send(Ok(Reply { headers: told, body: ReplyBody::Whole(body) }));
 }
 
-fn headers(settled: &Settled, removed: &str) -> Vec<(&'static str, String)> {
-    let mut headers = removed_header(removed);
-    if let Some(finished) = settled.finished {
-        headers.push(("x-farebox-cost", finished.charge.to_string()));
-        headers.push(("x-farebox-balance", finished.available.to_string()));
+fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
+    settled.finished.map_or_else(Vec::new, |finished| {
+        vec![("x-farebox-cost", finished.charge.to_string()), ("x-farebox-balance", finished.available.to_string())]
+    })
+}
+
+/// Says what of the request did not reach the model: tools and fields that were taken out, and what a translation lost.
+pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
+    let told = [("x-farebox-removed", &outcome.removed), ("x-farebox-lost", &outcome.lost)];
+    told.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, value.clone())).collect()
+}
+
+/// Counts of the ledger as answers print them.
+pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
+    farebox_protocol::Usage {
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        cache_write_1h: usage.cache_write_1h,
+        output: usage.output,
+        reasoning: usage.reasoning,
     }
-    headers
-}
-
-/// Says which of the request's tools and fields were taken out.
-pub(super) fn removed_header(removed: &str) -> Vec<(&'static str, String)> {
-    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.to_owned())] }
 }

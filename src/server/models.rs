@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, failure};
-use crate::config::{Catalog, Lookup, Model, Rates};
+use crate::config::{Catalog, Lookup, Model, Rates, Served};
 use crate::proxy::Failure;
 
 /// Which list.
@@ -68,12 +68,18 @@ fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a A
     catalog.models.iter().filter(move |model| may_use(model))
 }
 
+/// The models among them that callers of one of these families get an answer from.
+fn served<'a>(catalog: &'a Catalog, key: &'a Key, families: &'a [Family]) -> impl Iterator<Item = &'a Arc<Model>> {
+    allowed(catalog, key).filter(|model| families.iter().any(|family| model.route.serves(*family).is_some()))
+}
+
 fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
-    let data: Vec<Value> = allowed(catalog, key).map(|model| entry(model)).collect();
+    let data: Vec<Value> = served(catalog, key, &[Family::Chat, Family::Responses]).map(|model| entry(model)).collect();
     let mut list = json!({ "object": "list", "data": data });
     if with_slugs {
-        let models: Vec<Value> =
-            allowed(catalog, key).map(|model| json!({ "slug": model.slug, "display_name": model.name })).collect();
+        let models: Vec<Value> = served(catalog, key, &[Family::Responses])
+            .map(|model| json!({ "slug": model.slug, "display_name": model.name }))
+            .collect();
         list["models"] = Value::Array(models);
     }
     list
@@ -92,7 +98,7 @@ fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str) -> Result<&'a Model, Fai
 }
 
 fn native(catalog: &Catalog, key: &Key) -> Value {
-    let data: Vec<Value> = allowed(catalog, key).map(|model| native_entry(model)).collect();
+    let data: Vec<Value> = served(catalog, key, &[Family::Messages]).map(|model| native_entry(model)).collect();
     let id = |model: Option<&Value>| model.and_then(|model| model.get("id").cloned()).unwrap_or(Value::Null);
     let (first, last) = (id(data.first()), id(data.last()));
     json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
@@ -110,6 +116,7 @@ fn entry(model: &Model) -> Value {
         "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),
         "limits": { "context": model.limits.context, "max_output": model.limits.max_output },
         "price": price(&model.price.base),
+        "paths": paths(model),
     });
     for columns in [json!(model.row()), details] {
         if let (Some(entry), Value::Object(columns)) = (entry.as_object_mut(), columns) {
@@ -117,6 +124,12 @@ fn entry(model: &Model) -> Value {
         }
     }
     entry
+}
+
+/// How each family's callers are served: `direct`, `translated`, or not at all.
+fn paths(model: &Model) -> Value {
+    let served = |family: Family| (family.name().to_owned(), json!(model.route.serves(family).map(Served::name)));
+    Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 
 /// Exact USD per 1,000,000 tokens; pictures and requests each.

@@ -91,8 +91,7 @@ impl Client {
     /// Whether it can ask for a model on its path.
     #[must_use]
     pub fn reaches(&self, model: &Model) -> bool {
-        let family = self.family();
-        model.route.targets.iter().any(|target| target.provider.speaks.contains(&family))
+        model.route.serves(self.family()).is_some()
     }
 
     /// The slug to begin with: a real model before a simulated one, then one that is best on this client's path before one

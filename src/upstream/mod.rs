@@ -25,7 +25,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
+use farebox_protocol::{AnswerFacts, Case, Family, Frame, UpstreamError, translate};
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -86,9 +86,10 @@ pub struct Call<'a> {
     pub route: &'a Route,
     /// Who asks: one key's failures close a target to that key alone.
     pub holder: Holder,
-    /// The customer's family: only targets that speak it are tried, as long as answers are not translated.
+    /// The customer's family: which targets are asked, in which order and in which family.
     pub caller: Family,
-    /// The target's family: its path, its authentication, and how its answer is read.
+    /// The family of the target that is being asked: its path, its authentication, and how its answer is read. The caller's own
+    /// until a target is chosen.
     pub family: Family,
     /// What is asked for.
     pub operation: Operation,
@@ -103,6 +104,9 @@ impl Call<'_> {
         self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
     }
 }
+
+/// Makes the request for one target in one family; `None` when this target cannot carry it and is passed over.
+pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send + Sync);
 
 /// A request as one target gets it, made by the caller for each try.
 #[derive(Debug, Clone, Default)]
@@ -217,19 +221,18 @@ impl Upstreams {
     ///
     /// # Errors
     /// See [`DispatchError`].
-    pub async fn dispatch(
-        &self,
-        call: Call<'_>,
-        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
-    ) -> Result<Answer, DispatchError> {
+    pub async fn dispatch(&self, call: Call<'_>, prepare: Prepare<'_>) -> Result<Answer, DispatchError> {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
-        for target in route::candidates(call.route, call.caller) {
-            match self.ask(&call, target, prepare, &mut failures).await {
+        for (target, family) in call.route.candidates(call.caller) {
+            let call = Call { family, ..call };
+            let Some(prepared) = prepare(target, family) else { continue };
+            match self.ask(&call, target, &prepared, &mut failures).await {
                 Some(Ok(content)) => {
                     let Failures { attempts, .. } = failures;
                     return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
                 }
                 Some(Err(AttemptFailure::Client { status, error })) => {
+                    let error = if family == call.caller { error } else { translated(call.caller, error) };
                     let error = redact::for_customer(&error, call.route);
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
@@ -244,7 +247,7 @@ impl Upstreams {
         &self,
         call: &Call<'_>,
         target: &Target,
-        prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
+        prepared: &Prepared,
         failures: &mut Failures<'_>,
     ) -> Option<Result<AnswerContent, AttemptFailure>> {
         let (pool, health) = match self.find(call.route, target) {
@@ -265,9 +268,8 @@ impl Upstreams {
                 }
             };
             tries += 1;
-            let prepared = prepare(target);
             let room = self.answers.share(call.holder, usize::MAX);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared, room).await {
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room).await {
                 Ok(begun) => return Some(Ok(self.content(begun, call, &pool.provider, entry))),
                 Err(fault) => fault,
             };
@@ -382,6 +384,12 @@ impl Failures<'_> {
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
         reason
     }
+}
+
+/// A refusal of a translated request: its field names are those of the target's family, which the customer never wrote.
+fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
+    let known = translate::error_for(caller, error);
+    UpstreamError { kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()), param: None, ..known }
 }
 
 fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {

@@ -1,17 +1,14 @@
-//! Which targets of a route are asked, in which order, and whether one may be asked now.
+//! Whether a target may be asked now. Which ones are asked, and in which order, is the route's business.
 //!
-//! File order is fallback order. A target is passed over, never waited for: its provider is full, or its breaker is open.
+//! A target is passed over, never waited for: its provider is full, or its breaker is open.
 
 use std::sync::Arc;
 use std::time::Duration;
-
-use farebox_protocol::Family;
 
 use super::classify::Class;
 use super::client::{Place, Pool};
 use super::health::{Health, Try};
 use super::{Call, Operation};
-use crate::config::{Route, Target};
 
 /// Why a target is passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +43,6 @@ impl Skip {
             Self::Resting(wait) => *wait,
         }
     }
-}
-
-/// The targets that speak a family, in the order they are asked.
-pub(super) fn candidates(route: &Route, family: Family) -> impl Iterator<Item = &Target> {
-    route.targets.iter().filter(move |target| target.provider.speaks.contains(&family))
 }
 
 /// Leave to ask a target now.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
-use crate::config::{BreakerPolicy, Catalog, Endpoint, OnDisconnect, Timeouts};
+use crate::config::{BreakerPolicy, Catalog, Endpoint, OnDisconnect, Prefer, TargetAbilities, Timeouts};
 
 #[path = "../../tests/support/upstream.rs"]
 mod scripted;
@@ -32,13 +32,19 @@ fn provider(name: &str, base: &str) -> Provider {
 }
 
 fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
-    let target = |provider: Provider| Target { model: format!("{}-model", provider.name), provider: Arc::new(provider) };
+    let target = |provider: Provider| Target {
+        model: format!("{}-model", provider.name),
+        provider: Arc::new(provider),
+        abilities: TargetAbilities::default(),
+    };
     Route {
         slug: "slug".to_owned(),
         on_disconnect: OnDisconnect::Cancel,
         targets: providers.into_iter().map(target).collect(),
         retry: 1,
         breaker: BreakerPolicy { failures: 3, open: SECOND * 30 },
+        translate: true,
+        prefer: Prefer::Family,
     }
 }
 
@@ -96,7 +102,7 @@ impl Desk {
             stream,
             abandoned: None,
         };
-        self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
+        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: body.clone(), headers: headers.clone() })).await
     }
 
     fn state(&self, at: usize) -> TargetState {

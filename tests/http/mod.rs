@@ -15,3 +15,4 @@ mod responses;
 mod routes;
 mod stops;
 mod streaming;
+mod translation;

@@ -209,6 +209,7 @@ async fn a_slug_that_another_family_serves_names_its_path() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     for speaks in Family::ALL {
         let only = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"));
+        let only = only.replace("[[route]]", "[[route]]\ntranslate = false");
         let catalog = CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{speaks}\""));
         let gateway = Gateway::start(&catalog, &only).await;
         let key = gateway.key("5.00").await;

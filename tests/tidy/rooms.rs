@@ -80,7 +80,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/config/",
         module: "farebox::config",
         job: "what the operator said: both TOML files, checked, as one snapshot",
-        ours: &["protocol::AuthStyle", "protocol::ChatLimit", "protocol::Family", "ledger::Amount"],
+        ours: &["protocol::AuthStyle", "protocol::ChatLimit", "protocol::Family", "protocol::translate", "ledger::Amount"],
         crates: &["annotate_snippets", "arc_swap", "notify", "serde", "sha2", "strsim", "tokio", "toml"],
         pure: false,
     },

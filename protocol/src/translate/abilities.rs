@@ -49,6 +49,11 @@ pub enum ToolIds {
     Nine,
 }
 
+impl ToolIds {
+    /// Every kind with its name.
+    pub const NAMES: [(&'static str, Self); 2] = [("any", Self::Any), ("mistral9", Self::Nine)];
+}
+
 /// Under which role a chat target takes the system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SystemRole {

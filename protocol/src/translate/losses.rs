@@ -16,7 +16,7 @@ pub struct Losses {
 
 impl Losses {
     /// One more loss of `word` at `field`. Names of fields that are not plain words are not repeated.
-    pub(crate) fn add(&mut self, field: &str, word: &str) {
+    pub fn add(&mut self, field: &str, word: &str) {
         let plain = !field.is_empty()
             && field.len() <= 64
             && field.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._[]-$".contains(&byte));

@@ -95,6 +95,17 @@ pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)
     if to == Family::Messages { messages::budget::fit_budget(body, limit) } else { None }
 }
 
+/// The id under which a caller of this family sees a translated answer.
+#[must_use]
+pub fn answer_id(caller: Family, id: &str) -> String {
+    let prefix = match caller {
+        Family::Chat => "chatcmpl-",
+        Family::Responses => "resp_",
+        Family::Messages => "msg_",
+    };
+    format!("{prefix}{id}")
+}
+
 /// What becomes of each field of this family's requests.
 #[must_use]
 pub fn fields(family: Family) -> &'static [Row] {

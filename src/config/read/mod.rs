@@ -2,6 +2,7 @@
 //!
 //! Every reader records what is wrong and goes on, so that one look shows every mistake.
 
+mod abilities;
 pub(crate) mod catalog;
 pub(crate) mod fields;
 mod names;

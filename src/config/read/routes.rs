@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::abilities::read_abilities;
 use super::fields::{Fields, Value, listed, shorten};
 use super::names::{read_slug, read_tables};
 use super::provider::read_provider;
@@ -17,7 +18,7 @@ use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
-use crate::config::{BreakerPolicy, Endpoint, OnDisconnect, Provider, Route, Target};
+use crate::config::{BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, Route, Target, TargetAbilities};
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy { failures: 5, open: Duration::from_secs(30) };
 const DEFAULT_RETRY: u32 = 1;
@@ -150,9 +151,14 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
     let on_disconnect = fields.optional(report, "on_disconnect", |value, report| value.word(report, &words));
     let retry = fields.optional(report, "retry", |value, report| value.small(report, 0..=10));
     let breaker = fields.optional(report, "breaker", |value, report| read_breaker(value, report, &fields.what));
+    let translate = fields.optional(report, "translate", |value, report| value.boolean(report));
+    let orders = [("family", Prefer::Family), ("order", Prefer::Order)];
+    let prefer = fields.optional(report, "prefer", |value, report| value.word(report, &orders));
     let bad = (fields.has("on_disconnect") && on_disconnect.is_none())
         || (fields.has("retry") && retry.is_none())
-        || (fields.has("breaker") && breaker.is_none());
+        || (fields.has("breaker") && breaker.is_none())
+        || (fields.has("translate") && translate.is_none())
+        || (fields.has("prefer") && prefer.is_none());
     let Some(slug) = slug else { return };
     if let Some(first) = routes.by_slug.get(slug.value) {
         report.add(Code::DuplicateRoute, slug.span, format!("`{}` has two routes", slug.value)).also(first.slug, "first here");
@@ -165,6 +171,8 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
             targets,
             retry: retry.map_or(DEFAULT_RETRY, |retry| retry.value),
             breaker: breaker.unwrap_or(DEFAULT_BREAKER),
+            translate: translate.unwrap_or(true),
+            prefer: prefer.map_or(Prefer::Family, |prefer| prefer.value),
         })
     });
     let targets = fields.get("targets").map_or(span, |value| value.span());
@@ -211,6 +219,10 @@ fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, provid
     let model = fields.required(report, "model", "model = \"…\", the provider's own name for it", |value, report| {
         value.printable(report, LONGEST_MODEL)
     });
+    let abilities = match fields.get("abilities") {
+        Some(value) => read_abilities(value, report, what),
+        None => Some(TargetAbilities::default()),
+    };
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| value.text(report))?;
     let Some(named) = providers.get(name.value) else {
         let mut names: Vec<&str> = providers.keys().map(String::as_str).collect();
@@ -228,7 +240,7 @@ fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, provid
         return None;
     };
     named.used.set(true);
-    Some(Target { provider: Arc::clone(named.provider.as_ref()?), model: model?.value.to_owned() })
+    Some(Target { provider: Arc::clone(named.provider.as_ref()?), model: model?.value.to_owned(), abilities: abilities? })
 }
 
 fn read_breaker(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BreakerPolicy> {

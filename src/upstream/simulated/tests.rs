@@ -6,7 +6,7 @@ use farebox_protocol::{FrameReader, Stop};
 use serde_json::Value;
 
 use super::*;
-use crate::config::{BreakerPolicy, OnDisconnect, Route};
+use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Route};
 
 fn user(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": text}]})
@@ -18,7 +18,15 @@ fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &
 
 fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
-    let route = Route { slug: "s".to_owned(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
+    let route = Route {
+        slug: "s".to_owned(),
+        on_disconnect: OnDisconnect::Cancel,
+        targets: Vec::new(),
+        retry: 0,
+        breaker,
+        translate: true,
+        prefer: Prefer::Family,
+    };
     let call =
         Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream, abandoned: None };
     simulated.answer(&call, model, body.to_string().as_bytes())
@@ -281,7 +289,15 @@ async fn tokens_are_counted_without_an_answer() {
 #[test]
 fn what_is_not_json_is_refused() {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
-    let route = Route { slug: String::new(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
+    let route = Route {
+        slug: String::new(),
+        on_disconnect: OnDisconnect::Cancel,
+        targets: Vec::new(),
+        retry: 0,
+        breaker,
+        translate: true,
+        prefer: Prefer::Family,
+    };
     let call = Call {
         route: &route,
         holder: crate::byte_room::Holder(1),

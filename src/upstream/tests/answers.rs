@@ -40,7 +40,7 @@ async fn tokens_are_counted_on_their_own_path() {
     let upstream = ScriptedUpstream::start(Script::by(|_, _| Reply::json(200, &serde_json::json!({"input_tokens": 5})))).await;
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
-    let answer = desk.upstreams.dispatch(call, &|_| Prepared::default()).await.unwrap();
+    let answer = desk.upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await.unwrap();
     assert_eq!(text_of(answer).await.unwrap(), r#"{"input_tokens":5}"#);
     assert_eq!(upstream.request(0).await.path, "/v1/messages/count_tokens");
 }

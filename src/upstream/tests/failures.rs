@@ -151,7 +151,7 @@ async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
     for _ in 0..5 {
-        assert_eq!(attempts(desk.upstreams.dispatch(call, &|_| Prepared::default()).await), ["operator"]);
+        assert_eq!(attempts(desk.upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await), ["operator"]);
     }
     let state = desk.state(0);
     assert_eq!((state.state, state.failures, state.requests), (BreakerState::Closed, 0, 0));
@@ -161,6 +161,6 @@ async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
 async fn a_family_nobody_speaks_has_no_target() {
     let mut only_chat = provider("sim", "");
     only_chat.speaks = vec![Family::Chat];
-    let desk = Desk::new(route([only_chat]));
+    let desk = Desk::new(Route { translate: false, ..route([only_chat]) });
     assert!(attempts(desk.ask(Family::Messages, false).await).is_empty());
 }

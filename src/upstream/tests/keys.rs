@@ -60,7 +60,7 @@ async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<A
         stream: false,
         abandoned: None,
     };
-    upstreams.dispatch(call, &|_| Prepared::default()).await
+    upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await
 }
 
 #[tokio::test]

@@ -1,0 +1,95 @@
+//! What a target can do beyond the careful defaults, as its operator says it: how requests of other families are encoded for it.
+//!
+//! Only what is set here differs from [`Abilities::careful`] and from what the catalog says of the model. Nothing here can fail.
+
+use farebox_protocol::translate::Abilities;
+use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
+use farebox_protocol::translate::neutral::Effort;
+
+/// `abilities` of a target; what is unset keeps its default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TargetAbilities {
+    /// `sampling`
+    pub sampling: Option<Sampling>,
+    /// `thinking`
+    pub thinking: Option<ThinkingWay>,
+    /// `efforts`
+    pub efforts: Option<Vec<Effort>>,
+    /// `prefill`
+    pub prefill: bool,
+    /// `system_midway`
+    pub system_midway: bool,
+    /// `strict_tools`
+    pub strict_tools: bool,
+    /// `json_schema`
+    pub json_schema: bool,
+    /// `custom_tools`
+    pub custom_tools: bool,
+    /// `cache_breakpoints`
+    pub cache_breakpoints: bool,
+    /// `auto_cache`
+    pub auto_cache: bool,
+    /// `reasoning_echo`
+    pub reasoning_echo: Option<ReasoningEcho>,
+    /// `vision`; the model's own when unset.
+    pub vision: Option<bool>,
+    /// `files`
+    pub files: bool,
+    /// `tool_id`
+    pub tool_id: Option<ToolIds>,
+    /// `system_role`
+    pub system_role: Option<SystemRole>,
+}
+
+impl TargetAbilities {
+    /// These settings over the defaults of a family.
+    #[must_use]
+    pub fn over(&self, careful: Abilities) -> Abilities {
+        Abilities {
+            sampling: self.sampling.unwrap_or(careful.sampling),
+            thinking: self.thinking.unwrap_or(careful.thinking),
+            efforts: self.efforts.clone().unwrap_or(careful.efforts),
+            prefill: self.prefill,
+            system_midway: self.system_midway,
+            strict_tools: self.strict_tools,
+            json_schema: self.json_schema,
+            custom_tools: self.custom_tools,
+            cache_breakpoints: self.cache_breakpoints,
+            auto_cache: self.auto_cache,
+            reasoning_echo: self.reasoning_echo.unwrap_or(careful.reasoning_echo),
+            vision: self.vision.unwrap_or(careful.vision),
+            files: self.files,
+            tool_ids: self.tool_id.unwrap_or(careful.tool_ids),
+            system_role: self.system_role.unwrap_or(careful.system_role),
+            ..careful
+        }
+    }
+
+    /// What is set, for the operator's eyes.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let flags = [
+            ("prefill", self.prefill),
+            ("system_midway", self.system_midway),
+            ("strict_tools", self.strict_tools),
+            ("json_schema", self.json_schema),
+            ("custom_tools", self.custom_tools),
+            ("cache_breakpoints", self.cache_breakpoints),
+            ("auto_cache", self.auto_cache),
+            ("files", self.files),
+        ];
+        let flags = flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned());
+        let word = |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", value.to_lowercase()));
+        let efforts = |efforts: &Vec<Effort>| efforts.iter().map(|effort| effort.name()).collect::<Vec<_>>().join("/");
+        let words = [
+            word("sampling", self.sampling.map(|value| format!("{value:?}"))),
+            word("thinking", self.thinking.map(|value| format!("{value:?}"))),
+            word("efforts", self.efforts.as_ref().map(efforts)),
+            word("reasoning_echo", self.reasoning_echo.map(|value| format!("{value:?}"))),
+            word("vision", self.vision.map(|value| value.to_string())),
+            word("tool_id", self.tool_id.map(|value| format!("{value:?}"))),
+            word("system_role", self.system_role.map(|value| format!("{value:?}"))),
+        ];
+        words.into_iter().flatten().chain(flags).collect::<Vec<_>>().join(" ")
+    }
+}

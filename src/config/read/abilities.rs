@@ -1,0 +1,75 @@
+//! From `abilities = { … }` of a target to [`TargetAbilities`]. Every field is optional; a mistake in one loses the target.
+
+use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
+use farebox_protocol::translate::neutral::Effort;
+
+use super::fields::{Fields, Value};
+use crate::config::TargetAbilities;
+use crate::config::findings::report::Report;
+use crate::config::schema::ABILITY_FIELDS;
+
+const SAMPLING: &[(&str, Sampling)] = &[("full", Sampling::Full), ("one", Sampling::One), ("none", Sampling::None)];
+const THINKING: &[(&str, ThinkingWay)] = &[
+    ("none", ThinkingWay::None),
+    ("effort", ThinkingWay::Effort),
+    ("budget", ThinkingWay::Budget),
+    ("adaptive", ThinkingWay::Adaptive),
+    ("switch", ThinkingWay::Switch),
+];
+const ECHO: &[(&str, ReasoningEcho)] =
+    &[("none", ReasoningEcho::None), ("tools", ReasoningEcho::Tools), ("all", ReasoningEcho::All)];
+const SYSTEM_ROLE: &[(&str, SystemRole)] =
+    &[("system", SystemRole::System), ("developer", SystemRole::Developer), ("user", SystemRole::User)];
+
+/// Reads the abilities of a target; `None` when something in them is wrong.
+pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<TargetAbilities> {
+    let fields = value.fields(report, &format!("the abilities of a target of {what}"), ABILITY_FIELDS)?;
+    let sampling = word(&fields, report, "sampling", SAMPLING);
+    let thinking = word(&fields, report, "thinking", THINKING);
+    let reasoning_echo = word(&fields, report, "reasoning_echo", ECHO);
+    let tool_id = word(&fields, report, "tool_id", &ToolIds::NAMES);
+    let system_role = word(&fields, report, "system_role", SYSTEM_ROLE);
+    let efforts = match fields.get("efforts") {
+        Some(value) => read_efforts(value, report).map(Some),
+        None => Some(None),
+    };
+    let mut flag = |name| match fields.get(name) {
+        Some(value) => value.boolean(report).map(Some),
+        None => Some(None),
+    };
+    let [prefill, system_midway, strict_tools, json_schema, custom_tools, cache_breakpoints, auto_cache, files] =
+        ["prefill", "system_midway", "strict_tools", "json_schema", "custom_tools", "cache_breakpoints", "auto_cache", "files"]
+            .map(|name| flag(name).map(|set| set.unwrap_or(false)));
+    let vision = flag("vision");
+    Some(TargetAbilities {
+        sampling: sampling?,
+        thinking: thinking?,
+        efforts: efforts?,
+        prefill: prefill?,
+        system_midway: system_midway?,
+        strict_tools: strict_tools?,
+        json_schema: json_schema?,
+        custom_tools: custom_tools?,
+        cache_breakpoints: cache_breakpoints?,
+        auto_cache: auto_cache?,
+        reasoning_echo: reasoning_echo?,
+        vision: vision?,
+        files: files?,
+        tool_id: tool_id?,
+        system_role: system_role?,
+    })
+}
+
+/// An optional word: `None` when it is there and wrong.
+fn word<T: Copy>(fields: &Fields<'_, '_>, report: &mut Report<'_>, name: &'static str, words: &[(&str, T)]) -> Option<Option<T>> {
+    match fields.get(name) {
+        Some(value) => value.word(report, words).map(|placed| Some(placed.value)),
+        None => Some(None),
+    }
+}
+
+fn read_efforts(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Effort>> {
+    let words = Effort::NAMES.map(|(effort, name)| (name, effort));
+    let read: Vec<_> = value.list(report, "efforts")?.into_iter().map(|member| member.word(report, &words)).collect();
+    read.into_iter().map(|effort| effort.map(|placed| placed.value)).collect()
+}

@@ -1,0 +1,259 @@
+//! Requests for targets of another family, and their answers on the way back.
+//!
+//! A request is encoded for every foreign target before any money is held, because what is sent is what is paid for; after the
+//! hold only model, limit and thinking budget are written. Usage never comes from here: the reader of the target's family counts,
+//! and the counts that were settled are printed.
+
+use bytes::Bytes;
+use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
+use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
+
+use super::{Failure, Request, documents};
+use crate::clock;
+use crate::config::{Model, Target};
+use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
+use crate::metering::{Estimate, Terms, estimate};
+use crate::upstream::Prepared;
+
+/// The request in the words of one kind of foreign target.
+#[derive(Debug)]
+struct Form {
+    family: Family,
+    abilities: Abilities,
+    body: Vec<u8>,
+    seen: Inspection,
+    memo: Memo,
+    losses: Losses,
+    estimate: Estimate,
+    /// The output limit to write.
+    limit: Option<u32>,
+}
+
+/// Every form in which a request may be sent besides the customer's own.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    forms: Vec<Form>,
+    /// Some target takes the customer's own bytes.
+    direct: bool,
+    /// The body as it came, seals included: answers repeat parts of it.
+    original: Bytes,
+}
+
+/// What the answer to a translated request needs.
+#[derive(Debug)]
+pub(super) struct Translation {
+    /// The family of the target.
+    family: Family,
+    caller: Family,
+    memo: Memo,
+    original: Bytes,
+    slug: String,
+    id: String,
+    created: i64,
+}
+
+impl Forms {
+    /// Encodes a request for its foreign targets. Targets that cannot carry it are left out.
+    ///
+    /// # Errors
+    /// The first refusal, when no target is left.
+    pub(super) async fn of(request: &Request, original: Bytes, model: &Model) -> Result<Self, Failure> {
+        let candidates = model.route.candidates(request.family);
+        let direct = candidates.iter().any(|(_, family)| *family == request.family);
+        let mut all = Self { forms: Vec::new(), direct, original };
+        let mut refused = None;
+        for (target, family) in candidates.into_iter().filter(|(_, family)| *family != request.family) {
+            let abilities = model.abilities_of(target, family);
+            if all.find(family, &abilities).is_some() {
+                continue;
+            }
+            match Form::encode(&all.original, request.family, family, abilities, model).await {
+                Ok(form) => all.forms.push(form),
+                Err(bad) => refused = refused.or(Some(bad)),
+            }
+        }
+        match refused {
+            Some(bad) if !direct && all.forms.is_empty() => Err(Failure::BadRequest(bad)),
+            _ => Ok(all),
+        }
+    }
+
+    fn find(&self, family: Family, abilities: &Abilities) -> Option<&Form> {
+        self.forms.iter().find(|form| form.family == family && form.abilities == *abilities)
+    }
+
+    /// What is asked of the balance: the dearest of all forms in which the request may go out.
+    pub(super) fn ask(&self, request: &Request, seen: &Inspection, own: Estimate) -> Ask {
+        let forms = self.forms.iter().map(|form| (&form.seen, form.estimate));
+        let going = || self.direct.then_some((seen, own)).into_iter().chain(forms.clone());
+        let dearest = going().map(|(_, estimate)| estimate).reduce(Estimate::dearer).unwrap_or(own);
+        Ask {
+            stream: seen.stream,
+            declared: seen.limit,
+            choices: seen.choices,
+            // The budget of a translated request bends to its limit.
+            thinking_budget: seen.thinking_budget.filter(|_| self.direct),
+            images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
+            one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
+            in_flight: request.pass.running,
+            estimate: dearest,
+        }
+    }
+
+    /// Writes what the balance allows: the limit of each form, and a budget of thinking that fits under it.
+    pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
+        for form in &mut self.forms {
+            form.limit = match (terms.limit, declared) {
+                (limit, Some(_)) => limit,
+                (limit, None) => limit.or(form.seen.limit).map(|limit| limit.min(form.room(model))),
+            };
+            let Some(limit) = form.limit.or(form.seen.limit) else { continue };
+            let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else { continue };
+            let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else { continue };
+            (form.body, form.seen) = (body, seen);
+            if off {
+                form.losses.add("thinking", "off(limit)");
+            }
+        }
+    }
+
+    /// The request for a foreign target; `None` when it cannot carry it.
+    pub(super) fn prepare(&self, target: &Target, family: Family, model: &Model) -> Option<Prepared> {
+        let form = self.find(family, &model.abilities_of(target, family))?;
+        let field = family.protocol().limit_field(target.provider.chat_limit);
+        // Every member is the encoder's own: what one family's provider passes says nothing about another family's request.
+        let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
+        let body = family.protocol().patch(&form.body, &form.seen, &edits);
+        Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
+    }
+
+    /// The winner's form: what its answer needs, what was lost, and whether it reasons in silence. The others are dropped.
+    pub(super) fn take(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        family: Family,
+        model: &Model,
+    ) -> Option<(Translation, String, bool)> {
+        let abilities = model.abilities_of(target, family);
+        let all = std::mem::take(self);
+        let form = all.forms.into_iter().find(|form| form.family == family && form.abilities == abilities)?;
+        let translation = Translation {
+            family,
+            caller: request.family,
+            memo: form.memo,
+            original: all.original,
+            slug: model.slug.clone(),
+            id: request.id.to_string(),
+            created: request.at.millis() / 1_000,
+        };
+        Some((translation, form.losses.header(), form.seen.hidden_reasoning))
+    }
+}
+
+impl Form {
+    async fn encode(
+        original: &Bytes,
+        caller: Family,
+        family: Family,
+        abilities: Abilities,
+        model: &Model,
+    ) -> Result<Self, BadRequest> {
+        // The name is replaced for each target; the slug is as good as any until then.
+        let target = translate::Target { model: &model.slug, abilities: &abilities };
+        let translate::Translated { body, memo, losses } = translate::request(caller, family, original, &target)?;
+        let mut seen = family.protocol().inspect(&body, clock::seed()).inspect_err(|bad| {
+            tracing::error!(slug = %model.slug, %caller, %family, param = bad.param, "a translated request is not valid");
+        })?;
+        let body = Bytes::from(body);
+        documents::read(&body, &mut seen).await;
+        let estimate = estimate::input(&seen.content, &model.limits);
+        Ok(Self { family, abilities, body: body.into(), seen, memo, losses, estimate, limit: None })
+    }
+
+    /// The largest limit that may be written where the customer declared none: what the context surely has room for. A long
+    /// conversation, of which bytes say little, still gets an ordinary answer.
+    fn room(&self, model: &Model) -> u32 {
+        let (context, estimate) = (model.limits.context, &self.estimate);
+        let surely = context.saturating_sub(estimate.ceiling);
+        let likely = context.saturating_sub(estimate.input).min(u64::from(model.limits.default_output));
+        u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Translation {
+    fn wish(&self) -> Wish<'_> {
+        Wish { slug: &self.slug, id: &self.id, created: self.created, request: &self.original }
+    }
+
+    /// The id under which the customer sees the answer.
+    pub(super) fn answer_id(&self) -> String {
+        translate::answer_id(self.caller, &self.id)
+    }
+
+    /// A whole answer; `None` when it is broken.
+    pub(super) fn read(&self, body: &[u8]) -> Option<translate::Answer> {
+        Some(translate::read_answer(self.family, body)).filter(|answer| !matches!(answer.end, Some(Err(_))))
+    }
+
+    /// The whole answer as the customer gets it, with settled counts.
+    pub(super) fn write(&self, answer: &translate::Answer, usage: &Usage, asked: UsageWish<'_>) -> Bytes {
+        Bytes::from(translate::write_answer(self.caller, answer, &self.memo, &self.wish(), usage, asked))
+    }
+
+    /// A translator for its streamed answer.
+    pub(super) fn stream(self) -> Box<Streamed> {
+        let answer_id = self.answer_id();
+        let translator = Translator::new(self.family, self.caller, self.memo.clone(), &self.wish());
+        Box::new(Streamed { translator, answer_id })
+    }
+}
+
+/// One streamed answer on its way back.
+#[derive(Debug)]
+pub(super) struct Streamed {
+    translator: Translator,
+    /// The id under which the customer sees the answer.
+    pub(super) answer_id: String,
+}
+
+impl Streamed {
+    /// What the customer gets for a frame, if anything.
+    pub(super) fn frame(&mut self, frame: &Frame) -> Option<Bytes> {
+        some(self.translator.frame(frame))
+    }
+
+    /// What the customer gets while nothing comes.
+    pub(super) fn ping(&mut self) -> Bytes {
+        Bytes::copy_from_slice(self.translator.ping())
+    }
+
+    /// The upstream's stream is over: what is still to be shown before its end.
+    pub(super) fn end(&mut self) -> Option<Bytes> {
+        some(self.translator.end())
+    }
+
+    /// The frames so far make no answer, whatever their end says.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.translator.ended(), Some(Err(_)))
+    }
+
+    /// The end of a complete answer, with settled counts.
+    pub(super) fn finish(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Bytes {
+        Bytes::from(self.translator.finish(usage, wish))
+    }
+
+    /// The end of an answer that was cut here.
+    pub(super) fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Bytes {
+        Bytes::from(self.translator.cut(usage, wish))
+    }
+
+    /// The end of an answer that broke.
+    pub(super) fn fail(&mut self, error: &ErrorBody) -> Bytes {
+        Bytes::from(self.translator.fail(error))
+    }
+}
+
+fn some(bytes: &[u8]) -> Option<Bytes> {
+    (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes))
+}
