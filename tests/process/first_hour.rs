@@ -18,7 +18,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
 fn place() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(folder.path(), &["init"]).0, 0);
-    let made = document(folder.path(), &["keys", "create", "--label", "t", "--balance", "5", "--reference", "r"]);
+    let made = document(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
     (folder, made["secret"].as_str().unwrap().to_owned())
 }
 
@@ -68,6 +68,7 @@ fn a_key_has_a_page() {
     let made = cli.json(&[
         "keys",
         "create",
+        "--new-ledger",
         "--label",
         "acme",
         "--balance",
@@ -86,7 +87,7 @@ fn a_key_has_a_page() {
         "available  5.00 USD",
         "models     sim-chat",
         "limits     3 requests/s",
-        "expires    2099-01-31",
+        "expires    2099-02-01T00:00:00",
         "last use   never",
         "inv-1",
     ] {
@@ -97,7 +98,7 @@ fn a_key_has_a_page() {
 #[test]
 fn unknown_models_are_warned_about_and_empty_labels_refused() {
     let cli = Cli::new();
-    let typo = cli.run(&["keys", "create", "--label", "acme", "--models", "sim-chta,sim-chat-latest,sim-text"]);
+    let typo = cli.run(&["keys", "create", "--new-ledger", "--label", "acme", "--models", "sim-chta,sim-chat-latest,sim-text"]);
     let said = String::from_utf8_lossy(&typo.stderr).into_owned();
     assert!(typo.status.success() && said.contains("`sim-chta`; did you mean `sim-chat`?"), "{said}");
     assert!(said.contains("an alias") && said.matches("warning").count() == 2, "{said}");

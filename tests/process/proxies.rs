@@ -46,7 +46,7 @@ fn gateway(folder: &Path) -> (Served, String) {
     fs::copy(root.join("catalog.toml"), folder.join("catalog.toml")).unwrap();
     let routes = fs::read_to_string(root.join("routes.toml")).unwrap();
     fs::write(folder.join("routes.toml"), routes.replacen("model = \"sim\"", "model = \"sim-slow\"", 1)).unwrap();
-    let made = document(folder, &["keys", "create", "--label", "t", "--balance", "10", "--reference", "r"]);
+    let made = document(folder, &["keys", "create", "--new-ledger", "--label", "t", "--balance", "10", "--reference", "r"]);
     let served = Served::start(folder, &[]);
     (served, made["secret"].as_str().unwrap().to_owned())
 }

@@ -195,6 +195,10 @@ impl Masker {
                     let (word, after) = rest.split_at(length);
                     if !self.in_value && followed_by_equals(after) {
                         self.name(word);
+                    } else if !self.in_value && self.depth == 0 && self.is_harmless(word) {
+                        // A harmless field whose `=` was forgotten is as harmless as with it.
+                        self.name(word);
+                        (self.in_value, self.named, self.fresh) = (true, false, true);
                     } else {
                         self.bare_value(word);
                         self.in_value = true;
@@ -243,8 +247,12 @@ impl Masker {
     /// Whether a line that begins with a harmless field shows that a bracket before it was never closed.
     fn begins_anew(&self, line: &str) -> bool {
         let name = line.split(|c: char| !is_bare(c)).next().unwrap_or_default();
-        let harmless = !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name));
-        harmless && self.secret_from.is_none() && followed_by_equals(&line[name.len()..])
+        self.is_harmless(name) && self.secret_from.is_none() && followed_by_equals(&line[name.len()..])
+    }
+
+    /// Whether the values of a field may be shown.
+    fn is_harmless(&self, name: &str) -> bool {
+        !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name))
     }
 
     /// Begins anew, as at the first line.
@@ -282,7 +290,7 @@ impl Masker {
     fn name(&mut self, quoted: &str) {
         let name = quoted.trim_matches(['"', '\'']);
         self.named = true;
-        let harmless = !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name));
+        let harmless = self.is_harmless(name);
         // A stray value may look like a name when an `=` or a dot follows; field names have no digits but in `1h`.
         if harmless || !name.bytes().any(|byte| byte.is_ascii_digit()) {
             self.out.push_str(&words(quoted));
