@@ -32,7 +32,7 @@ impl Admitted {
 
     /// Has the request counted for the checkpoints, without waiting for it.
     pub(super) fn count_input(&self) {
-        let (content, limits, tokenizer) = (self.seen.content.clone(), self.model.limits.clone(), self.model.tokenizer);
+        let (content, limits, tokenizer) = (self.seen.content.clone(), self.model.limits, self.model.tokenizer);
         let (count, factor) = (Arc::clone(&self.input_count), self.proxy.calibrations.factor(&self.outcome.target));
         self.proxy.tasks.spawn(async move {
             let Ok(_turn) = TOKENIZERS.acquire().await else { return };
@@ -45,7 +45,7 @@ impl Admitted {
 
     /// A tokenizer's counts, as the target would have made them.
     async fn count_locally(&mut self) -> Option<Local> {
-        let (limits, tokenizer, known) = (self.model.limits.clone(), self.model.tokenizer, self.input_count.get().copied());
+        let (limits, tokenizer, known) = (self.model.limits, self.model.tokenizer, self.input_count.get().copied());
         let (content, shown) = (std::mem::take(&mut self.seen.content), std::mem::take(&mut self.shown));
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
         let _turn = TOKENIZERS.acquire().await.ok()?;
