@@ -201,14 +201,14 @@ mod tests {
         };
         let plain = json(&entry);
         assert!(["exposure", "cost", "facts"].iter().all(|name| plain.get(*name).is_none()), "{plain}");
-        assert_eq!(row(&entry)[28..], ["", "", ""]);
+        assert_eq!(row(&entry)[28..], ["", "", "", ""]);
         let bill = entry.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
         bill.facts.insert("node".to_owned(), "a".to_owned());
         let full = json(&entry);
         assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
-        assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a"]);
+        assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a", ""]);
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (31, 31));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (32, 32));
     }
 }

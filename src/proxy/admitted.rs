@@ -11,7 +11,7 @@ use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::counting::{InputCount, Shown};
+use super::calibration::{InputCount, Shown};
 use super::end::End;
 use super::record::{self, Record};
 use super::translation::{Forms, Translation};

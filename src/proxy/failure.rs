@@ -39,6 +39,8 @@ pub enum Failure {
     BadRequest(BadRequest),
     /// The body is larger than this many bytes.
     TooLarge(usize),
+    /// The body is compressed in a way that is not read here.
+    UnknownCoding,
     /// Too many requests of this key; when to come back.
     RateLimited(String, Duration),
     /// The key cannot pay for this request.
@@ -112,7 +114,7 @@ impl Failure {
             Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
-            Self::BadRequest(_) | Self::Upstream(..) => Case::BadRequest,
+            Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
             Self::TooLarge(_) => Case::TooLarge,
             Self::RateLimited(..) => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
@@ -138,6 +140,7 @@ impl Failure {
             Self::RetiredModel(..) => "model_retired",
             Self::BadRequest(_) => "bad_request",
             Self::TooLarge(_) => "request_too_large",
+            Self::UnknownCoding => "unsupported_encoding",
             Self::RateLimited(..) => "rate_limit_exceeded",
             Self::OutOfBalance(_) => "out_of_balance",
             Self::BalanceInUse(_) => "balance_in_use",
@@ -154,6 +157,7 @@ impl Failure {
     pub fn status(&self, family: Family) -> u16 {
         match self {
             Self::Upstream(status, _) => *status,
+            Self::UnknownCoding => 415,
             _ => family.protocol().words(self.case()).status,
         }
     }
@@ -244,6 +248,7 @@ impl Failure {
             }
             Self::OtherPath(slug, path) => format!("model not found on this path: {slug:?} is served on {path}"),
             Self::BadRequest(bad) => bad.message.clone(),
+            Self::UnknownCoding => "this content-encoding is not read here; send the body plain, or as gzip or zstd".to_owned(),
             Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
             Self::OutOfBalance(balance) => out_of_balance(balance),

@@ -6,6 +6,7 @@
 
 mod admit;
 mod admitted;
+mod calibration;
 mod capabilities;
 pub mod count;
 mod counting;
@@ -37,7 +38,7 @@ use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
-pub use counting::Calibrations;
+pub use calibration::Calibrations;
 pub use failure::Failure;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};

@@ -12,7 +12,7 @@ use farebox_protocol::{
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::counting::Shown;
+use super::calibration::Shown;
 use super::credit::{Credit, NO_LEDGER, Verdict};
 use super::end::End;
 use super::pipe::{self, Sender};

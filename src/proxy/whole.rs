@@ -5,7 +5,7 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, UsageWish};
 
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
-use super::counting::Shown;
+use super::calibration::Shown;
 use super::end::End;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;

@@ -104,7 +104,7 @@ pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
     });
 }
 
-fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
+pub(super) fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
     if share.grow_to(bytes) { Ok(()) } else { Err(Failure::Overloaded) }
 }
 
@@ -114,7 +114,7 @@ fn too_slow() -> Failure {
     )
 }
 
-fn broken() -> Failure {
+pub(super) fn broken() -> Failure {
     bad("the request body did not arrive whole; send it again")
 }
 

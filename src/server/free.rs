@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, body, failure, generate};
+use super::{Front, auth, body, decompress, failure, generate};
 use crate::proxy::{Failure, count};
 
 /// A cheap 200 for clients that look whether somebody is there.
@@ -69,7 +69,7 @@ impl CountTokens {
     async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
-        let body = body::read(req, &self.front.body_room, &key).await?;
+        let body = decompress::read(req, &self.front.body_room, &key).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
         count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream).await

@@ -11,7 +11,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
 use super::request_id::{self, Arrival};
-use super::{Front, auth, body, failure};
+use super::{Front, auth, body, decompress, failure};
 use crate::proxy::{Failure, Reply, ReplyBody, Request as ProxyRequest, pipe};
 
 /// The handler of one family.
@@ -46,7 +46,7 @@ impl Generate {
         request_id::note_own_id(req.headers(), &arrival);
         let refused = |failure| front.refused(failure, self.family, &arrival, Some(id));
         let pass = front.rate_limits.enter(&key, Instant::now()).map_err(refused)?;
-        let body = body::read(req, &front.body_room, &key).await.map_err(refused)?;
+        let body = decompress::read(req, &front.body_room, &key).await.map_err(refused)?;
         let request = ProxyRequest {
             id: arrival.id,
             key,

@@ -9,6 +9,7 @@ mod auth;
 mod body;
 mod connections;
 mod cors;
+mod decompress;
 mod failure;
 mod forwarded;
 mod free;

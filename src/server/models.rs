@@ -57,8 +57,8 @@ impl Models {
         match self.list {
             List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
             List::Native => Ok(native(catalog, &key)),
-            List::One => one(catalog, &key, &slug(req)).map(|model| entry(model)),
-            List::NativeOne => one(catalog, &key, &slug(req)).map(|model| native_entry(model)),
+            List::One => one(catalog, &key, &slug(req)).map(entry),
+            List::NativeOne => one(catalog, &key, &slug(req)).map(native_entry),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use farebox_protocol::Family;
 use salvo::prelude::Router;
+use salvo::routing::{Filter, filters};
 
 use super::models::List;
 use super::{Front, account, free, generate, models};
@@ -118,13 +119,13 @@ impl Endpoint {
     fn route(self, front: &Arc<Front>) -> Router {
         let path = self.path.trim_start_matches('/');
         let place = if path.is_empty() { Router::new() } else { Router::with_path(path) };
-        // What can be read can be looked at: HTTP leaves out the body of an answer to HEAD by itself.
-        let takes = move |method: &salvo::http::Method| match self.method {
-            Get => *method == salvo::http::Method::GET || *method == salvo::http::Method::HEAD,
-            Head => *method == salvo::http::Method::HEAD,
-            Post => *method == salvo::http::Method::POST,
+        let router = match self.method {
+            // What can be read can be looked at: HTTP leaves out the body of an answer to HEAD by itself.
+            Get => Router::with_filter(filters::get().or(filters::head())),
+            Head => Router::with_filter(filters::head()),
+            Post => Router::with_filter(filters::post()),
         };
-        let (router, front) = (Router::with_filter_fn(move |req, _| takes(req.method())), Arc::clone(front));
+        let front = Arc::clone(front);
         place.push(match self.serves {
             Generate(family) => router.goal(generate::Generate::new(front, family)),
             CountTokens => router.goal(free::CountTokens::new(front)),

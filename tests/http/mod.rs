@@ -6,6 +6,7 @@ mod blame;
 mod chat;
 mod cors;
 mod failover;
+mod front_door;
 mod instream;
 mod messages;
 mod models;

@@ -4,6 +4,7 @@ mod balance;
 mod billing;
 mod counting;
 mod crash;
+mod exposure;
 mod fields;
 mod leaving;
 mod lies;

@@ -200,10 +200,12 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "arc_swap",
             "bytes",
+            "flate2",
             "futures_util",
             "http_body_util",
             "ipnet",
             "rustls",
+            "ruzstd",
             "salvo",
             "serde_json",
             "sha2",

@@ -1,0 +1,88 @@
+//! What targets count for finished requests, against what is counted here, and what a local count is made from.
+//!
+//! Each finished request of a key is a vote, at most one a second for each target: reading a sample costs more than relaying a
+//! small answer. Must not count anything itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_protocol::{Family, Sample};
+use tokio::time::Instant;
+
+use crate::metering::local::Calibration;
+
+/// Between two votes at one target.
+const VOTES: Duration = Duration::from_secs(1);
+
+/// What the targets themselves count, by their names.
+#[derive(Debug, Default)]
+pub struct Calibrations(Mutex<HashMap<String, Target>>);
+
+#[derive(Debug, Default)]
+struct Target {
+    votes: Calibration,
+    last_vote: Option<Instant>,
+    /// It has counted reasoning for a request that had it turned off.
+    reasons_unasked: bool,
+}
+
+impl Calibrations {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Target>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn factor(&self, target: &str) -> u64 {
+        self.lock().get(target).map_or_else(|| Calibration::default().factor(), |known| known.votes.factor())
+    }
+
+    /// Whether a vote may be cast now.
+    pub(super) fn opens(&self, target: &str, now: Instant) -> bool {
+        let mut targets = self.lock();
+        let known = targets.entry(target.to_owned()).or_default();
+        let open = known.last_vote.is_none_or(|last| now >= last + VOTES);
+        if open {
+            known.last_vote = Some(now);
+        }
+        open
+    }
+
+    pub(super) fn vote(&self, target: &str, voter: u64, theirs: u64, ours: u64) {
+        self.lock().entry(target.to_owned()).or_default().votes.vote(voter, theirs, ours);
+    }
+
+    /// Whether a target has reasoned although it was told not to.
+    pub(super) fn reasons_unasked(&self, target: &str) -> bool {
+        self.lock().get(target).is_some_and(|known| known.reasons_unasked)
+    }
+
+    pub(super) fn reasoned(&self, target: &str) {
+        self.lock().entry(target.to_owned()).or_default().reasons_unasked = true;
+    }
+}
+
+/// What an answer showed, as far as a tokenizer needs it.
+#[derive(Debug, Default)]
+pub(super) enum Shown {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Of a stream.
+    Sample(Sample),
+    /// A whole answer of a target of this family.
+    Whole(Family, Bytes),
+}
+
+impl Shown {
+    pub(super) fn sample(self, seed: u64) -> Sample {
+        match self {
+            Self::Nothing => Sample::default(),
+            Self::Sample(sample) => sample,
+            Self::Whole(family, body) => family.protocol().sample_answer(&body, seed),
+        }
+    }
+}
+
+/// The request's own count, once a tokenizer has made it.
+pub(super) type InputCount = Arc<OnceLock<u64>>;

@@ -1,0 +1,88 @@
+//! Takes the compression off a request's body, within the limits of bodies that come without.
+//!
+//! Room is taken as bytes come out, and in steps: a few bytes may say that they are gigabytes. Works on a thread that serves
+//! nobody. Must not judge the content.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::Key;
+use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use salvo::prelude::Request;
+
+use super::body::{self, Body, LARGEST, broken, reserve};
+use crate::byte_room::{ByteRoom, Share};
+use crate::proxy::Failure;
+
+/// Reads the whole body of a key's request, without its coding.
+///
+/// # Errors
+/// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
+pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
+    let coding = Coding::named(&req.header::<String>("content-encoding").unwrap_or_default())?;
+    coding.decode(body::read(req, room, key).await?).await
+}
+
+/// Bytes that are taken out at a time.
+const STEP: u64 = 256 * 1024;
+
+/// A coding that request bodies may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    /// As it is.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Coding {
+    /// What a `content-encoding` header names.
+    ///
+    /// # Errors
+    /// 415 for any other coding.
+    fn named(header: &str) -> Result<Self, Failure> {
+        match header.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Ok(Self::Identity),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(Failure::UnknownCoding),
+        }
+    }
+
+    /// The body without its coding.
+    ///
+    /// # Errors
+    /// 413 over the limit, 503 when too much is in flight, 400 for what is not coded like this.
+    async fn decode(self, body: Body) -> Result<Body, Failure> {
+        if self == Self::Identity {
+            return Ok(body);
+        }
+        let decoding = tokio::task::spawn_blocking(move || {
+            let Body { bytes, mut room } = body;
+            let bytes = match self {
+                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| broken())?, &mut room)?,
+                Self::Gzip | Self::Identity => take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?,
+            };
+            Ok(Body { bytes, room })
+        });
+        decoding.await.unwrap_or(Err(Failure::Internal))
+    }
+}
+
+fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
+    let mut out = Vec::new();
+    loop {
+        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| broken())?;
+        if out.len() > LARGEST {
+            return Err(Failure::TooLarge(LARGEST));
+        }
+        if step == 0 {
+            return Ok(out.into());
+        }
+        reserve(room, out.len())?;
+    }
+}

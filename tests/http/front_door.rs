@@ -1,0 +1,87 @@
+//! The customers' listener at its edges: compressed bodies, looking with HEAD, what is not sold, and what a 401 asks for.
+
+use std::io::Write;
+
+use farebox_protocol::Family;
+use serde_json::json;
+
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{Gateway, ask, path, talking};
+
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_read_within_the_same_limits() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for family in Family::ALL {
+        let body = ask(family, "test-model", false);
+        let plain = body.to_string();
+        let zstd = ruzstd::encoding::compress_to_vec(plain.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+        for (coding, bytes) in [("gzip", gzipped(plain.as_bytes())), ("zstd", zstd), ("identity", plain.clone().into_bytes())] {
+            let headers = [("content-type", "application/json"), ("content-encoding", coding)];
+            let answer = gateway.send(path(family), &key, bytes, &headers).await;
+            assert_eq!(answer.status, 200, "{family} {coding}: {}", answer.text);
+            let seen = upstream.requests().pop().unwrap();
+            assert_eq!(seen.json()["max_tokens"], body["max_tokens"], "{family} {coding}");
+            assert!(seen.header("content-encoding").is_none(), "{family} {coding}");
+        }
+    }
+    let before = upstream.requests().len();
+    let bomb = gzipped(&vec![b' '; 40 << 20]);
+    for (coding, bytes, status) in [("gzip", bomb, 413), ("gzip", b"no gzip".to_vec(), 400), ("br", b"x".to_vec(), 415)] {
+        let answer = gateway.send(path(Family::Chat), &key, bytes, &[("content-encoding", coding)]).await;
+        assert_eq!(answer.status, status, "{coding}: {}", answer.text);
+    }
+    assert_eq!(upstream.requests().len(), before);
+}
+
+#[tokio::test]
+async fn what_can_be_read_can_be_looked_at() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for path in
+        ["/v1/models", "/v1/models/test-model", "/native/v1/models", "/native/v1/models/test-model", "/v1/key", "/v1/usage"]
+    {
+        let head = gateway.client.head(format!("{}{path}", gateway.base)).bearer_auth(&key.secret).send().await.unwrap();
+        assert_eq!((head.status().as_u16(), head.text().await.unwrap().as_str()), (200, ""), "{path}");
+    }
+    let head = gateway.client.head(format!("{}/v1/models", gateway.base)).send().await.unwrap();
+    assert_eq!(head.status().as_u16(), 401, "a key all the same");
+    let post = gateway.post("/v1/models", &key, &json!({})).await;
+    assert_eq!(post.status, 405, "{}", post.text);
+    let one = gateway.get("/native/v1/models/test-model", &key).await.json();
+    assert_eq!((one["type"].as_str(), one["id"].as_str()), (Some("model"), Some("test-model")));
+    assert_eq!(gateway.get("/native/v1/models/none", &key).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_not_sold_is_named_and_a_401_says_how_to_ask() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for path in ["/v1/embeddings", "/v1/batches", "/v1/files", "/native/v1/messages/batches"] {
+        let answer = gateway.post(path, &key, &json!({"model": "test-model"})).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.text.contains("not offered here"), "{path}: {}", answer.text);
+    }
+    let nobody = gateway.client.get(format!("{}/v1/models", gateway.base)).send().await.unwrap();
+    assert_eq!(nobody.headers().get("www-authenticate").unwrap(), "Bearer realm=\"farebox\"");
+}
+
+#[tokio::test]
+async fn usage_refuses_parameters_that_it_does_not_know() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    let answer = gateway.get("/v1/usage?form=2026-11-01", &key).await;
+    assert_eq!((answer.status, answer.json()["error"]["param"].clone()), (400, json!("form")), "{}", answer.text);
+    let usage = gateway.get("/v1/usage?from=2026-11-01&to=2026-11-02", &key).await;
+    assert!(usage.text.contains("\"refunds\""), "{}", usage.text);
+}
