@@ -93,7 +93,7 @@ fn native(catalog: &Catalog, key: &Key) -> Value {
     json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
 }
 
-/// One entry of the OpenAI list: what its readers expect, and beside it the canonical columns and what the model can do.
+/// One entry of the OpenAI list: the fields its readers expect, plus the canonical columns and the capabilities.
 fn entry(model: &Model) -> Value {
     let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
     let details = json!({

@@ -111,7 +111,8 @@ impl Breaker {
     /// # Errors
     /// How long to wait before asking again.
     pub(super) fn admit(&mut self, key: Holder, now: Instant) -> Result<Leave, Duration> {
-        // Both circuits are asked before either changes: a request refused by its key's circuit must not use up the trial for all.
+        // Both circuits are asked before either changes: a request refused by its key's circuit must not use up the trial for
+        // all.
         let for_all = self.all.admits(now)?;
         let for_key = self.keys.get(&key).map_or(Ok(false), |own| own.circuit.admits(now))?;
         if for_all {
@@ -237,8 +238,8 @@ impl Breaker {
         }
     }
 
-    /// A trial failed. If the request cannot be the cause, or the previous failed trial was another key's, the breaker opens again
-    /// for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
+    /// A trial failed. If the request cannot be the cause, or the previous failed trial was another key's, the breaker opens
+    /// again for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
     fn fail_trial(&mut self, key: Holder, now: Instant, policy: BreakerPolicy, certain: bool, rest: Option<Duration>) {
         let doubted_by_another = self.doubted_by.replace(key).is_some_and(|other| other != key);
         if certain || doubted_by_another {

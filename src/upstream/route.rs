@@ -1,6 +1,6 @@
 //! Which targets of a route are asked, in which order, and whether one may be asked now.
 //!
-//! File order is fallback order. A target is passed over, never waited for: its provider is full, or its breaker is open.
+//! File order is fallback order. A target whose provider is full or whose breaker is open is skipped, never waited for.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -56,7 +56,8 @@ pub(super) fn finish<T: Tx>(tx: &mut T, finish: &Finish) -> Step<T, Finished> {
     }
 }
 
-/// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by the last checkpoint's.
+/// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by the last
+/// checkpoint's.
 pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
     match finish(tx, wanted) {
         Err(Fault::Refused(Refusal::Limit(_))) => {
@@ -92,8 +93,9 @@ pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
     Ok(epoch)
 }
 
-/// Ends up to 500 holds of epochs before `epoch`; `None` when none are left. Each start of a gateway begins a new epoch, so holds of
-/// earlier epochs belong to requests of a process that is gone: they are charged their last checkpoint, or released without one.
+/// Ends up to 500 holds of epochs before `epoch`; `None` when none are left. Each start of a gateway begins a new epoch, so holds
+/// of earlier epochs belong to requests of a process that is gone: they are charged their last checkpoint, or released without
+/// one.
 pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
     let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
     let mut done = Recovered { epoch, ..Recovered::default() };

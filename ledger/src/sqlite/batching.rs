@@ -9,8 +9,9 @@ const GATHER: Duration = Duration::from_micros(80);
 /// The longest it waits in all.
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
-/// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many as
-/// came last time, and every 32 batches or so for a few more, to find out whether the load has grown. One or two at a time never wait.
+/// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many
+/// as came last time, and every 32 batches or so for a few more, to find out whether the load has grown. One or two at a time
+/// never wait.
 #[derive(Debug, Default)]
 pub(super) struct Batching {
     /// How many the next batch waits for.

@@ -44,8 +44,8 @@ impl SqliteLedger {
             writer.note_displaced(None);
             return Look::Here;
         };
-        // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So the
-        // writer is stopped, which checkpoints the log into the ledger's file, instead of reopening, which would lose it.
+        // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
+        // the writer is stopped, which checkpoints the log into the ledger's file, instead of reopening, which would lose it.
         if matches!(displaced, Displaced::LogGone(_)) {
             if self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG {
                 writer.fail(format!("{displaced}; what was committed is copied into the ledger's file, start the gateway again"));
@@ -77,8 +77,8 @@ impl SqliteLedger {
         }
     }
 
-    /// The files that are open now. The gateway takes them without a check: its writer checks once per batch, which costs less than
-    /// once per call.
+    /// The files that are open now. The gateway takes them without a check: its writer checks once per batch, which costs less
+    /// than once per call.
     pub(super) fn current(&self) -> Result<Arc<Opened>, LedgerError> {
         let opened = self.opened();
         if self.mode == OpenMode::Serve {

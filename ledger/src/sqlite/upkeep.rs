@@ -45,8 +45,8 @@ impl Chore {
         Ok(Self { duty, thread: Some(thread) })
     }
 
-    /// Requests a run after this delay, unless one is due already. A later request never moves an earlier one back: the delay is an
-    /// upper bound on how old unsynced data can be.
+    /// Requests a run after this delay, unless one is due already. A later request never moves an earlier one back: the delay is
+    /// an upper bound on how old unsynced data can be.
     pub(super) fn ask(&self, delay: Duration) {
         let mut state = self.duty.lock();
         if state.due.is_none() {
@@ -91,8 +91,8 @@ impl Drop for Chore {
     }
 }
 
-/// Syncs the log to disk. `broken` is called if that fails. A failed `fsync` is never retried: the kernel may have dropped the dirty
-/// pages, and a second call would report success for data that is lost.
+/// Syncs the log to disk. `broken` is called if that fails. A failed `fsync` is never retried: the kernel may have dropped the
+/// dirty pages, and a second call would report success for data that is lost.
 pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
     let mut wal = WalSync::new(location);
     Chore::start("ledger-sync", move || {

@@ -432,8 +432,8 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        // There is work. Wait a little (80 µs per expected job, 4 ms at most) for as many jobs as came last time, because a commit
-        // costs the same for one job as for many.
+        // There is work. Wait a little (80 µs per expected job, 4 ms at most) for as many jobs as came last time, because a
+        // commit costs the same for one job as for many.
         let deadline = soon(self.batching.patience());
         while queue.jobs.len() < self.batching.expected && queue.closed.is_none() && !past(deadline) {
             queue.wanted = self.batching.expected;
@@ -444,7 +444,8 @@ impl<'c> Worker<'c> {
         let count = queue.jobs.len().min(MAX_BATCH);
         let fresh: Vec<_> = queue.jobs.drain(..count).collect();
         drop(queue);
-        // Parked holds go first, and only when their retry time has come: retrying them with every batch would fail that batch too.
+        // Parked holds go first, and only when their retry time has come: retrying them with every batch would fail that batch
+        // too.
         if past(self.retry_at) || self.retry_at.is_none() {
             self.retry_at = None;
             let mut jobs = std::mem::take(&mut self.unresolved);
@@ -465,8 +466,8 @@ impl<'c> Worker<'c> {
         kept
     }
 
-    /// Commits a batch and replies. When one operation fails, the rollback undoes its neighbours too, so each operation then gets a
-    /// batch of its own, and only the failing one is reported.
+    /// Commits a batch and replies. When one operation fails, the rollback undoes its neighbours too, so each operation then gets
+    /// a batch of its own, and only the failing one is reported.
     fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
@@ -532,9 +533,9 @@ impl<'c> Worker<'c> {
         if let Some(checkpoint) = &self.chores.checkpoint {
             checkpoint.ask(CHECKPOINT_AFTER);
         }
-        // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is not
-        // confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left out:
-        // it costs system calls per batch, and losing a charge costs the operator, not a customer.
+        // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
+        // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
+        // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
         if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
     }
 

@@ -1,7 +1,7 @@
 //! Hot reload: notices that files changed, waits until they are completely written, and reloads them.
 //!
-//! Directories are watched, not files: a watch on a file follows its inode, and would report nothing after an editor's rename or a
-//! swapped symlink. Names in events are ignored; the [`Reloader`] compares contents. A poll catches what the kernel does not
+//! Directories are watched, not files: a watch on a file follows its inode, and would report nothing after an editor's rename or
+//! a swapped symlink. Names in events are ignored; the [`Reloader`] compares contents. A poll catches what the kernel does not
 //! report. Nothing is spawned here: [`watch`] is a future that the application runs and drops.
 
 use std::os::unix::fs::MetadataExt;
@@ -73,8 +73,8 @@ pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, ob
         if !idle || trigger == Trigger::Request {
             observer.reloaded(trigger, &reload);
         }
-        // Watched directories may have been replaced (a mounted ConfigMap swaps them), and the new routes may name secrets in other
-        // directories. A save without a change needs no new watches; the next poll checks them in any case.
+        // Watched directories may have been replaced (a mounted ConfigMap swaps them), and the new routes may name secrets in
+        // other directories. A save without a change needs no new watches; the next poll checks them in any case.
         if !idle || trigger != Trigger::Save {
             let now_blind = eyes.look_at(&reloader.directories(), &*observer);
             if now_blind != blind {
