@@ -1,4 +1,4 @@
-//! Where a ledger is: what stands behind `--ledger`, read in this one place.
+//! The address of a ledger: parses the value of `--ledger`, in this one place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

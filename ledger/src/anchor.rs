@@ -1,8 +1,8 @@
-//! Anchors: what every chain came to at an instant, kept outside the ledger.
+//! Anchors: the last hash of every chain at one moment, kept outside the ledger.
 //!
-//! The chains guard each key's history against edits; somebody who rewrites every hash behind an edit is only found by
-//! something that was written down elsewhere. An anchor is one line of JSON with the ends of the chains of every key that
-//! changed since the anchor before it. An anchor file is append-only, and anchors only cover what is on disk.
+//! The chains guard each key's history against edits; an attacker who recomputes every hash after an edit can only be detected by
+//! something that was stored elsewhere. An anchor is one line of JSON with the ends of the chains of every key that changed since
+//! the anchor before it. An anchor file is append-only, and anchors only cover what is on disk.
 //!
 //! Anchors of earlier versions carry a running digest over all entries, and one over all acts. They are still checked.
 

@@ -1,4 +1,4 @@
-//! What the audit says: the word and the details of each act, and the state an act leaves a key in.
+//! Contents of the audit: the word and the details of each act, and the state an act leaves a key in.
 //!
 //! Pure. Details and states are JSON with fixed fields and never carry a secret: secrets appear as fingerprints, from which
 //! neither the secret nor its stored hash can be found. States are hashed into the audit's chain, so their format is frozen by
@@ -48,7 +48,7 @@ impl Written {
         Record { record, seq: head.seq.saturating_add(1), state: state(key) }
     }
 
-    /// Whether `record` is this act, done before: same key, act and details. Who repeats it and when does not matter.
+    /// Whether `record` is this act, done before: same key, act and details. Actor and time may differ.
     pub(crate) fn repeats(&self, record: &AuditRecord) -> bool {
         self.key == record.key && self.act == record.act && self.details == record.details
     }

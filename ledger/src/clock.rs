@@ -25,7 +25,7 @@ pub fn key_id() -> KeyId {
     KeyId::from_random(u64::from_be_bytes(random()))
 }
 
-/// A fresh seed for samples that nobody can foresee.
+/// A fresh random seed, so that a customer cannot predict which parts of a text are sampled.
 #[must_use]
 pub fn seed() -> u64 {
     u64::from_ne_bytes(random())

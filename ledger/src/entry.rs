@@ -90,7 +90,7 @@ pub struct Bill {
     pub answer_id: Option<String>,
     /// The hold's final size.
     pub hold: Amount,
-    /// The part of the cost that nobody paid: the operator's.
+    /// The part of the cost that the balance did not cover: the operator's loss.
     pub loss: Amount,
     /// Who counted.
     pub evidence: Evidence,
@@ -278,7 +278,7 @@ impl Credit {
         }
     }
 
-    /// Whether `entry` is this credit, posted before. Who repeats it and when does not matter.
+    /// Whether `entry` is this credit, posted before. Actor and time may differ.
     pub(crate) fn repeats(&self, entry: &Entry) -> bool {
         let (kind, reason, refunds) = self.facts();
         (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)

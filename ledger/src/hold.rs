@@ -2,7 +2,7 @@
 //!
 //! [`Hold`] is the only way the gateway touches held money. It cannot be copied; [`Hold::settle`] and [`Hold::release`]
 //! consume it; and one that is dropped instead (a panic, a forgotten path) hands its last noted bill to the store's resolver.
-//! A hold can therefore be late, never lost.
+//! A hold can therefore end late, but is never lost.
 
 use std::sync::Arc;
 
@@ -185,7 +185,7 @@ impl Hold {
         self.request
     }
 
-    /// Notes what would be charged if the request ended here and nobody said so.
+    /// Records the charge so far in memory: it is charged if this hold is dropped without being settled.
     pub fn note(&mut self, bill: Bill, at: Timestamp) {
         self.noted = Some(Finish { request: self.request, bill, at });
     }

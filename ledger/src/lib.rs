@@ -115,11 +115,11 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         self.apply(Operation::Finish(finish)).await?.finished()
     }
 
-    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. An
-    /// absurd bill is replaced by the last checkpoint's counts, as disputed.
+    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. A
+    /// bill over the limits is replaced by the last checkpoint's counts and marked as disputed.
     fn abandon_hold(&self, finish: Finish);
 
-    /// Whether it has stopped for good: no write will be taken any more, so waiting for one is in vain.
+    /// Whether the ledger has stopped for good: it accepts no more writes, so there is no point in retrying.
     fn stopped(&self) -> bool {
         false
     }

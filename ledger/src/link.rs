@@ -1,4 +1,4 @@
-//! One-time sign-in links to the dashboard: one token, one lifetime and one address, whoever makes the link.
+//! One-time sign-in links to the dashboard: the same token, lifetime and address format in gateway, commands and console.
 
 use std::fmt;
 
@@ -29,7 +29,8 @@ impl LinkToken {
         SecretHash::of(&self.0)
     }
 
-    /// The link as it is given to the customer. The token stands behind the `#`, which browsers send to no server and no log.
+    /// The link as it is given to the customer. The token comes after the `#`, which browsers never send to a server, so it is in
+    /// no log.
     #[must_use]
     pub fn url(&self, public_url: &str) -> String {
         format!("{}/dashboard/enter#{}", public_url.trim_end_matches('/'), self.0)

@@ -1,8 +1,8 @@
-//! Operations: everything that can be asked to change a ledger, as data.
+//! Operations: every change that a ledger can make, as data.
 //!
 //! An operation is made once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
-//! by another node. It says what it reads ([`Operation::needs`]) and how safe it has to be ([`Operation::class`]), so that a
-//! store can gather many into one batch before it decides any. What an operation does is in `apply`.
+//! by another node. It declares what it reads ([`Operation::needs`]) and how durable it must be ([`Operation::class`]), so
+//! that a store can gather many into one batch before it decides on any. What an operation does is in `apply`.
 
 use crate::{
     Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey, OperationId, Posted,
@@ -102,7 +102,7 @@ pub struct Needs<'operation> {
 }
 
 impl Operation {
-    /// How safe it has to be before it is confirmed.
+    /// How durable it must be before it is confirmed.
     #[must_use]
     pub const fn class(&self) -> Class {
         match self {

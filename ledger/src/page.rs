@@ -86,7 +86,7 @@ pub struct KeyQuery {
     pub balance_below: Option<Amount>,
     /// For `status`.
     pub now: Timestamp,
-    /// At most so many rows.
+    /// Most rows to return.
     pub limit: usize,
 }
 
@@ -101,7 +101,7 @@ pub struct EntryQuery {
     pub until: Option<Timestamp>,
     /// Only entries before this position in the journal: the next page of a walk towards the past.
     pub before: Option<i64>,
-    /// The newest so many that match; `None` is all. They come oldest first either way.
+    /// How many to return, the newest that match; `None` is all. Returned oldest first either way.
     pub limit: Option<usize>,
 }
 

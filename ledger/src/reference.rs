@@ -1,7 +1,7 @@
 //! References of payments: how they are stored and when two are the same.
 //!
 //! Stored trimmed and composed (Unicode NFC), compared without case: `inv-7`, ` INV-7` and both Unicode spellings of `café` name
-//! one payment each. Characters that nobody can see are refused, because two references that look alike would be two credits.
+//! one payment each. Invisible characters are refused, because two references that look the same would be two credits.
 
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;

@@ -1,7 +1,7 @@
 //! A transaction of a store, as the procedures in `apply` see it: the few reads and writes that every operation is made of.
 //!
-//! Reads see the writes made before them in the same batch. A store decides nothing: it reads what it is asked for and writes
-//! what it is told. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a
+//! Reads see the writes made before them in the same batch. A store decides nothing: it only reads and writes rows for
+//! the procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a
 //! refusal leaves nothing behind.
 
 use crate::audit::Record;

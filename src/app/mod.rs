@@ -1,7 +1,7 @@
 //! The gateway put together: one snapshot, one ledger, the upstreams, the spine and both listeners; started, followed, drained.
 //!
-//! Wiring only. What stops last is the ledger: every running request is given time to settle before its file is closed, and
-//! the admin listener shows it until then.
+//! Wiring only. The ledger stops last: every running request gets time to settle before its file is closed, and the
+//! admin listener keeps answering until then.
 
 mod anchoring;
 mod notify;
@@ -213,7 +213,7 @@ fn listen(address: SocketAddr) -> Result<Listening, StartError> {
     server::listen(address).map_err(|error| StartError::Listen(address, error))
 }
 
-/// What runs beside the customers' listener for as long as the gateway does.
+/// Background tasks that run as long as the gateway does.
 struct Aside(Vec<tokio::task::JoinHandle<()>>);
 
 impl Aside {

@@ -1,7 +1,7 @@
-//! Looks twice a second whether the ledger's path still leads to the file that was opened, and whether the lock is in its place.
+//! Checks twice a second whether the ledger's path still leads to the file that was opened, and whether the lock is in place.
 //!
-//! While it does not, the ledger takes no writes and nothing is sold. A copy of the same ledger that was put in its place is
-//! opened, recovered like at a start, and selling goes on.
+//! While it does not, the ledger accepts no writes and the gateway sells nothing. If a copy of the same ledger is restored to the
+//! path, it is opened and recovered as at a start, and selling resumes.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What follows a reload: pools follow the snapshot, the ledger remembers the slugs, the operator is told.
+//! What happens after a reload: pools follow the snapshot, the ledger remembers the slugs, the log reports the findings.
 //!
 //! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
 
@@ -57,7 +57,7 @@ impl Follower {
         self.say_new(findings);
     }
 
-    /// Says what was not found by the last load as well. Whoever edits one model is not told again about the others.
+    /// Logs the findings that are new since the last load, so that an edit of one model does not repeat those of the others.
     fn say_new(&self, findings: &Diagnostics) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = |finding: &Diagnostic| {
@@ -142,7 +142,7 @@ fn summary(rows: &[DiffRow]) -> String {
             }
         }
     }
-    // A changed price is money: it is said with its old and new value.
+    // A changed price is money: it is logged with its old and new value.
     let prices = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Changed && row.field == "price");
     for row in prices.clone().take(MOST_PRICES) {
         let [old, new] = [&row.old, &row.new].map(|price| price.as_deref().unwrap_or_default());

@@ -25,7 +25,7 @@ pub struct Settings {
     pub admin_listen: Option<SocketAddr>,
     /// What opens `/status` and `/live` there.
     pub admin_token_file: Option<PathBuf>,
-    /// Names besides `localhost` by which the admin listener is reached.
+    /// Host names, in addition to `localhost`, that the admin listener answers to.
     pub admin_hosts: Vec<String>,
     /// The only base of printed URLs; the scheme and the address when `None`.
     pub public_url: Option<String>,

@@ -14,7 +14,7 @@ pub(super) fn open(args: &Args, mode: OpenMode) -> Result<SqliteLedger, Failed> 
     Ok(SqliteLedger::open(args.ledger.path(), mode, args.durability.into())?)
 }
 
-/// An administrative act by whoever runs this command.
+/// An administrative act by the user who runs this command.
 pub(super) fn act(args: &Args) -> Act {
     Act { operation: clock::operation_id(), actor: args.actor(), at: clock::now() }
 }

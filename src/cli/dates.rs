@@ -32,7 +32,7 @@ pub(super) fn check_expiry(expires: Option<Timestamp>) -> Result<(), Failed> {
     }
 }
 
-/// Says which instant was understood.
+/// Prints the instant as it was understood.
 pub(super) fn note_expiry(expires: Option<Timestamp>) {
     if let Some(instant) = expires {
         output::note(&format!("The key expires at {instant}."));

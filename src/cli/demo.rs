@@ -49,7 +49,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
 }
 
-/// The address asked for, or any free port beside it: a demonstration does not fail because something else runs.
+/// The address asked for, or a free port if it is taken: a demo must not fail because something else is running.
 fn free_address(wanted: SocketAddr) -> SocketAddr {
     if TcpListener::bind(wanted).is_ok() {
         return wanted;

@@ -1,4 +1,4 @@
-//! `farebox keys …`: sell, fund and manage keys. Works beside a running gateway.
+//! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::OpenMode;
@@ -86,7 +86,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Says which of a key's slugs the catalog does not publish. Not an error: a model may be published after its keys are sold.
+/// Warns about slugs of a key that the catalog does not publish. Not an error: a model may be published after its keys are sold.
 pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
     if slugs.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! `farebox ledger …`: read and check the books. Works beside a running gateway.
+//! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::{Entry, EntryQuery, Ledger, VerifyReport, anchor, document};

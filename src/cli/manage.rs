@@ -1,4 +1,4 @@
-//! `farebox keys adjust|refund|set|rotate`: what an operator does with a key that is in use. Works beside a running gateway.
+//! `farebox keys adjust|refund|set|rotate`: manages keys that are in use. Works while a gateway runs.
 //!
 //! Every act goes into the audit with its actor; money moves at most once for a reference.
 

@@ -33,7 +33,7 @@ pub async fn run() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Help that cannot be printed has nobody to read it.
+            // If stdout is closed, the help has no reader: ignore it.
             let _ = error.print();
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) };
         }

@@ -65,7 +65,7 @@ pub(super) fn print_json(value: &Value) {
     print(&format!("{value:#}"));
 }
 
-/// Text of somebody else's, safe for a terminal.
+/// Text from outside, made safe for a terminal.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
@@ -78,12 +78,12 @@ pub(super) fn count(many: impl TryInto<u64>, one: &str) -> String {
     format!("{many} {one}{}", if many == 1 { "" } else { "s" })
 }
 
-/// Says something that is not a result.
+/// Prints a message that is not a result.
 pub(super) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Says what went wrong.
+/// Prints what went wrong.
 pub(super) fn complain(message: &str) {
     // Some commands have printed all there is to say as their result.
     if message.is_empty() {

@@ -47,7 +47,7 @@ fn settings(args: &Args) -> Settings {
     }
 }
 
-/// Says what is served where, and what an operator may not have meant.
+/// Prints what is served at which address, and warns about settings that are probably mistakes.
 fn announce(args: &Args, app: &App) {
     let models = app.front.proxy.config.current().catalog.models.len();
     let base = &app.front.public_url;

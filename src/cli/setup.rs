@@ -55,7 +55,7 @@ struct Running {
     public_url: String,
 }
 
-/// The address under which the gateway is served: what a running one says, else what these settings come to.
+/// The gateway's public address: taken from a running gateway's `/status`, else from these settings.
 async fn served(args: &Args) -> String {
     match gateway::status::<Running>(args).await {
         Ok(running) => running.public_url,

@@ -140,7 +140,7 @@ pub enum Lookup<'a> {
     Found(&'a Arc<Model>),
     /// It was sold once.
     Retired(&'a Retired),
-    /// Never heard of; these published slugs are nearest, best first, at most three.
+    /// Unknown; up to three similar published slugs, best match first.
     Unknown(Vec<&'a str>),
 }
 

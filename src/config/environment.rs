@@ -1,4 +1,4 @@
-//! What the process's environment says besides secrets.
+//! Environment variables other than secrets.
 
 /// Who called `sudo`, if this process was started by it.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn log_as_json() -> bool {
     std::env::var_os("FAREBOX_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"))
 }
 
-/// The service manager's socket, when it wants to be told (`NOTIFY_SOCKET`).
+/// The service manager's notification socket (`NOTIFY_SOCKET`), if there is one.
 #[must_use]
 pub fn notify_socket() -> Option<std::ffi::OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())

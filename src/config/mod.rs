@@ -77,7 +77,7 @@ pub fn load_files(catalog: &Path, routes: &Path, secrets: &dyn Secrets) -> (Opti
     (loaded.config, loaded.diagnostics)
 }
 
-/// The outcome of a load, with what the watcher needs besides.
+/// The outcome of a load, plus what the watcher needs.
 struct Loaded {
     config: Option<Config>,
     diagnostics: Diagnostics,

@@ -1,6 +1,6 @@
-//! The newest refusals of each key since the gateway's start, and the bell that wakes its open pages.
+//! The newest refusals of each key since the gateway's start, and the notification that wakes its open pages.
 //!
-//! Kept in memory and bounded twice: so many refusals of a key, so many keys. Never a body.
+//! Kept in memory and bounded: 50 refusals per key, 1,000 keys. Never a body.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,7 +14,7 @@ use crate::proxy::{Observer, Record};
 const OF_ONE_KEY: usize = 50;
 /// Keys whose refusals are remembered; the one refused longest ago is forgotten first.
 const KEYS: usize = 1_000;
-/// How a request ends whose customer left: nobody refused it.
+/// The end reason of a request whose customer left: it was not refused.
 const GONE: &str = "client_gone";
 /// Longest explanation that is kept.
 const LONGEST_MESSAGE: usize = 500;

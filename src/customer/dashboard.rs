@@ -1,4 +1,4 @@
-//! The dashboard over HTTP: who may see which view, what can be posted, and the headers around every page.
+//! The dashboard over HTTP: which views need a session, which forms can be posted, and the headers of every page.
 //!
 //! A secret or a token that arrives here is never sent back. Every POST must come from our own pages.
 
@@ -19,7 +19,7 @@ use super::session::{self, Visitor};
 use super::{export, live, views};
 use crate::proxy::Failure;
 
-/// Nothing from elsewhere, nothing inline, nobody's frame.
+/// Content security policy: nothing from other origins, nothing inline, no framing.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 /// `same-origin` and not `no-referrer`: with that, browsers post our own forms with the origin `null`.
@@ -34,9 +34,9 @@ const HEADERS: [(&str, &str); 5] = [
 /// What is behind one path of the dashboard.
 #[derive(Debug, Clone, Copy)]
 pub enum Room {
-    /// A view, for who is signed in.
+    /// A view; needs a session.
     View(View),
-    /// One request, for who is signed in.
+    /// One request; needs a session.
     Receipt,
     /// Where one-time links land.
     Enter,

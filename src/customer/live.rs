@@ -23,7 +23,7 @@ use crate::proxy::Failure;
 const LOOK: Duration = Duration::from_secs(1);
 /// Shortest time between two updates.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A comment goes out after so much silence.
+/// A comment is sent after this long without data, so that proxies keep the connection open.
 const SILENCE: Duration = Duration::from_secs(15);
 /// Open pages of one key; each holds its bell.
 const PAGES: usize = 16;

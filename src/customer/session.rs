@@ -15,7 +15,7 @@ use crate::proxy::Failure;
 /// How long a session lasts.
 const LIFETIME_MS: i64 = 12 * 3_600 * 1_000;
 
-/// Who looks at the dashboard.
+/// A signed-in visitor of the dashboard.
 #[derive(Debug)]
 pub(super) struct Visitor {
     pub(super) key: Key,
@@ -76,7 +76,7 @@ pub(super) async fn live(ledger: &dyn Ledger, token: SecretHash) -> Result<Optio
     Ok(ledger.find_key(id).await?.and_then(|key| welcome(key).ok()))
 }
 
-/// An expired key may still look at its history; a stopped one may not.
+/// An expired key may still see its history; a blocked or revoked one may not.
 fn welcome(key: Key) -> Result<Key, Failure> {
     match key.status(clock::now()) {
         Status::Active | Status::Expired => Ok(key),

@@ -209,7 +209,7 @@ pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>, cho
     page::signed_in(View::Setup, key, None, &content)
 }
 
-/// What a check of a good secret's key says.
+/// The result shown for a valid secret: whether its key can pay for requests, and if not, why.
 pub(super) fn checked(context: &Context, key: &Key) -> Checked {
     let available = key.account.available();
     let models = models(context, key).len();

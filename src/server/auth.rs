@@ -1,6 +1,6 @@
-//! Who is calling: the first credential with a valid secret decides.
+//! Authentication: the first credential with a valid secret decides.
 //!
-//! A wrong secret and an unknown key get the same answer, and a key's state is told only to who knows its secret.
+//! A wrong secret and an unknown key get the same answer, and a key's state is revealed only to callers with its secret.
 
 use farebox_ledger::{Key, Ledger, Secret, Status};
 use farebox_protocol::{AuthStyle, Family};

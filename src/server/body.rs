@@ -1,8 +1,8 @@
-//! Reads a request's body once, inside its limits, and throws away what an early refusal leaves unread.
+//! Reads a request's body once, within its limits, and discards what an early refusal leaves unread.
 //!
-//! Room is taken as bytes arrive and not as they are announced, and a body that keeps falling below its slowest pace is given
-//! up: a key that opens many bodies and sends nothing takes nothing. A client that is still sending when it is refused would see
-//! its connection reset instead of the answer; so the rest of its body is read beside the answer and dropped.
+//! Memory is reserved as bytes arrive, not as `content-length` announces them, and a body slower than the minimum pace is given
+//! up: a key that opens many uploads and sends nothing reserves nothing. A client that is still sending when it is refused would
+//! see a connection reset instead of the answer, so the rest of its body is read and dropped while the answer is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) const LARGEST: usize = 32 * 1024 * 1024;
 const MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;
 /// The announced length is trusted only up to this much: what was announced need not come.
 const TRUSTED: usize = 1024 * 1024;
-/// A body may take this long in all, and besides a second for each [`SLOWEST`] bytes of it.
+/// A body may take this long, plus a second for each [`SLOWEST`] bytes of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes each second.
 const SLOWEST: usize = 8 * 1024;
@@ -46,7 +46,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     let announced = req.header::<usize>("content-length");
     let most = if key.account.available() > Amount::ZERO { usize::MAX } else { MOST_WITHOUT_MONEY };
     let mut share = room.share(holder(key.id), most);
-    // Room comes first: a full house says so whatever is brought.
+    // Memory is checked first: when it is full, the answer is 503 for every body.
     reserve(&mut share, 1)?;
     share.shrink_to(0);
     if announced.is_some_and(|length| length > LARGEST) {
@@ -83,7 +83,7 @@ fn latest(begun: Instant, length: usize) -> Instant {
     begun + PATIENCE + Duration::from_secs((length / SLOWEST) as u64)
 }
 
-/// Reads and drops what is left of a body, beside the answer.
+/// Reads and drops the rest of a body while the answer is sent.
 pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
     let mut body = req.take_body();
     if matches!(body, ReqBody::None) {
@@ -99,7 +99,7 @@ pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
                 }
             }
         };
-        // Whoever sends for longer than this has stopped listening for an answer.
+        // A client that still sends after this long is not reading the answer.
         let _ = tokio::time::timeout(DISCARD.1, reading).await;
     });
 }

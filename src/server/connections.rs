@@ -1,8 +1,8 @@
-//! Bounds the connections of one listener, in all and for each peer, and says which one makes way for a newcomer.
+//! Limits the connections of one listener, in total and per peer, and picks the one that is closed for a new one.
 //!
-//! A peer is an IPv4 address or an IPv6 /64. At a bound the connection that has been idle longest is closed and the newcomer is
-//! taken, so whoever opens connections and does nothing with them only pushes out their own. A connection with a request
-//! under way is never closed; if all have one, the newcomer is refused.
+//! A peer is an IPv4 address or an IPv6 /64. At a limit the connection that has been idle longest is closed and the new one is
+//! accepted, so a peer that opens connections without using them only displaces its own. A connection with a request
+//! under way is never closed; if all have one, the new connection is refused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -267,7 +267,7 @@ impl Drop for Place {
     }
 }
 
-/// Who counts as one: hosts with IPv6 usually have a /64 to themselves.
+/// What counts as one peer: an IPv6 host usually has a whole /64.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

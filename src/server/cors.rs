@@ -15,7 +15,7 @@ use super::Front;
 
 /// The paths that programs use.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
-/// What a page's script may read besides the body.
+/// Response headers that a page's script may read.
 const EXPOSED: &str =
     "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, retry-after, x-should-retry";
 

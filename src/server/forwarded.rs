@@ -1,7 +1,7 @@
 //! Where a request really came from, when a proxy that the operator trusts brought it.
 //!
-//! Forwarded headers count only from trusted addresses: anybody else could write anything into them. What is found here goes
-//! into the log; no decision about money or keys rests on it.
+//! Forwarded headers count only from trusted addresses: any other client could forge them. The result goes
+//! into the log; no decision about money or keys depends on it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,14 +10,14 @@ use salvo::http::HeaderMap;
 
 use crate::proxy::Origin;
 
-/// Who sent a request that arrived from `peer`.
+/// The origin of a request that arrived from `peer`.
 pub(super) fn origin(peer: Option<IpAddr>, secure: bool, headers: &HeaderMap, trusted: &[IpNet]) -> Origin {
     let peer = peer.map(|address| address.to_canonical());
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     if !peer.as_ref().is_some_and(is_trusted) {
         return Origin { client: peer, secure };
     }
-    // The nearest proxy wrote the last entry; the first one from the end that is no proxy of ours is the origin.
+    // The nearest proxy wrote the last entry, so the origin is the first entry from the end that is not a trusted proxy.
     let hops: Vec<IpAddr> = values(headers, "x-forwarded-for").map_while(address).collect();
     let client = hops.iter().find(|hop| !is_trusted(hop)).or(hops.last()).copied();
     let scheme = values(headers, "x-forwarded-proto").next();

@@ -14,13 +14,13 @@ use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
 use crate::proxy::{Failure, count};
 
-/// A cheap 200 for clients that look whether somebody is there.
+/// A cheap 200 for clients that probe whether the server is up.
 #[handler]
 pub(super) async fn probe(res: &mut Response) {
     res.status_code(StatusCode::OK);
 }
 
-/// The root: a browser is led to the dashboard, a program is told the base URLs.
+/// The root: redirects browsers to the dashboard, and answers programs with the base URLs.
 pub(super) struct Home {
     front: Arc<Front>,
 }

@@ -1,4 +1,4 @@
-//! One handler for every path that costs money: who calls, may they, what do they send; then the spine.
+//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls the spine.
 
 use std::sync::Arc;
 

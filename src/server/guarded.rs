@@ -1,8 +1,8 @@
-//! The wrapper around every accepted connection: it has its place among all, and its heads arrive in time.
+//! The wrapper around every accepted connection: it occupies one place of the limit, and must send request heads in time.
 //!
 //! hyper's own timer runs from the end of the last answer, so it must be as long as a connection may idle. The time from a
-//! head's first byte to its last is measured here: bytes that arrive while no request is under way belong to a head. When a
-//! request begins and ends is told by its handler (`connections.rs`). An ordinary request sets no timer.
+//! head's first byte to its last is measured here: bytes that arrive while no request is under way belong to a head. Its handler
+//! (`connections.rs`) reports when a request begins and ends. An ordinary request sets no timer.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! The sockets: bound by hand so that accepted connections send small frames at once, and served with every timeout set.
+//! The sockets: bound by hand so that accepted connections get TCP_NODELAY, and served with every timeout set.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::tls::{Constant, Tls};
 const IDLE: Duration = Duration::from_secs(120);
 /// The largest head; a larger one is answered with 431.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// A connection whose client accepts nothing for so long is closed.
+/// A connection whose client accepts no byte for this long is closed.
 const WRITE_STALL: Duration = Duration::from_secs(60);
 /// The longest gap between two pieces of a request body.
 const BODY_GAP: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ pub struct Listening {
 /// Binds an address.
 ///
 /// # Errors
-/// When the address is taken or not ours.
+/// When the address is in use or not local.
 pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A restart must bind at once, and on Linux accepted sockets inherit NODELAY.

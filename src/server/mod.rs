@@ -65,7 +65,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// A front door for a spine, at an address; `activity` is told of its requests.
+    /// An HTTP front door for a proxy, at an address; `activity` records its requests.
     #[must_use]
     pub fn new(
         proxy: Arc<Proxy>,

@@ -109,7 +109,7 @@ fn native_entry(model: &Model) -> Value {
     json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" })
 }
 
-/// One entry of the OpenAI list: what its readers expect, and beside it the canonical columns and what the model can do.
+/// One entry of the OpenAI list: the fields its readers expect, plus the canonical columns and the capabilities.
 fn entry(model: &Model) -> Value {
     let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
     let details = json!({

@@ -1,5 +1,5 @@
-//! Gives every request its id and arrival time, and every answer the id headers. A client's own id is logged beside ours, for
-//! who looks for it, and never used as one.
+//! Gives every request its id and arrival time, and every answer the id headers. A client's own id is logged next to ours,
+//! so that it can be searched for, and is never used as an id.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl AssignRequestId {
     }
 }
 
-/// Writes down the client's own id beside ours; of customers' requests only, because a stranger could fill the log.
+/// Logs the client's own id next to ours. Only for requests with a valid key, because anyone else could fill the log.
 pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
     if let Some(own) = own_id(headers) {
         tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");

@@ -28,7 +28,7 @@ pub struct Endpoint {
 pub enum Method {
     /// To read.
     Get,
-    /// To look whether somebody is there.
+    /// Probes whether the server is up.
     Head,
     /// To have something done.
     Post,

@@ -1,5 +1,5 @@
-//! The last requests and each new one, for whoever watches. Memory is bounded: a reader that falls behind is let go, and the
-//! requests never wait for a reader.
+//! The live feed: the last requests and each new one, for its readers. Memory is bounded: a reader that falls behind is
+//! disconnected, and requests never wait for a reader.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ impl LiveRing {
             past.pop_front();
         }
         past.push_back(Arc::clone(&record));
-        // Sent under the lock, so that a reader who begins now sees every request exactly once. Nobody listening is fine.
+        // Sent under the lock, so that a reader that subscribes now sees every request exactly once. Having no reader is fine.
         let _ = self.coming.send(record);
     }
 

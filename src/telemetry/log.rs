@@ -43,8 +43,8 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
 /// Lines for requests without a key, in each window of a second.
 const ANONYMOUS_LINES: u64 = 10;
 
-/// Writes one line for each ended request. Of requests that no key stands behind only a few each second are written, and then
-/// how many were not: a stranger does not fill the disk.
+/// Writes one line for each ended request. Requests without a valid key get at most 10 lines a second and then a count of the
+/// rest, so that a stranger cannot fill the disk.
 #[derive(Debug, Default)]
 pub struct RequestLog {
     anonymous: Mutex<Window>,

@@ -12,7 +12,7 @@ use farebox_ledger::Usage;
 use super::exposition::{Exposition, Kind, usd};
 use crate::proxy::Record;
 
-/// Slugs that are told apart; later ones are counted under the empty slug.
+/// Most slugs with series of their own; later ones are counted under the empty slug.
 const MOST_SLUGS: usize = 20_000;
 
 /// From arrival to the first byte, and to the end.
@@ -104,7 +104,7 @@ impl Metrics {
     pub fn note(&self, record: &Record) {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         update(&mut tables.ends, &record.end_reason, |count| *count += 1_u64);
-        // 499 is the customer's leaving, which nobody refused.
+        // 499 means that the customer left: not a refusal.
         if record.status >= 400 && record.status != 499 {
             update(&mut tables.refusals, &record.end_reason, |count| *count += 1_u64);
         }

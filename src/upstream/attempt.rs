@@ -1,8 +1,8 @@
 //! One try at one target: build, send, wait for the first frame or the whole answer, and judge it.
 //!
 //! An answer counts as good only when it is what was asked for: a stream whose first data frame is not an error, or one JSON
-//! object. Comments and pings before the first data frame are dropped, because nothing may be promised to the customer on
-//! their strength. Dropping the future closes the connection.
+//! object. Comments and pings before the first data frame are dropped, because they do not prove
+//! that an answer will follow. Dropping the future closes the connection.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun
     match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
-        // A 200 with nothing of an answer in it is somebody's error page in JSON.
+        // A 200 without any part of an answer in it is probably a proxy's error page in JSON.
         Some(facts) if call.operation == Operation::Generate && says_nothing(&facts) => {
             Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
         }

@@ -1,9 +1,10 @@
 //! The circuit breaker of one target: pure, the clock is passed in.
 //!
-//! Failures are counted for each key, and close the target to that key alone: what one customer sends says little about what
-//! others would get. It opens for all when its last outcomes all failed and came from two keys or more, or when no request can
-//! be their cause. An open breaker lets nothing through until its rest is over and then exactly one trial. A customer's own
-//! mistake never reaches [`Breaker::failed`]. A trial always ends in one of the four calls, so nobody is locked out.
+//! Failures are counted per key and close the target to that key alone, so that one customer's unusual requests cannot take the
+//! target away from the others. It opens for all keys when its last outcomes all failed and came from at least two keys, or when
+//! no request can have caused them. An open breaker lets nothing through until its rest is over, and then exactly one trial. A
+//! customer's own mistake never reaches [`Breaker::failed`]. A trial always ends in one of four calls ([`Breaker::began`],
+//! [`Breaker::succeeded`], [`Breaker::failed`], [`Breaker::abandoned`]), so a breaker cannot stay half-open forever.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -36,11 +37,11 @@ impl BreakerState {
     }
 }
 
-/// Leave to send one request of a key; it goes back with the outcome.
+/// Permission to send one request of a key; it is handed back with the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leave {
     key: Holder,
-    /// The request is the one trial: of the target for all, of the target for its key.
+    /// Whether the request is the trial of the circuit for all keys, and of its own key's circuit.
     trial: (bool, bool),
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Leave {
 pub(super) struct Fault {
     /// No request can be the cause: connect, TLS, 401, 402.
     pub(super) certain: bool,
-    /// The rest that the upstream named.
+    /// How long the upstream asked us to wait (`retry-after`).
     pub(super) rest: Option<Duration>,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     all: Circuit,
-    /// Who doubted the target in its last trial: a single key's failed trials do not keep it from the others.
+    /// The key whose trial failed last. The breaker opens for all again only when another key's trial fails too.
     doubted_by: Option<Holder>,
     last: VecDeque<Outcome>,
     keys: HashMap<Holder, KeyState>,
@@ -75,7 +76,7 @@ struct Outcome {
 struct KeyState {
     circuit: Circuit,
     failures: u32,
-    /// When the rest that it earned ends.
+    /// When the wait that the upstream named to this key ends.
     named: Option<Instant>,
 }
 
@@ -89,11 +90,11 @@ enum Circuit {
 
 /// How long others wait while a trial is under way.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
-/// Keys with failures that are remembered. One more is treated as if it had none.
+/// Most keys with failures that are remembered. Further keys are treated as if they had none, so memory stays bounded.
 const KEYS_REMEMBERED: usize = 1_024;
 
 impl Circuit {
-    /// Whether a request may go, and as the trial.
+    /// `Ok(true)`: the request goes as the trial. `Ok(false)`: it goes as usual. `Err`: how long to wait.
     fn admits(self, now: Instant) -> Result<bool, Duration> {
         match self {
             Self::Closed => Ok(false),
@@ -105,11 +106,13 @@ impl Circuit {
 }
 
 impl Breaker {
-    /// Asks for leave to send a key's request.
+    /// Asks for permission to send a key's request.
     ///
     /// # Errors
     /// How long to wait before asking again.
     pub(super) fn admit(&mut self, key: Holder, now: Instant) -> Result<Leave, Duration> {
+        // Both circuits are asked before either changes: a request refused by its key's circuit must not use up the trial for
+        // all.
         let for_all = self.all.admits(now)?;
         let for_key = self.keys.get(&key).map_or(Ok(false), |own| own.circuit.admits(now))?;
         if for_all {
@@ -121,13 +124,13 @@ impl Breaker {
         Ok(Leave { key, trial: (for_all, for_key) })
     }
 
-    /// Whether a key's request would be refused now; takes nothing.
+    /// How long a key's request would have to wait now, if it would be refused; changes nothing.
     pub(super) fn is_open_to(&self, key: Holder, now: Instant) -> Option<Duration> {
         let own = self.keys.get(&key).map_or(Circuit::Closed, |own| own.circuit);
         self.all.admits(now).err().or(own.admits(now).err())
     }
 
-    /// A good answer began: enough to end a trial, not enough to forget failures of streams that break later.
+    /// A good answer began. That ends a trial, but does not clear the failure count: streams may still break later, each time.
     pub(super) fn began(&mut self, leave: &mut Leave) {
         let (for_all, for_key) = std::mem::take(&mut leave.trial);
         if for_all {
@@ -141,7 +144,7 @@ impl Breaker {
     /// A good answer ended.
     pub(super) fn succeeded(&mut self, mut leave: Leave, policy: BreakerPolicy) {
         self.began(&mut leave);
-        // What was sent before the breaker opened says nothing new about the target.
+        // The request was sent before the breaker opened, so its late success says nothing about the target now.
         if self.all != Circuit::Closed {
             return;
         }
@@ -154,11 +157,13 @@ impl Breaker {
     /// An answer failed through the target's fault.
     pub(super) fn failed(&mut self, leave: Leave, now: Instant, policy: BreakerPolicy, fault: Fault) {
         let (for_all, for_key) = leave.trial;
+        // Likewise for late failures of requests sent before it opened: they must not prolong its rest.
         if !for_all && self.all != Circuit::Closed {
             return;
         }
         let rest = fault.rest.filter(|rest| !rest.is_zero());
         self.note(Outcome { key: leave.key, failed: true, certain: fault.certain }, policy);
+        // One key told to wait may have used up a quota of its own. Two at the same time mean that the target limits us.
         let also_named = rest.is_some() && self.keys.iter().any(|(key, own)| *key != leave.key && own.named > Some(now));
         self.fail_key(leave.key, for_key || for_all, now, policy, rest);
         if for_all {
@@ -172,6 +177,7 @@ impl Breaker {
     /// The request ended without saying anything about the target: the customer left, or was at fault.
     pub(super) fn abandoned(&mut self, leave: Leave, now: Instant) {
         let (for_all, for_key) = leave.trial;
+        // Open until now: the next request becomes the trial.
         if for_all && self.all == Circuit::HalfOpen {
             self.all = Circuit::Open(now);
         }
@@ -180,7 +186,7 @@ impl Breaker {
         }
     }
 
-    /// The state for all as an observer sees it, and how long an open one still rests.
+    /// The state of the circuit for all keys, and how long it stays open if it is.
     pub(super) fn state(&self, now: Instant) -> (BreakerState, Option<Duration>) {
         match self.all {
             Circuit::Closed => (BreakerState::Closed, None),
@@ -189,7 +195,7 @@ impl Breaker {
         }
     }
 
-    /// Keys that the target is closed to while it is open to others.
+    /// How many keys cannot use the target because of their own failures.
     pub(super) fn keys_closed(&self, now: Instant) -> usize {
         self.keys.values().filter(|own| matches!(own.circuit, Circuit::Open(until) if now < until)).count()
     }
@@ -206,7 +212,7 @@ impl Breaker {
         }
     }
 
-    /// The last outcomes all failed, and no single key can be the reason.
+    /// Whether the last outcomes all failed and cannot have been caused by one key.
     fn all_failed(&self, policy: BreakerPolicy) -> bool {
         let first = self.last.front().map(|outcome| outcome.key);
         let several = self.last.iter().any(|outcome| Some(outcome.key) != first);
@@ -232,7 +238,8 @@ impl Breaker {
         }
     }
 
-    /// A failed trial opens the breaker again; one that the request may have caused, only together with another key's.
+    /// A trial failed. If the request cannot be the cause, or the previous failed trial was another key's, the breaker opens
+    /// again for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
     fn fail_trial(&mut self, key: Holder, now: Instant, policy: BreakerPolicy, certain: bool, rest: Option<Duration>) {
         let doubted_by_another = self.doubted_by.replace(key).is_some_and(|other| other != key);
         if certain || doubted_by_another {
@@ -250,7 +257,7 @@ impl Breaker {
     }
 }
 
-/// How many outcomes decide.
+/// How many outcomes are looked at: the policy's `failures`.
 fn size(policy: BreakerPolicy) -> usize {
     usize::try_from(policy.failures.max(1)).unwrap_or(usize::MAX)
 }

@@ -1,8 +1,8 @@
-//! Whose fault a failed try is: pure.
+//! Decides whose fault a failed try is: the customer's, the operator's or the provider's. Pure.
 //!
-//! The order of the questions is the point: the operator's own trouble (key, money, a model name the provider does not know) is
-//! recognised first, also when it comes as a 400, so that it never looks like the customer's. Words are matched at the start of
-//! a message only, because upstreams quote customers' texts.
+//! The order of the checks matters: the operator's own problems (key, money, a model name the provider does not know) are
+//! recognised first, even when they come as a 400, so that they are never blamed on the customer. Words are matched at the start
+//! of a message only, because upstreams quote customers' texts.
 
 use std::fmt;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(super) enum AttemptFailure {
     Broken(String),
     /// The request provably never left.
     Unsent(String),
-    /// We ran out of something of our own, such as descriptors. Says nothing about the target.
+    /// The gateway ran out of a resource of its own, such as descriptors. No evidence about the target.
     Own(String),
 }
 

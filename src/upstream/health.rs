@@ -1,8 +1,8 @@
 //! What is known about one target: its breakers, its counts, and the tries under way.
 //!
-//! Each family has a breaker of its own: a provider whose one path fails is still asked on the others.
-//! A [`Try`] is leave to send one request. Whatever becomes of it, dropping it gives the leave back, so a customer who goes away
-//! during a trial does not lock the target out.
+//! Each family has a breaker of its own: a provider that fails on one path is still asked on the others. A [`Try`] is permission
+//! to send one request. Dropping it hands the permission back in every case, so a customer who disconnects during a trial does
+//! not lock the target out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! Room 4: calling out. The only room that knows reqwest; it knows nothing of money.
+//! Room 4: calls to providers. The only room that uses reqwest; it knows nothing about money.
 //!
 //! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a
 //! 200 can begin with an error), or the last failure. After that there is no retry: a customer never gets two beginnings.
-//! Dropping an [`Answer`] closes the upstream connection at once.
+//! Dropping an [`Answer`] closes the upstream connection immediately.
 
 mod attempt;
 mod breaker;
@@ -84,7 +84,7 @@ pub enum Operation {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
-    /// Who asks: one key's failures close a target to that key alone.
+    /// The key that asks: its failures close a target to that key alone.
     pub holder: Holder,
     /// The customer's family: which targets are asked, in which order and in which family.
     pub caller: Family,
@@ -113,14 +113,14 @@ pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send +
 pub struct Prepared {
     /// The body.
     pub body: Bytes,
-    /// Headers besides those of authentication and content type: lower-case name and value.
+    /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
 }
 
 /// A good answer, begun.
 #[derive(Debug)]
 pub struct Answer {
-    /// Who answered.
+    /// The target that answered.
     pub target: Target,
     /// The family it answered in.
     pub family: Family,
@@ -133,7 +133,7 @@ pub struct Answer {
 /// Whole or streamed.
 #[derive(Debug)]
 pub enum AnswerContent {
-    /// All of it, what it says, and its place among all answers, to be kept for as long as anything of it is.
+    /// The whole body, its facts, and its share of the memory budget, which must be kept as long as the body.
     Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Frame, FrameStream),
@@ -142,14 +142,14 @@ pub enum AnswerContent {
 /// Why no target gave an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DispatchError {
-    /// The last target asked says that the customer's request is at fault (its 400 or 413), scrubbed of everything that
-    /// identifies the provider's account.
+    /// The last target asked blames the customer's request (400 or 413). The error is redacted: nothing in it identifies the
+    /// provider's account.
     ClientFault {
         /// 400 or 413 (or 422, sent on as 400).
         status: u16,
         /// The upstream's wording.
         error: Redacted<UpstreamError>,
-        /// Who said so.
+        /// The target that refused it.
         target: String,
     },
     /// The answer is not what was asked for or no target could be reached.
@@ -180,9 +180,9 @@ impl fmt::Display for Attempt {
 
 /// Bytes of answers in flight: reading an upstream waits when they are taken.
 const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
-/// Longest wait told to a customer.
+/// Longest `retry-after` sent to a customer.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// Between two tries at one target: a refused connection is refused again at once.
+/// Pause between two tries at one target: a refused connection would be refused again immediately.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Upstreams {
@@ -242,7 +242,7 @@ impl Upstreams {
         Err(DispatchError::NoTarget { attempts: failures.attempts, retry_after: failures.retry_after })
     }
 
-    /// Everything that is done at one target: `None` when it may not be asked now.
+    /// Tries one target, with its retries; `None` when it must not be asked now.
     async fn ask(
         &self,
         call: &Call<'_>,
@@ -290,7 +290,7 @@ impl Upstreams {
         None
     }
 
-    /// What has begun. A side path's answer is always whole.
+    /// Wraps an answer that has begun, and reports it to the breaker. An answer on a side path (`count_tokens`) is always whole.
     fn content(&self, begun: Begun, call: &Call<'_>, provider: &Provider, entry: Entry) -> AnswerContent {
         let mut running = match entry {
             Entry::Answer(running) => Some(running),
@@ -319,8 +319,8 @@ impl Upstreams {
         (self.answers.in_use(), self.answers.total())
     }
 
-    /// Pool and health of a target. A request keeps its snapshot, so its target may be newer or older than what is known here:
-    /// then it gets connections of its own.
+    /// Pool and health of a target. A request keeps its snapshot, so during a reload its target may be newer or older than the
+    /// one here: then it gets a temporary pool of its own.
     fn find(&self, route: &Route, target: &Target) -> Result<(Arc<Pool>, Arc<Health>), String> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let pool = match known.pools.get(&target.provider.name).filter(|pool| same(&pool.provider, &target.provider)) {

@@ -1,4 +1,4 @@
-//! The places of requests that run at one provider at once. One key has at most half of them.
+//! Limits how many requests run at one provider at the same time. One key gets at most half of the places.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! The one exit for what an upstream wrote. Text that goes to a customer, the log, `/live` or the page is scrubbed of what
-//! identifies the operator's account, then shortened, then freed of characters that could forge a line or turn it around: in
-//! this order, because a secret that is cut in two is no longer found.
+//! The only exit for text that an upstream wrote. Text for a customer, the log, `/live` or the dashboard first loses everything
+//! that identifies the operator's account, is then shortened, and then loses characters that could forge a log line or reverse
+//! text direction. In this order, because a secret that was cut in two is no longer found.
 //!
-//! Only this file makes a [`Redacted`], so the compiler knows that nothing takes another way. Clients match on the wording of a
+//! Only this file makes a [`Redacted`], so the compiler ensures that no text takes another way. Clients match on the wording of a
 //! 400, so everything else stays as it was: field names, header names, the customer's own ids and links. The upstream's model
 //! name becomes the public slug; keys, hosts, provider names, account and request ids become a word in brackets.
 

@@ -1,6 +1,6 @@
 //! Whether a target may be asked now. Which ones are asked, and in which order, is the route's business.
 //!
-//! A target is passed over, never waited for: its provider is full, or its breaker is open.
+//! A target whose provider is full or whose breaker is open is skipped, never waited for.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! Bytes of an answer as they arrive, and frames cut out of them.
+//! Reads the bytes of an answer as they arrive and cuts them into frames.
 //!
-//! A body is the network's or the built-in provider's; everything above treats both alike. Dropping a [`FrameStream`] drops the
-//! body, which closes the connection: there is no other way to cancel and none is needed. A stream that broke stays broken.
+//! A body comes from the network or from the built-in provider; everything above treats both alike. Dropping a [`FrameStream`]
+//! drops the body, which closes the connection: there is no other way to cancel and none is needed. A stream that broke stays
+//! broken.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -76,7 +77,7 @@ fn too_large(most: usize) -> String {
     format!("the answer is larger than {most} bytes")
 }
 
-/// The innermost reason: it says most and never repeats a URL.
+/// The innermost reason: it is the most specific and never repeats a URL.
 pub(super) fn cause(error: &reqwest::Error) -> String {
     let Some(mut inner) = error.source() else { return "the request failed".to_owned() };
     while let Some(deeper) = inner.source() {

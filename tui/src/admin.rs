@@ -18,7 +18,7 @@ const WHOLE: Duration = Duration::from_secs(5);
 const MAX_BODY: usize = 32 << 20;
 const MAX_EVENT: usize = 1 << 20;
 
-/// What `/status` says.
+/// The content of `/status`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {

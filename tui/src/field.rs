@@ -1,6 +1,6 @@
 //! One line of text that a person edits: value and cursor, nothing else.
 //!
-//! Control characters never enter; a paste is cut at the first line end. The cursor always stands on a character boundary.
+//! Control characters never enter; a paste is cut at the first line end. The cursor is always on a character boundary.
 
 const MAX_CHARS: usize = 1000;
 

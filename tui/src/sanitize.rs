@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use ratatui::text::Span;
 
-/// Stands for what was taken out.
+/// Replaces removed characters.
 const MARK: char = '\u{fffd}';
 
 /// Whether a character may reach the terminal as it is.

@@ -115,7 +115,7 @@ impl StateFile {
             _ => {}
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        // Written beside and renamed: a crash never leaves half a file.
+        // Written to a temporary file and renamed, so a crash never leaves half a file.
         let draft = self.directory.join(format!(".{}", pending.operation));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(&serde_json::to_vec(&open).map_err(io::Error::other)?)?;

@@ -1,4 +1,4 @@
-//! The terminal: entered once, and given back whole however the program ends, a panic included.
+//! The terminal: entered once, and restored however the program ends, panics included.
 //!
 //! Leaving clears the alternate screen, so that nothing that was on it (a secret least of all) stays.
 
@@ -37,7 +37,7 @@ impl Term {
 
 impl Drop for Term {
     fn drop(&mut self) {
-        // There is nobody left to tell when the terminal itself is gone.
+        // If the terminal itself is gone, there is nowhere to report it.
         let _ = self.terminal.clear();
         let _ = execute!(self.terminal.backend_mut(), DisableBracketedPaste);
         ratatui::restore();

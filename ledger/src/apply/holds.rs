@@ -5,11 +5,12 @@ use crate::hold::{charge_entry, recovered};
 use crate::tx::{Fault, Held, Step, Tx};
 use crate::{Extension, Finish, Finished, NewHold, OperationId, Recovered, Refusal, Timestamp};
 
-/// Holds that one operation recovers, so that others find their turn between.
+/// Holds that one recovery operation ends. More would keep other operations waiting behind one long transaction.
 const RECOVERED_AT_ONCE: usize = 500;
 
 pub(super) fn open<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
     match open_new(tx, new) {
+        // Repetitions are rare, so the new hold is tried first and pays for no extra read.
         Err(Fault::Refused(refusal)) => open_again(tx, new, refusal),
         outcome => outcome,
     }
@@ -28,7 +29,8 @@ fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
     tx.set_held(new.key, payer.account, account)
 }
 
-/// A hold that is asked for again is there already, whatever became of its key since.
+/// A repeated open is answered like the first one if the hold exists and is the same. The key's present state does not matter: it
+/// may have been blocked since, but the first open was granted.
 fn open_again<T: Tx>(tx: &mut T, new: &NewHold, refusal: Refusal) -> Step<T, ()> {
     let Some(hold) = tx.hold(new.request)? else { return Err(refusal.into()) };
     let open = &hold.open;
@@ -54,11 +56,12 @@ pub(super) fn finish<T: Tx>(tx: &mut T, finish: &Finish) -> Step<T, Finished> {
     }
 }
 
-/// A finish that must have an effect: an absurd bill is replaced by the last checkpoint's.
+/// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by the last
+/// checkpoint's.
 pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
     match finish(tx, wanted) {
         Err(Fault::Refused(Refusal::Limit(_))) => {
-            // A checkpoint was believed when it was stored, so this bill is not refused.
+            // A checkpoint passed the same limits when it was stored, so this second attempt cannot be refused for them.
             let checkpoint = tx.hold(wanted.request)?.and_then(|hold| hold.checkpoint);
             finish(tx, &wanted.clone().disputed(checkpoint))
         }
@@ -76,7 +79,7 @@ fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
     Ok(Finished { charge: ending.charge, loss: ending.loss, available: ending.account.available() })
 }
 
-/// The outcome of a hold that has ended before.
+/// The outcome of a hold that has already ended, for a repeated finish: read from its charge entry.
 fn ended<T: Tx>(tx: &mut T, request: OperationId) -> Step<T, Finished> {
     let entry = tx.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
     let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
@@ -90,7 +93,9 @@ pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
     Ok(epoch)
 }
 
-/// Ends some holds of epochs before `epoch`; `None` when there are none left.
+/// Ends up to 500 holds of epochs before `epoch`; `None` when none are left. Each start of a gateway begins a new epoch, so holds
+/// of earlier epochs belong to requests of a process that is gone: they are charged their last checkpoint, or released without
+/// one.
 pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
     let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
     let mut done = Recovered { epoch, ..Recovered::default() };

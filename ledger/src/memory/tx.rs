@@ -139,7 +139,7 @@ impl Tx for MemoryTx<'_> {
     }
 
     fn ledger(&mut self) -> Answer<[u8; 16]> {
-        // It lives as long as its process: there is no other one to be told from.
+        // It lives only as long as its process, so its identity is never compared with another's.
         Ok([0; 16])
     }
 

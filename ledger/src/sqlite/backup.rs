@@ -1,4 +1,4 @@
-//! What leaves the ledger to keep it safe: verified copies and anchors. Both only read, beside a running gateway.
+//! Verified copies and anchors, the safety data kept outside the ledger. Both only read, and work while a gateway runs.
 
 use std::fs::File;
 use std::path::Path;
@@ -78,8 +78,8 @@ fn extend(conn: &Connection, sql: &str, newest: i64, mark: &mut Mark, mut reache
     Ok(())
 }
 
-/// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a name that nobody
-/// can guess, so that nothing which was put in its way is followed or written over.
+/// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a random
+/// name, so that no symlink or file planted in advance is followed or overwritten.
 pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
     let failed = |why: &dyn std::fmt::Display| LedgerError::Unavailable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {

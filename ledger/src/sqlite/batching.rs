@@ -1,21 +1,22 @@
-//! How many operations the writer waits for before it commits, and how long.
+//! How many operations the writer waits for before it commits, and for how long.
 
 use std::time::Duration;
 
-/// Most operations of one commit: nobody waits behind a huge batch.
+/// Most operations of one commit, so that no caller waits behind a huge batch.
 pub(super) const MAX_BATCH: usize = 512;
-/// How long the writer waits for each operation that is worth waiting for.
+/// How long the writer waits for each expected operation.
 const GATHER: Duration = Duration::from_micros(80);
-/// And for all of them together, at most.
+/// The longest it waits in all.
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
-/// How many operations are worth waiting for: a commit costs the same for one as for many. As many as came together last time,
-/// and now and then a few more, to see whether they come. Few at a time are never made to wait.
+/// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many
+/// as came last time, and every 32 batches or so for a few more, to find out whether the load has grown. One or two at a time
+/// never wait.
 #[derive(Debug, Default)]
 pub(super) struct Batching {
     /// How many the next batch waits for.
     pub(super) expected: usize,
-    /// Batches until more are tried for again.
+    /// Batches until the next attempt to gather more.
     steady: u32,
 }
 
@@ -23,13 +24,13 @@ impl Batching {
     const FEW: usize = 2;
     const STEADY: u32 = 32;
 
-    /// How long the next batch waits. The more came together, the longer they are worth waiting for: a moment in which the machine was elsewhere must not break
-    /// up what many share.
+    /// How long the next batch waits. The more operations share it, the longer: a short scheduling delay must not split a large
+    /// batch, which would cost everyone a second commit.
     pub(super) fn patience(&self) -> Duration {
         GATHER.saturating_mul(u32::try_from(self.expected).unwrap_or(u32::MAX)).min(GATHER_ALL)
     }
 
-    /// Takes in how many operations the last batch had.
+    /// Records how many operations the last batch had.
     pub(super) fn note(&mut self, operations: usize) {
         let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
         if operations < self.expected {

@@ -205,7 +205,7 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
     }
 }
 
-/// Brings the log to the disk without a transaction.
+/// Syncs the log to disk without a transaction.
 #[derive(Debug)]
 pub(super) struct WalSync {
     path: PathBuf,
@@ -228,7 +228,7 @@ impl WalSync {
             opened => opened?,
         };
         if self.log != Some(FileId::from(&file.metadata()?)) {
-            // Another log has its name: the writer's next look at its files stops it.
+            // Another log has taken this path. The writer's next check of its files stops it.
             return Ok(());
         }
         file.sync_data()?;

@@ -1,6 +1,6 @@
 //! Which file a ledger is, and whether its path still leads there.
 //!
-//! A file that is moved or deleted stays open: SQLite would go on committing to it, and what it confirms would be in no ledger.
+//! A file that is moved or deleted stays open: SQLite would keep committing to it, and confirmed money would be in no ledger.
 //! So each writer compares device and inode of the path and of the log with those it opened. Only `stat` is used here: opening
 //! the database file outside SQLite and closing it again would drop SQLite's locks.
 
@@ -139,8 +139,8 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     }
 }
 
-/// Refuses a ledger whose log is missing although somebody has it open: SQLite makes the log first and removes it last, so
-/// shared memory without a log means that the log was deleted. A commit would go into a second log that nobody else reads.
+/// Refuses a ledger whose log is missing although another process has it open: SQLite makes the log first and removes it last, so
+/// shared memory without a log means that the log was deleted. A commit would go into a second log that no other process reads.
 pub(super) fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     for _ in 0..20 {
         let in_use = beside(real, "-shm").exists();
@@ -156,7 +156,7 @@ pub(super) fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     )))
 }
 
-/// The log beside a ledger.
+/// The path of a ledger's write-ahead log.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }

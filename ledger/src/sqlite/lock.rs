@@ -27,7 +27,7 @@ pub struct ServeLock {
 }
 
 impl ServeLock {
-    /// Takes the lock beside the ledger's real file, waiting at most `wait`. Blocks its thread meanwhile.
+    /// Takes the lock next to the ledger's real file, waiting at most `wait`. Blocks its thread.
     ///
     /// # Errors
     /// [`LedgerError::Unusable`], naming the holder, or what is in the lock's place.

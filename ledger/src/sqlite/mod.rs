@@ -1,10 +1,10 @@
 //! The ledger in one SQLite file.
 //!
-//! One writer thread per process gathers operations into batches (`writer`, `batching`); its log is synced and copied beside it
-//! (`upkeep`); readers have connections of their own (`readers`).
+//! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
+//! log (`upkeep`); readers have connections of their own (`readers`).
 //! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
-//! nothing is remembered from one batch to the next. The schema repeats the rules of `account`, so that even a wrong program
-//! cannot store a wrong account.
+//! nothing is cached between batches. The schema repeats the rules of `account`, so that even a faulty program cannot store an
+//! impossible account.
 
 mod backup;
 mod batch;

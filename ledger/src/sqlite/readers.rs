@@ -1,4 +1,4 @@
-//! Read-only connections beside the writer.
+//! Read-only connections, separate from the writer's.
 //!
 //! Point reads take microseconds and run where they are called; scans run on threads of their own, so that neither async
 //! threads nor the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
@@ -97,7 +97,7 @@ fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
                 .inspect_err(|error| tracing::error!(%error, "a reader cannot open the ledger"))
                 .ok();
         }
-        // Without a connection the job is dropped, and whoever asked is told.
+        // Without a connection the job is dropped; its caller then gets an error.
         if let Some(conn) = &conn {
             job(conn);
         }

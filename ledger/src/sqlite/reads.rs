@@ -1,7 +1,7 @@
-//! Every read outside the writer but lists of keys.
+//! Every read outside the writer, except lists of keys.
 //!
 //! Lists are paged by key, never by OFFSET, and long ones in short statements: a statement is a read transaction, and a long one
-//! would keep the log from being checkpointed. Histories of one key are walks along the entries' pointers.
+//! would keep the log from being checkpointed. The history of one key is read by following the pointers between its entries.
 
 use std::collections::{BTreeMap, HashSet};
 

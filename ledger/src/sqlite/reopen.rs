@@ -1,8 +1,9 @@
-//! A ledger whose path leads elsewhere: nothing is written until the right file is back, and then that file is opened anew.
+//! What happens when the ledger's path no longer leads to the file that was opened: nothing is written until the right file is
+//! back, and then that file is opened.
 //!
-//! Commands and consoles look before each operation and reopen by themselves. The gateway looks twice a second and before each
-//! batch; it reopens only under its lock, and sells again only after recovery. The right file has the identity of the one that
-//! was opened: the file itself, or a backup of this ledger that was put in its place.
+//! Commands and consoles check before each operation and reopen by themselves. The gateway checks twice a second and before each
+//! batch; it reopens only under its lock, and sells again only after recovery. The right file carries the same ledger identity:
+//! it is the file itself, or a backup of it that an operator restored to the path.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -16,23 +17,24 @@ use super::writer::Writer;
 use super::{Durability, OpenMode, Opened, SqliteLedger, files};
 use crate::LedgerError;
 
-/// A log that is missing for so many looks was not just moved together with its ledger.
+/// The gateway stops after the log has been missing in this many checks in a row (2 s). Fewer can mean that an operator is moving
+/// ledger and log one after the other.
 const LOOKS_FOR_LOG: u32 = 4;
 
-/// What the gateway's look at the ledger's files found.
+/// Result of the gateway's check of the ledger's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// They are the files that were opened.
+    /// The path leads to the files that were opened.
     Here,
-    /// They are not, and nothing is written; [`WriterStats::displaced`](super::WriterStats::displaced) says why.
+    /// It does not, so nothing is written; [`WriterStats::displaced`](super::WriterStats::displaced) has the reason.
     Away,
-    /// They were not, and a copy of this ledger is there now. It is open; call [`Ledger::recover`](crate::Ledger::recover) and
-    /// then [`SqliteLedger::resume`].
+    /// It did not, and now leads to a copy of this ledger, which has been opened. Call
+    /// [`Ledger::recover`](crate::Ledger::recover) and then [`SqliteLedger::resume`].
     Returned,
 }
 
 impl SqliteLedger {
-    /// The gateway's look: call it at least every second. `locked` says whether the serve lock is beside the ledger now.
+    /// The gateway's check: call it at least once a second. `locked`: the serve lock is next to the ledger that is there now.
     #[must_use]
     pub fn look(&self, locked: bool) -> Look {
         let opened = self.opened();
@@ -42,6 +44,8 @@ impl SqliteLedger {
             writer.note_displaced(None);
             return Look::Here;
         };
+        // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
+        // the writer is stopped, which checkpoints the log into the ledger's file, instead of reopening, which would lose it.
         if matches!(displaced, Displaced::LogGone(_)) {
             if self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG {
                 writer.fail(format!("{displaced}; what was committed is copied into the ledger's file, start the gateway again"));
@@ -49,6 +53,7 @@ impl SqliteLedger {
             writer.note_displaced(Some(displaced.to_string()));
             return Look::Away;
         }
+        // Without the lock another gateway may be serving that file.
         let returned = if locked { self.reopen(&opened, &displaced) } else { Err(displaced.to_string()) };
         match returned {
             Ok(_) => Look::Returned,
@@ -59,7 +64,7 @@ impl SqliteLedger {
         }
     }
 
-    /// Takes holds again, after a file that returned was recovered.
+    /// Allows new holds again, after a restored file was recovered.
     pub fn resume(&self) {
         self.recovering.store(false, Ordering::Release);
         tracing::info!("the ledger's file is back and recovered; selling goes on");
@@ -72,7 +77,8 @@ impl SqliteLedger {
         }
     }
 
-    /// What is open. The gateway takes it as it is: its writer looks once for each batch, which costs less.
+    /// The files that are open now. The gateway takes them without a check: its writer checks once per batch, which costs less
+    /// than once per call.
     pub(super) fn current(&self) -> Result<Arc<Opened>, LedgerError> {
         let opened = self.opened();
         if self.mode == OpenMode::Serve {
@@ -88,18 +94,21 @@ impl SqliteLedger {
         Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the path anew when it leads to this ledger again.
+    /// Reopens the path if it leads to this ledger again.
     fn reopen(&self, stale: &Arc<Opened>, displaced: &Displaced) -> Result<Arc<Opened>, String> {
         let mut other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.opened();
+        // Another thread reopened while this one waited for the mutex.
         if !Arc::ptr_eq(&opened, stale) {
             return Ok(opened);
         }
         stale.location.may_be_back(displaced)?;
+        // A file that turned out to be another ledger is remembered by device and inode, and not opened again on every check.
         let found = FileId::of(&stale.location.given).ok();
         if other.is_some() && *other == found {
             return Err(format!("{displaced}; another ledger is in its place"));
         }
+        // Never `Serve`: that mode creates a missing ledger, and here a missing file must stay missing.
         let mode = if self.mode == OpenMode::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Write };
         let whole = files::open_ledger(&stale.location.given, mode).map_err(|error| format!("{displaced}; {error}"))?;
         if whole.1.ledger != stale.location.ledger {
@@ -109,7 +118,8 @@ impl SqliteLedger {
         if self.mode == OpenMode::Serve && whole.1.real != stale.location.real {
             return Err(format!("{displaced}; the path leads to another folder now, start the gateway again"));
         }
-        // Before anybody can reach it: its open holds may be those of an earlier run.
+        // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
+        // them before recovery has ended them.
         self.recovering.store(self.mode == OpenMode::Serve, Ordering::Release);
         let fresh = Opened::start(whole, self.mode, self.durability, &self.fatal);
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
@@ -123,7 +133,7 @@ impl SqliteLedger {
 }
 
 impl Opened {
-    /// Readers and, unless it is only read, the writer.
+    /// Starts the readers and, unless the ledger is read-only, the writer.
     pub(super) fn start(
         (conn, location): (Connection, Location),
         mode: OpenMode,

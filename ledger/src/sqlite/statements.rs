@@ -53,7 +53,7 @@ statements! {
              reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
              loss = min(loss + ?12, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?13";
-    // Most requests have neither exposure nor cost, and so need no second look at their hour.
+    // Most requests have neither exposure nor cost, and so need no second update of their hour.
     UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?13, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)";

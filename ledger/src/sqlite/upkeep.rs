@@ -1,5 +1,5 @@
-//! The log's upkeep, on threads of their own: what was committed without a sync reaches the disk soon after, and the log is
-//! copied into the ledger's file while it is written. No commit waits for either.
+//! Syncs and checkpoints the write-ahead log, on threads of their own: what was committed without a sync reaches the disk shortly
+//! after, and the log is copied into the ledger's file while writing goes on. No commit waits for either.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use super::files::{self, WalSync};
 use super::location::Location;
 use crate::LedgerError;
 
-/// Something that is done a while after it was asked for, once for all who asked meanwhile. Dropping it does what is due.
+/// Work that runs a delay after the first request for it, once for all requests made in between. Dropping it runs what is due.
 #[derive(Debug)]
 pub(super) struct Chore {
     duty: Arc<Duty>,
@@ -45,7 +45,8 @@ impl Chore {
         Ok(Self { duty, thread: Some(thread) })
     }
 
-    /// Has it done after this delay, unless it is due earlier.
+    /// Requests a run after this delay, unless one is due already. A later request never moves an earlier one back: the delay is
+    /// an upper bound on how old unsynced data can be.
     pub(super) fn ask(&self, delay: Duration) {
         let mut state = self.duty.lock();
         if state.due.is_none() {
@@ -61,7 +62,8 @@ impl Duty {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something is due; false when there is nothing more to do. Who asks from now on is served the next time.
+    /// Waits until a run is due; false when closed and nothing is due. `due` is cleared before the work starts, so a request made
+    /// while it runs leads to another run: its commit may not be covered by this one.
     fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {
@@ -89,7 +91,8 @@ impl Drop for Chore {
     }
 }
 
-/// Brings the log to the disk. `broken` is told when that failed: then nobody knows what is there.
+/// Syncs the log to disk. `broken` is called if that fails. A failed `fsync` is never retried: the kernel may have dropped the
+/// dirty pages, and a second call would report success for data that is lost.
 pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
     let mut wal = WalSync::new(location);
     Chore::start("ledger-sync", move || {
@@ -99,7 +102,7 @@ pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static
     })
 }
 
-/// Copies the log into the ledger's file. What cannot be copied now stays in the log, which counts.
+/// Copies the log into the ledger's file. What cannot be copied now stays in the log, from where it is read just as well.
 ///
 /// # Errors
 /// There is no connection or no thread for it.

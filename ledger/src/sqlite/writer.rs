@@ -1,8 +1,8 @@
 //! The one writer of a process: queue → batch → one commit → replies.
 //!
-//! All waiting operations share a commit. Nothing is confirmed before its commit has succeeded, and an error that leaves the
-//! outcome open (I/O, corruption) stops the writer for good: it must not go on writing to a file it cannot trust. What
-//! operations mean is in `apply`.
+//! All waiting operations share one commit. Nothing is confirmed before its commit has succeeded. An error that leaves the
+//! outcome open (I/O, corruption) stops the writer for good: it must not keep writing to a file it cannot trust. What
+//! operations do is in `apply`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,19 +22,20 @@ use crate::apply::apply;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{Finish, LedgerError, Refusal};
 
-/// New holds are refused when so many operations wait.
+/// New holds are refused while this many operations are queued; other operations are always taken.
 const MAX_QUEUE: usize = 20_000;
-/// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
+/// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
+/// are for a batch that may be running.
 const SYNC_AFTER: Duration = Duration::from_millis(30);
-/// The log is copied into the ledger's file so long after a commit. SQLite itself does it in a commit when the log has grown
-/// beyond `wal_autocheckpoint`; then nearly all is done, and only the last pages hold that commit up.
+/// The log is copied into the ledger's file (checkpointed) this long after a commit. Without it, SQLite would do all of it inside
+/// the commit that makes the log grow beyond `wal_autocheckpoint`; now only the last pages are left for that commit.
 const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
-/// How long after a full disk or a busy file the next attempt is made.
+/// Pause before the next attempt after a full disk or a busy file.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// How long after an unexpected failure a hold's end is tried again.
+/// Pause before a hold's end is tried again after an unexpected failure.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
-/// Something that no operation does.
+/// A step that only a test needs.
 #[cfg(test)]
 type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
 
@@ -64,17 +65,17 @@ impl Work {
     }
 }
 
-/// Work in the queue, and who waits for it.
+/// Work in the queue, and the channel to its caller.
 struct Job {
     work: Work,
     outcome: Option<Result<Outcome, Refusal>>,
     reply: oneshot::Sender<Result<Outcome, LedgerError>>,
-    /// A runtime of the caller's that runs by itself.
+    /// The caller's runtime, if it has threads of its own: replies are sent from there.
     runtime: Option<Handle>,
 }
 
 impl Job {
-    /// Runs inside a batch and keeps its outcome. May run again after a rollback.
+    /// Runs inside a batch and keeps its outcome until the commit. Runs again after a rollback, so it must not consume its work.
     fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()> {
         self.outcome = Some(match self.work.run(batch) {
             Ok(outcome) => Ok(outcome),
@@ -91,20 +92,21 @@ impl Job {
             (Ok(()), None) => Err(LedgerError::Unknown("the writer lost this operation".to_owned())),
             (Err(error), _) => Err(error),
         };
-        // Whoever asked may have gone; the operation has happened all the same.
+        // The caller may have stopped waiting. The operation has happened anyway, so there is nothing to undo.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// A committed batch; dropping it replies to everyone.
+/// A committed batch; dropping it replies to every caller.
 struct Committed(Vec<Job>);
 
 impl Committed {
-    /// Replies from inside the callers' runtime: waking it from here, once for each caller, would cost as many system calls.
+    /// Replies from inside the callers' runtime. Waking that runtime from this thread costs one system call per caller;
+    /// a single spawned task costs one for all of them.
     fn tell(self) {
         let runtime = self.0.iter().find_map(|job| job.runtime.as_ref()).filter(|_| self.0.len() > 1).cloned();
         if let Some(runtime) = runtime {
-            // A task that is dropped instead of run replies all the same.
+            // If the runtime shuts down and drops the task, `Drop` still replies.
             drop(runtime.spawn(async move { drop(self) }));
         }
     }
@@ -134,9 +136,9 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// The log could not be synced or copied: the writer stops at its next look.
+    /// The log could not be synced or checkpointed: the writer stops before its next batch.
     broken: Option<String>,
-    /// The writer sleeps until so many jobs wait.
+    /// The writer sleeps until this many jobs wait; `usize::MAX` while it is awake, so that nobody pays for a needless wake.
     wanted: usize,
     closed: Option<String>,
 }
@@ -208,7 +210,7 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
-    /// Ends a hold in the next batch, again and again until the outcome is known. Nobody waits for it.
+    /// Ends a hold in the next batch, and tries again until the outcome is known. Returns without waiting.
     pub(super) fn resolve(&self, finish: Finish) {
         let (reply, _) = oneshot::channel();
         self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
@@ -233,7 +235,7 @@ impl Writer {
         queue.jobs.push_back(job);
         let wake = queue.jobs.len() >= queue.wanted;
         if wake {
-            // Once is enough: it says anew what it wants before it sleeps again.
+            // One wake is enough. The writer sets `wanted` again, under this lock, before it sleeps.
             queue.wanted = usize::MAX;
         }
         drop(queue);
@@ -252,7 +254,7 @@ impl Writer {
         lock(&self.shared.queue).closed.is_some()
     }
 
-    /// Notes whether the path still leads to the ledger's file, as somebody else found out.
+    /// Records a check made outside the writer: whether the path still leads to the ledger's file.
     pub(super) fn note_displaced(&self, why: Option<String>) {
         self.shared.note_displaced(why);
     }
@@ -287,14 +289,14 @@ enum Trouble {
     Full,
     /// Rolled back: one of the operations did not go through.
     Failed,
-    /// Nobody knows.
+    /// The outcome is unknown: the pages may or may not be on disk.
     Fatal,
 }
 
 /// Why a batch is not confirmed.
 enum Failure {
     Database(rusqlite::Error),
-    /// Rolled back: the path leads to another file than the one this would be written to.
+    /// Rolled back: the path no longer leads to the file this would be written to.
     Displaced(Displaced),
     /// Committed, and then the path no longer led to that file.
     Misplaced(Displaced),
@@ -332,17 +334,17 @@ struct Worker<'c> {
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
     unresolved: Vec<Job>,
-    /// Closing has tried once more what could not be written; recovery does the rest.
+    /// The one extra attempt that closing makes has been used up; recovery does the rest.
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
     batching: Batching,
 }
 
-/// What follows a commit without making it wait.
+/// Work that follows a commit on other threads, so that no commit waits for it.
 struct Chores {
     sync: Chore,
-    /// Only the gateway's: a command that writes a row or two leaves the log to it.
+    /// Only in the gateway. A command that writes a row or two leaves the checkpoint to the gateway.
     checkpoint: Option<Chore>,
 }
 
@@ -359,7 +361,7 @@ fn soon(delay: Duration) -> Option<Instant> {
     clock().checked_add(delay)
 }
 
-/// A panic is a bug, and a writer that is gone must not leave callers waiting for it.
+/// A panic is a bug, but callers must still get an answer: without this they would wait forever for a dead thread.
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -407,6 +409,8 @@ impl<'c> Worker<'c> {
         let mut queue = lock(&self.shared.queue);
         while queue.jobs.is_empty() {
             let closing = queue.closed.is_some();
+            // Nothing is queued, but holds that could not be ended are due. When closing, they get one last attempt right away,
+            // whatever their retry time: waiting out a full disk would delay the shutdown, and recovery ends them anyway.
             if past(self.retry_at) || closing && !self.unresolved.is_empty() && !self.last_try {
                 self.last_try = closing;
                 self.retry_at = None;
@@ -418,6 +422,7 @@ impl<'c> Worker<'c> {
             if queue.broken.is_some() {
                 return Some(Vec::new());
             }
+            // Idle: the first job must wake us.
             queue.wanted = 1;
             queue = match self.retry_at {
                 Some(deadline) => {
@@ -427,6 +432,8 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
+        // There is work. Wait a little (80 µs per expected job, 4 ms at most) for as many jobs as came last time, because a
+        // commit costs the same for one job as for many.
         let deadline = soon(self.batching.patience());
         while queue.jobs.len() < self.batching.expected && queue.closed.is_none() && !past(deadline) {
             queue.wanted = self.batching.expected;
@@ -437,6 +444,8 @@ impl<'c> Worker<'c> {
         let count = queue.jobs.len().min(MAX_BATCH);
         let fresh: Vec<_> = queue.jobs.drain(..count).collect();
         drop(queue);
+        // Parked holds go first, and only when their retry time has come: retrying them with every batch would fail that batch
+        // too.
         if past(self.retry_at) || self.retry_at.is_none() {
             self.retry_at = None;
             let mut jobs = std::mem::take(&mut self.unresolved);
@@ -457,7 +466,8 @@ impl<'c> Worker<'c> {
         kept
     }
 
-    /// Commits a batch and replies. When one operation fails, each gets a batch of its own.
+    /// Commits a batch and replies. When one operation fails, the rollback undoes its neighbours too, so each operation then gets
+    /// a batch of its own, and only the failing one is reported.
     fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
@@ -505,6 +515,8 @@ impl<'c> Worker<'c> {
     }
 
     fn attempt(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
+        // Payments and changes of keys are synced before they are confirmed. Holds and charges are synced 30 ms later by a chore,
+        // so a power failure can lose the last 50 ms of them; a crash of the process alone loses nothing.
         let money = jobs.iter().any(|job| job.work.class() == Class::Money);
         let full = self.strict || money;
         if self.full_sync != Some(full) {
@@ -521,15 +533,16 @@ impl<'c> Worker<'c> {
         if let Some(checkpoint) = &self.chores.checkpoint {
             checkpoint.ask(CHECKPOINT_AFTER);
         }
-        // A file that was moved between the first look and the commit took the commit with it. Nobody is told that money in it
-        // is safe; a hold or a charge that went with the file is the operator's to lose.
+        // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
+        // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
+        // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
         if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
     }
 
     fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         let batch = &mut self.batch;
         batch.begin()?;
-        // After taking the lock, which may have been waited for.
+        // Checked after `begin`, because waiting for the write lock can take seconds in which the file may have been replaced.
         self.location.check().map_err(Failure::Displaced)?;
         jobs.iter_mut().try_for_each(|job| job.run(batch))?;
         Ok(batch.commit()?)
@@ -547,7 +560,7 @@ impl<'c> Worker<'c> {
         self.shared.note_displaced(None);
     }
 
-    /// After a rollback: what must happen waits for the next attempt, everybody else gets this error.
+    /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
     fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
         for job in jobs {
             if job.work.class() == Class::Resolve {
@@ -562,7 +575,7 @@ impl<'c> Worker<'c> {
         lock(&self.shared.stats).unresolved = self.unresolved.len();
     }
 
-    /// The end of all writing: the batch's outcome is unknown, what only waited did not happen.
+    /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.
     fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
         let reason = format!("the ledger's writer stopped: {error}");
         tracing::error!(reason, "the ledger cannot be trusted with more writes");

@@ -1,8 +1,8 @@
-//! From the text of one file to its syntax tree, also when the text has mistakes.
+//! Parses the text of one file into a syntax tree, even if the text has mistakes.
 //!
-//! A parser that goes on after a syntax error mostly finds consequences of the same error. So each error is reported once, the
-//! table that it stands in is blanked, and the rest is read again: whatever is found then is a mistake of its own. Blanking keeps
-//! every byte's place. Values never get into messages: they may be secrets.
+//! A parser that continues after a syntax error mostly reports consequences of the same error. So each error is reported once,
+//! the table around it is overwritten with blanks, and the file is parsed again: the next error is then a separate mistake.
+//! Blanking keeps every byte's position. Values never get into messages, because they may be secrets.
 
 use std::borrow::Cow;
 use std::ops::Range;

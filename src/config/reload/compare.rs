@@ -1,6 +1,6 @@
 //! What a new snapshot changes for customers, as warnings: prices that jump, slugs that vanish.
 //!
-//! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not mean it should hear of it at once.
+//! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it right away.
 
 use farebox_ledger::Amount;
 

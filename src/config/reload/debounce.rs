@@ -1,4 +1,4 @@
-//! When to look at changed files: after a quiet moment, but never later than a limit. Pure; the time is passed in.
+//! When to read changed files: 250 ms after the last event, but at most 750 ms after the first. Pure; the time is passed in.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ impl Debounce {
         self.burst = Some((first, now));
     }
 
-    /// When to look; `None` while there is nothing to look at.
+    /// When to read the files; `None` if no event is pending.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.burst.map(|(first, latest)| (latest + QUIET).min(first + MOST))
     }
 
-    /// The files are being looked at.
+    /// The files are being read: the burst is handled.
     pub(crate) fn clear(&mut self) {
         self.burst = None;
     }

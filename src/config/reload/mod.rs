@@ -1,7 +1,7 @@
 //! One reload: read both files and the secrets, and swap the snapshot or keep the last good one.
 //!
-//! Files and secrets are compared by content, so a save without a change is no reload. A bad edit never replaces anything; it
-//! stays visible in the [`LoadStatus`] until it is mended. When to reload is not decided here.
+//! Files and secrets are compared by content, so a save without a change is not a reload. A bad edit never replaces anything; it
+//! stays visible in the [`LoadStatus`] until it is fixed. When to reload is decided in `watch`.
 
 pub(crate) mod compare;
 mod debounce;
@@ -40,14 +40,14 @@ pub enum Reload {
     Swapped(Arc<Config>, Diagnostics),
     /// The files have errors; the last good snapshot stays in force.
     Kept(Diagnostics),
-    /// Nothing is different since the last look. `mended`: the files had errors and are again what is in force.
+    /// Nothing changed since the last check. `mended`: the files had errors, and now match the snapshot in force again.
     Unchanged {
         /// See above.
         mended: bool,
     },
 }
 
-/// What runs, and what became of the last look at the files.
+/// What is in force, and the result of the last check of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoadStatus {
     /// The files as they are now are in force.
@@ -96,7 +96,7 @@ struct FilesRead {
     ever_published: Vec<String>,
 }
 
-/// One look at the files: their contents, by hash.
+/// The contents of the files at one check, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Look {
     catalog: [u8; 32],
@@ -157,13 +157,13 @@ impl Reloader {
         Arc::clone(&self.handle)
     }
 
-    /// What runs, and what became of the last look at the files.
+    /// What is in force, and the result of the last check of the files.
     #[must_use]
     pub fn status(&self) -> Arc<LoadStatus> {
         self.status.load_full()
     }
 
-    /// Looks at the files now. Reads files: not for a thread that serves requests.
+    /// Checks the files now. Blocks on file reads, so it must not run on a thread that serves requests.
     pub fn reload(&self, trigger: Trigger) -> Reload {
         let mut seen = self.seen();
         let stamps = self.stamps(&seen);

@@ -1,8 +1,8 @@
-//! Hot reload: notices that files changed, waits until they are whole, and has them loaded.
+//! Hot reload: notices that files changed, waits until they are completely written, and reloads them.
 //!
-//! Directories are watched, not files: an editor's rename or a swapped link would leave a watched file deaf. Names are not
-//! looked at; the [`Reloader`] compares contents. A poll catches what the kernel does not report. Nothing is spawned here:
-//! [`watch`] is a future for the application to run and to drop.
+//! Directories are watched, not files: a watch on a file follows its inode, and would report nothing after an editor's rename or
+//! a swapped symlink. Names in events are ignored; the [`Reloader`] compares contents. A poll catches what the kernel does not
+//! report. Nothing is spawned here: [`watch`] is a future that the application runs and drops.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use super::debounce::Debounce;
 use super::{Reload, Reloader, Trigger};
 
-/// How often to look although nothing was reported.
+/// How often the files are checked without an event.
 const POLL: Duration = Duration::from_secs(30);
-/// How often where the kernel cannot report at all: a save is in use within a second all the same.
+/// How often they are checked where the kernel cannot report changes, so that a save still takes effect within a second.
 const BLIND_POLL: Duration = Duration::from_millis(500);
 
-/// What the kernel is asked to report. Of written files only that they were closed: a ledger beside the files writes its log all
-/// the time, and being told of each write cost a stream half as much again. Reading is nothing, we do it ourselves.
+/// Which events the kernel reports. For writes only the close: a ledger in the same directory writes its log all the time, and
+/// an event per write made a stream cost 50 % more. Reads are left out, because we read the files ourselves.
 const WORTH_A_LOOK: EventKindMask = EventKindMask::CREATE
     .union(EventKindMask::REMOVE)
     .union(EventKindMask::MODIFY_META)
     .union(EventKindMask::MODIFY_NAME)
     .union(EventKindMask::ACCESS_CLOSE);
 
-/// Is told what came of each look at the files; logs and counts.
+/// Receives the result of each check of the files, to log and count it.
 pub trait ReloadObserver: Send + Sync {
-    /// After each look that was not in vain, and after each one that was asked for.
+    /// Called after each check that found a change, and after each reload that was requested.
     fn reloaded(&self, trigger: Trigger, reload: &Reload);
 
     /// A directory cannot be watched; its files are polled twice a second instead.
@@ -45,7 +45,7 @@ pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, ob
     let mut blind = eyes.look_at(&reloader.directories(), &*observer);
     let mut poll = ticks(blind);
     let mut debounce = Debounce::default();
-    // What changed between the start and this moment was reported to nobody.
+    // Files may have changed between the first load and the start of the watch, and no event reported it: check once.
     debounce.touch(Instant::now());
     let mut asked = true;
     loop {
@@ -67,13 +67,14 @@ pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, ob
         };
         debounce.clear();
         let worker = Arc::clone(&reloader);
-        // Reading and checking may take a while; threads that serve requests are not for it.
+        // Reading and checking blocks and may take a while, so it must not run on the threads that serve requests.
         let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else { continue };
         let idle = matches!(reload, Reload::Unchanged { mended: false });
         if !idle || trigger == Trigger::Request {
             observer.reloaded(trigger, &reload);
         }
-        // Directories may have been replaced, and secrets may come from other ones now.
+        // Watched directories may have been replaced (a mounted ConfigMap swaps them), and the new routes may name secrets in
+        // other directories. A save without a change needs no new watches; the next poll checks them in any case.
         if !idle || trigger != Trigger::Save {
             let now_blind = eyes.look_at(&reloader.directories(), &*observer);
             if now_blind != blind {
@@ -93,9 +94,9 @@ fn ticks(blind: bool) -> tokio::time::Interval {
 /// The watched directories.
 struct Eyes {
     watcher: Result<RecommendedWatcher, String>,
-    /// Each with its identity: another directory may come to have its name.
+    /// Each with its device and inode, because another directory can take over the same path.
     watched: Vec<(PathBuf, Identity)>,
-    /// Told to the observer already.
+    /// Already reported to the observer, which hears of each only once.
     unwatched: Vec<PathBuf>,
 }
 
@@ -109,13 +110,13 @@ impl Eyes {
         Self { watcher: watcher.map_err(|error| error.to_string()), watched: Vec::new(), unwatched: Vec::new() }
     }
 
-    /// Watches these directories and no others; says whether one of them cannot be watched.
+    /// Watches exactly these directories; returns whether one of them cannot be watched.
     fn look_at(&mut self, directories: &[PathBuf], observer: &dyn ReloadObserver) -> bool {
         let wanted: Vec<(PathBuf, Identity)> =
             directories.iter().map(|directory| (directory.clone(), identity(directory))).collect();
         if let Ok(watcher) = &mut self.watcher {
             for (directory, _) in self.watched.iter().filter(|known| !wanted.contains(known)) {
-                // It fails for a directory that is gone, and there is nothing left to undo.
+                // This fails if the directory was removed; the kernel has dropped its watch already.
                 let _ = watcher.unwatch(directory);
             }
         }

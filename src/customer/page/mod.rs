@@ -17,7 +17,7 @@ use super::assets;
 use super::dialects::Statement;
 use crate::clock;
 
-/// The views of somebody who is signed in.
+/// The views for a signed-in customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Balance, spending, newest requests.
@@ -42,7 +42,7 @@ impl View {
     ];
 }
 
-/// A page of somebody who is signed in. `live` is where newer parts of it come from.
+/// A page for a signed-in customer. `live` is where newer parts of it come from.
 pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
     let statement = Statement::of(key, clock::now());
     let title = View::ALL.iter().find(|(other, _, _)| *other == view).map_or("", |(_, _, title)| title);
@@ -116,7 +116,7 @@ pub(super) fn enter(problem: Option<&str>) -> Markup {
     )
 }
 
-/// A page that only says something.
+/// A page with only a message.
 pub(super) fn notice(title: &str, text: &str) -> Markup {
     document(
         title,

@@ -1,6 +1,6 @@
-//! Who may see `/status` and `/live`: anybody on loopback, elsewhere only who knows the token.
+//! Access to `/status` and `/live`: open on loopback, otherwise only with the admin token.
 //!
-//! A token that is set is asked for everywhere. Hashes are compared, so that the time a comparison takes says nothing.
+//! If a token is set, it is required on loopback too. Hashes are compared, so that the duration of a comparison reveals nothing.
 
 use std::net::IpAddr;
 use std::path::Path;

@@ -14,7 +14,7 @@ pub(super) async fn healthz(res: &mut Response) {
     text(res, StatusCode::OK, "ok\n");
 }
 
-/// 200 while requests are served: the ledger takes writes and nobody has asked the gateway to stop.
+/// 200 while requests are served: the ledger accepts writes and the gateway is not stopping.
 pub(super) struct Ready {
     admin: Arc<Admin>,
 }

@@ -1,6 +1,6 @@
 //! `/live`: the last requests and then each one as it ends, as server-sent events.
 //!
-//! A reader that falls behind is cut off with a comment that says so; it may come back. Never a body, never a secret.
+//! A reader that falls behind is disconnected with a comment that gives the reason; it may reconnect. Never a body or a secret.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::telemetry::Follower;
 
 /// Most readers at once.
 const MOST_READERS: usize = 32;
-/// A comment is sent after so long without a request, so that both sides notice a lost connection.
+/// A comment is sent after this long without a request, so that both sides notice a lost connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The handler.

@@ -1,7 +1,7 @@
 //! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
 //!
-//! It shows and never changes anything. `/healthz`, `/readyz` and `/metrics` carry no customer's data and are open to whoever
-//! reaches the listener; `/status` and `/live` are behind the [`Guard`].
+//! It only reads. `/healthz`, `/readyz` and `/metrics` carry no customer's data and are open to everyone who can
+//! reach the listener; `/status` and `/live` are behind the [`Guard`].
 
 mod guard;
 mod health;
@@ -36,9 +36,9 @@ pub struct Admin {
     pub telemetry: Arc<Telemetry>,
     /// What became of the files; `None` where they are not watched.
     pub reloader: Option<Arc<Reloader>>,
-    /// Who may see more than health and counters.
+    /// Decides which requests may see more than health and counters.
     pub guard: Guard,
-    /// Names besides `localhost` by which this listener is reached.
+    /// Host names, in addition to `localhost`, that this listener answers to.
     pub hosts: Vec<String>,
     /// This listener's connections.
     pub connections: Arc<Connections>,

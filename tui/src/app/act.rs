@@ -198,7 +198,7 @@ impl App {
         effects
     }
 
-    /// What the ledger says of an operation whose outcome was unknown.
+    /// The ledger's answer about an operation whose outcome was unknown.
     pub(crate) fn resolved(&mut self, operation: OperationId, tries: u32, found: Found, outcome: Option<Outcome>) -> Vec<Effect> {
         self.dirty = true;
         if let Some(listed) = self.operations.iter_mut().find(|listed| listed.open.id() == Some(operation)) {

@@ -217,7 +217,7 @@ impl Command {
             Self::Refund => app.refund_problem(),
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
-                // What is left on a revoked key can still be corrected or given back.
+                // What is left on a revoked key can still be corrected or refunded.
                 Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
                     Some("the key is revoked, which is for ever".to_owned())
                 }

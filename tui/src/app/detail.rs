@@ -1,15 +1,15 @@
 //! State of the page of one key: facts, entries, payments, models, running requests and acts.
 //!
-//! Everything on it comes from one answer of the store; older pages of entries are added behind. Answers for another key or an
-//! older question are dropped.
+//! Everything on it comes from one result of the store; older pages of entries are appended. Results for another key or an older
+//! query are dropped.
 
 use std::collections::BTreeMap;
 
 use farebox_ledger::{Amount, AuditRecord, Entry, Key, KeyId, OpenHold, Timestamp, UsageRow};
 
-/// Entries asked for at once.
+/// Entries read per page.
 pub(crate) const PAGE: usize = 200;
-/// A key with at most so many entries has its books checked without being asked.
+/// The books of a key with at most this many entries are checked automatically.
 pub(crate) const CHECK_UNASKED: i64 = 20_000;
 const HOUR: i64 = 3_600_000;
 

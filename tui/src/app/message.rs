@@ -58,7 +58,7 @@ pub(crate) enum Effect {
     ReadStatus,
 }
 
-/// Something that was learned.
+/// A result from outside.
 #[derive(Debug)]
 pub(crate) enum Message {
     Keys(KeysPage),

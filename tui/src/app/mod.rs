@@ -1,8 +1,8 @@
 //! The console's state and the one function that changes it: `update(Action) -> Vec<Effect>`.
 //!
-//! Pure: no clock, no terminal, no ledger; instants and random bits are passed in. State never draws and never waits; what it
-//! needs from outside it asks for with an [`Effect`] and learns from a [`Message`]. `dirty` says whether anything that a
-//! screen shows may have changed: only then is it drawn.
+//! Pure: no clock, no terminal, no ledger; instants and random bits are passed in. State never draws and never waits: it
+//! requests outside work with an [`Effect`] and gets the result as a [`Message`]. `dirty` is set when something on screen may
+//! have changed; only then is it drawn.
 
 pub(crate) mod act;
 pub(crate) mod command;
@@ -80,7 +80,7 @@ pub(crate) enum Action {
     Quit,
 }
 
-/// One line at the bottom that says what happened.
+/// The status line at the bottom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) text: String,
@@ -133,7 +133,7 @@ pub(crate) struct App {
     pub(crate) size: (u16, u16),
     pub(crate) now: Timestamp,
     pub(crate) screen: Screen,
-    /// The page of one key is open (in wide terminals beside the list, then this says that it has the focus).
+    /// The page of one key is open (in wide terminals next to the list; then this means that it has the focus).
     pub(crate) detail_open: bool,
     pub(crate) detail: Option<Detail>,
     pub(crate) keys: Keys,
@@ -348,7 +348,7 @@ impl App {
         KeyId::from_random(u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0))
     }
 
-    /// Says something at the bottom.
+    /// Shows a message in the status line.
     pub(crate) fn say(&mut self, text: impl Into<String>, bad: bool) {
         self.notice = Some(Notice { text: text.into(), bad });
         self.dirty = true;

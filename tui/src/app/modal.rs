@@ -141,7 +141,7 @@ pub(crate) enum ApplyError {
     Unknown(String),
 }
 
-/// What the ledger says of an operation that was open.
+/// The ledger's answer about an operation that was open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     Applied(Option<Box<Entry>>),
@@ -151,7 +151,7 @@ pub(crate) enum Found {
     Unreadable(String),
 }
 
-/// An operation of the state file with what the ledger says of it.
+/// An operation of the state file with the ledger's answer about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) open: OpenOperation,

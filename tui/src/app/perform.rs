@@ -14,7 +14,7 @@ use crate::field::Field;
 use crate::view::format;
 
 impl App {
-    /// Does what a key or the palette asks for, or says why not.
+    /// Performs the action of a key or the palette, or shows why it cannot.
     pub(crate) fn perform(&mut self, command: Command) -> Vec<Effect> {
         if let Some(reason) = command.reason_against(self) {
             self.say(format!("not now: {reason}"), true);
@@ -127,7 +127,7 @@ impl App {
         self.move_by(if end { isize::MAX / 2 } else { isize::MIN / 2 })
     }
 
-    /// What the rows that came into sight still need, and the detail beside the list.
+    /// Requests data that newly visible rows still lack, and the detail next to the list.
     pub(crate) fn after_move(&mut self) -> Vec<Effect> {
         if self.screen != Screen::Keys || self.detail_open {
             return Vec::new();

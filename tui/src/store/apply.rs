@@ -162,7 +162,7 @@ impl Shared {
         }
     }
 
-    /// Every operation on file, with what the ledger says of it.
+    /// Every operation in the state file, with the ledger's answer about it.
     pub(super) async fn open_operations(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
         for open in self.state.list() {

@@ -27,7 +27,7 @@ struct Sheet {
 }
 
 impl Shared {
-    /// Writes the file; says how many rows it has and where it is.
+    /// Writes the file; returns its row count and path.
     pub(super) async fn export(&self, what: &Export, filter: &KeyFilter, json: bool, path: &Path) -> Result<String, String> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;

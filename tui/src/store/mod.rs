@@ -1,6 +1,6 @@
-//! The background of the console: does what state asks for and tells what it learned.
+//! The console's background work: runs the effects that state requests and sends back the results.
 //!
-//! Every question runs as its own task; a newer one of the same kind ends the older. Only this room talks to the ledger and the
+//! Every query runs as its own task; a newer one of the same kind cancels the older. Only this room talks to the ledger and the
 //! gateway, and it holds no state of the screens.
 
 mod apply;

@@ -73,7 +73,7 @@ impl Shared {
     }
 
     pub(super) async fn visible(&self, ids: Vec<KeyId>) {
-        // What cannot be read stays as it was; the pulse says that the ledger does not answer.
+        // On an error the old value stays on screen; the status line shows that the ledger does not answer.
         let Ok(keys) = self.ledger.find_keys(&ids).await else { return };
         let found: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
         let spent = self.ledger.spent_since(&found, detail::day_before(clock::now())).await.unwrap_or_default();

@@ -67,7 +67,7 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.text(bottom, 2, 0, hint, pen.theme.faint());
 }
 
-/// Who did what.
+/// The audit.
 pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_audit();
     let more = if app.audit.end || !app.audit.loaded { "" } else { "+" };

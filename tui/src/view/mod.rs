@@ -1,7 +1,7 @@
 //! Drawing: state in, cells out. Nothing here fetches, waits or changes the state.
 //!
-//! Line one says how things are, the last line says what can be done; between them stands one screen, or in wide terminals a
-//! list and its detail. Below 40x10 one line asks for room.
+//! The first line shows the state, the last line the available keys; between them is one screen, or in wide terminals a list and
+//! its detail. Below 40x10 one line asks for room.
 
 mod config;
 mod detail;
@@ -202,7 +202,7 @@ fn bound_keys(app: &App) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a screen says when it needs the gateway and there is none.
+/// The text of a screen that needs the gateway when none is running.
 fn no_gateway(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let text = match &app.gateway.link {
         Link::Trying => format!("looking for the gateway at {} …", app.options.admin),

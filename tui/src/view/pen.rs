@@ -40,7 +40,7 @@ const LEAST_REST: u16 = 18;
 pub(crate) struct Pen<'a> {
     pub(crate) buf: &'a mut Buffer,
     pub(crate) theme: Theme,
-    /// Where the terminal's cursor stands, when a text field has the focus.
+    /// Position of the terminal's cursor when a text field has the focus.
     pub(crate) cursor: Option<Position>,
 }
 

@@ -18,8 +18,8 @@ impl Theme {
         self.tinted(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Frames, hints, what is only there in case. The terminal's own text colour, dimmed: a fixed grey is unreadable on some light
-    /// backgrounds and the background itself in some dark themes.
+    /// Frames, hints, what is only there in case. The terminal's own text colour, dimmed: a fixed grey is unreadable on some
+    /// light backgrounds and the background itself in some dark themes.
     pub(crate) fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
@@ -29,7 +29,7 @@ impl Theme {
         self.tinted(Color::Green)
     }
 
-    /// Worth a look.
+    /// Needs attention.
     pub(crate) fn warn(self) -> Style {
         self.tinted(Color::Yellow)
     }

@@ -1,8 +1,8 @@
-//! Verify: recomputes every balance, charge, hold, rollup and hash chain, beside a running gateway.
+//! Verify: recomputes every balance, charge, hold, rollup and hash chain, while a gateway may be running.
 //!
 //! It only reads. A key and its account are read at one instant; the entries behind them never change, so the walk along them
-//! needs no transaction and holds nothing up. Sums over all keys are compared at one instant too, after catching up with what
-//! was appended during the walk. It reports faults, it never mends.
+//! needs no transaction and blocks nothing. Sums over all keys are compared at one instant too, after catching up with what
+//! was appended during the walk. It reports faults and never repairs them.
 //!
 //! `history` walks the chains, `sums` compares rollups and totals, `schema` looks at tables, triggers and what belongs to no key.
 
