@@ -14,6 +14,7 @@
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
 
 pub mod account;
+pub mod address;
 pub mod amount;
 pub mod anchor;
 mod apply;
@@ -29,8 +30,11 @@ pub mod memory;
 pub mod operation;
 pub mod owner;
 pub mod page;
+pub mod postgres;
 mod reference;
 pub mod sqlite;
+pub mod store;
+mod stored;
 mod tx;
 
 use std::sync::Arc;
@@ -38,6 +42,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use account::Account;
+pub use address::LedgerAddress;
 pub use amount::{Amount, AmountError};
 pub use end_reason::EndReason;
 pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Line, Posted, Usage};

@@ -1,6 +1,6 @@
 //! One suite for every store: each sentence of the `Ledger` contract as a story.
 //!
-//! Every story runs on the reference store and on SQLite and ends with `verify`.
+//! Every story runs on the reference store, on SQLite and on PostgreSQL, and ends with `verify`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 #[path = "../common/mod.rs"]
@@ -23,6 +23,9 @@ macro_rules! stories {
         }
         mod sqlite {
             $(#[test] fn $name() { let (_dir, ledger) = super::common::sqlite(); super::common::run(super::$name(ledger)); })+
+        }
+        mod postgres {
+            $(#[test] fn $name() { super::common::on_postgres(async |ledger| super::$name(ledger).await); })+
         }
     };
 }
