@@ -39,7 +39,8 @@ impl Wanted {
         if !of_holds {
             self.acts.extend(&needs.operations);
         }
-        self.references.extend(needs.references.into_iter().map(reference::folded));
+        // U+0000 is in no stored text, and no parameter can carry it.
+        self.references.extend(needs.references.into_iter().map(reference::folded).filter(|folded| !folded.contains('\0')));
         self.tokens.extend(needs.tokens.iter().map(|token| token.0));
         self.dead |= needs.holds_before_epoch.is_some();
     }

@@ -432,7 +432,8 @@ async fn history_is_filtered_and_paged(ledger: SharedLedger) {
     }
     let find = async |query: EntryQuery| ledger.entries(query).await.unwrap();
     let all = find(EntryQuery::default()).await;
-    assert_eq!(all.iter().map(|entry| entry.position).collect::<Vec<_>>(), (1..=22).collect::<Vec<_>>());
+    assert_eq!(all.len(), 22);
+    assert!(all.is_sorted_by(|one, next| one.position < next.position), "with gaps, where several gateways write");
     let mine = find(EntryQuery { key: Some(key(1)), ..EntryQuery::default() }).await;
     assert_eq!(mine, all.iter().filter(|entry| entry.key == key(1)).cloned().collect::<Vec<_>>());
     assert_eq!(mine.iter().map(|entry| entry.seq).collect::<Vec<_>>(), (1..=11).collect::<Vec<_>>());
