@@ -16,7 +16,8 @@
 //! - `farebox-console` (in `tui/`): the admin's console; opens the ledger itself.
 //!
 //! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only
-//! clock, [`alarm`] a timer for streams, [`csv`] rows for spreadsheets.
+//! clock, [`alarm`] a timer for streams.
+//!
 //! `docs/ARCHITECTURE.md` walks a request through the rooms.
 
 pub mod alarm;
@@ -24,7 +25,6 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod csv;
 pub mod customer;
 pub mod metering;
 pub mod proxy;

@@ -163,7 +163,7 @@ async fn anchors_are_written_at_stop_and_tell_an_older_copy_from_the_ledger() {
     assert_eq!(cli.exit(&["ledger", "backup", older.to_str().unwrap()]), 0);
     assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
     let (ledger, anchors, folder) = gateway.stop_and_keep().await;
-    assert_eq!(anchor::read(&anchors).unwrap().last().unwrap().entries.count, 2);
+    assert_eq!(anchor::read(&anchors).unwrap().last().unwrap().entries(), 2);
     let verify =
         |file: &Path| Cli::on(file).json_whatever(&["ledger", "verify", "--anchors", anchors.to_str().unwrap(), "--json"]);
     let sound = verify(&ledger);

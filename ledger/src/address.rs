@@ -1,25 +1,27 @@
-//! Where a ledger is: a file, or a database.
+//! Where a ledger is: what stands behind `--ledger`, read in this one place.
 //!
-//! Read in one place, so that a path that looks like an address, or the reverse, is found before anything is made. An address
-//! may carry a password: it is shown without.
+//! An address may carry a password: it is shown without, and an error never repeats what was typed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What `--ledger` names.
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// The address of a ledger.
 #[derive(Clone, PartialEq, Eq)]
 pub enum LedgerAddress {
-    /// One SQLite file.
+    /// The path of a SQLite file.
     File(PathBuf),
-    /// A PostgreSQL database.
-    Postgres(Box<tokio_postgres::Config>),
+    /// A database of PostgreSQL, which several gateways can share.
+    Postgres(Box<Config>),
 }
 
 impl LedgerAddress {
-    /// The file, where it is one.
+    /// The SQLite file, where it is one.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
             Self::Postgres(_) => None,
@@ -27,27 +29,28 @@ impl LedgerAddress {
     }
 }
 
-impl FromStr for LedgerAddress {
-    type Err = String;
+impl From<PathBuf> for LedgerAddress {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        match scheme.as_deref() {
-            None if text.is_empty() => Err("name a file, or a database as postgres://user@host/database".to_owned()),
-            None => Ok(Self::File(text.into())),
-            Some("postgres" | "postgresql") => {
-                let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-                // The parser's message names the part that is wrong and never repeats the password.
-                let config: tokio_postgres::Config = format!("postgresql://{rest}")
-                    .parse()
-                    .map_err(|error: tokio_postgres::Error| super::postgres::why_no_address(&error))?;
+impl FromStr for LedgerAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        match text.split_once("://") {
+            None if text.is_empty() => Err(AddressError::Empty),
+            None => Ok(Self::File(PathBuf::from(text))),
+            Some(("postgres" | "postgresql", _)) => {
+                let config: Config = text.parse().map_err(|_| AddressError::Postgres)?;
                 if config.get_hosts().is_empty() || config.get_dbname().is_none() || config.get_user().is_none() {
-                    return Err("write the whole address: postgres://user@host/database".to_owned());
+                    return Err(AddressError::Postgres);
                 }
                 Ok(Self::Postgres(Box::new(config)))
             }
-            Some("sqlite" | "file") => Err("name the SQLite file by its path, without a scheme".to_owned()),
-            Some(other) => Err(format!("{other}:// is no ledger; name a file, or a database as postgres://user@host/database")),
+            Some((scheme, _)) if scheme.contains('/') => Ok(Self::File(PathBuf::from(text))),
+            Some(_) => Err(AddressError::Unknown),
         }
     }
 }
@@ -55,22 +58,17 @@ impl FromStr for LedgerAddress {
 /// Without the password.
 impl fmt::Display for LedgerAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => out.pad(&path.display().to_string()),
-            Self::Postgres(config) => {
-                use tokio_postgres::config::Host;
-                let hosts: Vec<String> = config
-                    .get_hosts()
-                    .iter()
-                    .map(|host| match host {
-                        Host::Tcp(name) => name.clone(),
-                        Host::Unix(path) => path.display().to_string(),
-                    })
-                    .collect();
-                let (user, database) = (config.get_user().unwrap_or_default(), config.get_dbname().unwrap_or_default());
-                out.pad(&format!("postgres://{user}@{}/{database}", hosts.join(",")))
-            }
-        }
+        let config = match self {
+            Self::File(path) => return path.display().fmt(out),
+            Self::Postgres(config) => config,
+        };
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+        let (user, database) = (config.get_user().unwrap_or_default(), config.get_dbname().unwrap_or_default());
+        out.pad(&format!("postgres://{user}@{}/{database}", hosts.join(",")))
     }
 }
 
@@ -80,20 +78,42 @@ impl fmt::Debug for LedgerAddress {
     }
 }
 
+/// Why a text is no address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Nothing was given.
+    #[error("give the path of a SQLite file, or a database as postgres://user@host/database")]
+    Empty,
+    /// An address of PostgreSQL that cannot be read.
+    #[error("write a database whole, as in postgres://user:password@host:5432/database; special characters as %40")]
+    Postgres,
+    /// A URL of another kind.
+    #[error("this is neither the path of a SQLite file nor a URL of PostgreSQL")]
+    Unknown,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn files_and_databases_are_told_apart() {
-        let file: LedgerAddress = "farebox.db".parse().unwrap();
-        assert_eq!(file.file(), Some(Path::new("farebox.db")));
-        let database: LedgerAddress = "postgres://ada:s%40cret@db.example.com:5433/ledger?sslmode=require".parse().unwrap();
-        assert_eq!(database.to_string(), "postgres://ada@db.example.com/ledger");
-        assert!(!format!("{database:?}").contains("cret") && database.file().is_none());
-        for wrong in ["", "mysql://a/b", "sqlite://farebox.db", "postgres://", "postgres://host", "postgres://u:secret@h:x/db"] {
-            let error = wrong.parse::<LedgerAddress>().unwrap_err();
-            assert!(!error.contains("secret"), "{error}");
+    fn an_address_is_a_path_a_database_or_refused_without_being_repeated() {
+        for path in ["farebox.db", "/var/lib/a:b.db", "./odd/x://y.db"] {
+            let address: LedgerAddress = path.parse().unwrap();
+            assert_eq!((address.path(), address.to_string()), (Some(Path::new(path)), path.to_owned()));
+        }
+        let database: LedgerAddress = "postgres://ada:s%40cret@a:5433,b:5433/ledger?sslmode=require".parse().unwrap();
+        assert_eq!((database.path(), database.to_string()), (None, "postgres://ada@a,b/ledger".to_owned()));
+        assert!(!format!("{database:?}").contains("cret"));
+        for (text, error) in [
+            ("postgres://u:secret@h:x/db", AddressError::Postgres),
+            ("postgres://u:secret@h", AddressError::Postgres),
+            ("postgresql://h", AddressError::Postgres),
+            ("mysql://u:secret@h", AddressError::Unknown),
+            ("", AddressError::Empty),
+        ] {
+            let found = text.parse::<LedgerAddress>().unwrap_err();
+            assert!(found == error && !found.to_string().contains("secret"));
         }
     }
 }

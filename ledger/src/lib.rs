@@ -14,12 +14,14 @@
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
 
 pub mod account;
-pub mod address;
+mod address;
 pub mod amount;
 pub mod anchor;
 mod apply;
 mod audit;
 mod chain;
+pub mod csv;
+pub mod document;
 mod end_reason;
 pub mod entry;
 pub mod hold;
@@ -42,7 +44,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use account::Account;
-pub use address::LedgerAddress;
+pub use address::{AddressError, LedgerAddress};
 pub use amount::{Amount, AmountError};
 pub use end_reason::EndReason;
 pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Line, Posted, Usage};

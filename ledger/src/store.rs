@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::address::LedgerAddress;
 use crate::anchor::Anchor;
 use crate::postgres::PostgresLedger;
 use crate::sqlite::{Durability, OpenMode, SqliteLedger, WriterStats};
-use crate::{Ledger, LedgerError, Timestamp, VerifyReport};
+use crate::{Ledger, LedgerAddress, LedgerError, Timestamp, VerifyReport};
 
 /// A ledger that was opened.
 #[async_trait]

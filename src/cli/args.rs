@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, OperationId, sqlite};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, sqlite};
 
 use super::dates::{expiry, instant};
-use super::output::Failed;
 
 /// A prepaid gateway to language models.
 #[derive(Debug, Parser)]
@@ -25,7 +24,7 @@ pub struct Args {
     pub routes: PathBuf,
     /// The money
     #[arg(long, global = true, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "FILE")]
-    pub ledger: PathBuf,
+    pub ledger: LedgerAddress,
     /// The customers' address
     #[arg(long, global = true, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
@@ -407,14 +406,4 @@ fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
 
 fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
     if text == "never" { Ok(Setting(None)) } else { expiry(text).map(|instant| Setting(Some(instant))) }
-}
-
-/// Ledgers for fleets have a reserved form that this version does not serve.
-pub(super) fn refuse_postgres(ledger: &std::path::Path) -> Result<(), Failed> {
-    if ledger.to_string_lossy().starts_with("postgres://") {
-        return Err(Failed::usage(
-            "--ledger postgres://… is reserved for fleets; this version keeps its ledger in one SQLite file",
-        ));
-    }
-    Ok(())
 }

@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use super::args::{Args, Format};
 use super::output::{self, Failed, plain};
 use super::{check, http};
+use crate::clock;
 use crate::config::{Change, DiffRow, Outline, Subject, diff};
-use crate::{clock, csv};
+use farebox_ledger::csv;
 
 /// The part of `/status` that matters here.
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ enum Against {
 
 pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     let files = check::load(args, true)?.outline();
-    let ledger = open(&args.ledger)?;
+    let ledger = open(args.ledger.path())?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {
         Against::Gateway(running) => diff(&running.outline, &files),
@@ -69,7 +70,6 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
 }
 
 fn open(path: &Path) -> Result<Option<SqliteLedger>, Failed> {
-    super::args::refuse_postgres(path)?;
     if !path.exists() {
         return Ok(None);
     }

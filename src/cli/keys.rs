@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey, TopUpOptions};
 use super::output::{self, Failed};
 use super::{dates, manage, view};
-use crate::{clock, csv};
+use crate::clock;
+use farebox_ledger::csv;
 
 /// Keys are read from the ledger in pages of this size.
 const PAGE: usize = 1_000;
@@ -108,8 +109,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
 
 /// Opens the ledger for a command.
 pub(super) fn open(args: &Args, mode: OpenMode) -> Result<SqliteLedger, Failed> {
-    super::args::refuse_postgres(&args.ledger)?;
-    Ok(SqliteLedger::open(&args.ledger, mode, args.durability.into())?)
+    Ok(SqliteLedger::open(args.ledger.path(), mode, args.durability.into())?)
 }
 
 /// An administrative act by whoever runs this command.

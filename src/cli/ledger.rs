@@ -1,21 +1,21 @@
 //! `farebox ledger …`: read and check the books. Works beside a running gateway.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryKind, EntryQuery, Ledger, Line, VerifyReport, anchor};
+use farebox_ledger::{Entry, EntryQuery, Ledger, VerifyReport, anchor, document};
 use serde_json::json;
 
 use super::args::{Args, BackupOptions, EntriesOptions, Format};
+use super::keys;
 use super::output::{self, Failed};
-use super::{keys, view};
-use crate::csv;
+use farebox_ledger::csv;
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
     let ledger = keys::open(args, OpenMode::ReadOnly)?;
     let query = EntryQuery { key: options.key, since: options.since, until: options.until, before: None, limit: options.limit };
     let entries = ledger.entries(query).await?;
     match args.format() {
-        Format::Json => output::print_json(&json!({ "entries": entries.iter().map(view::entry).collect::<Vec<_>>() })),
-        Format::Csv => output::print(&csv::document(&CSV_HEADER, &entries.iter().map(csv_row).collect::<Vec<_>>())),
+        Format::Json => output::print_json(&json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() })),
+        Format::Csv => output::print(&csv::document(&document::COLUMNS, &entries.iter().map(document::row).collect::<Vec<_>>())),
         _ if entries.is_empty() => output::note("No entries."),
         _ => output::print(&output::table(&HEADER, &entries.iter().map(row).collect::<Vec<_>>())),
     }
@@ -75,96 +75,10 @@ fn row(entry: &Entry) -> Vec<String> {
         entry.at.to_string(),
         entry.key.to_string(),
         entry.seq.to_string(),
-        kind(entry.kind).to_owned(),
+        document::kind(entry.kind).to_owned(),
         entry.amount.to_string(),
         entry.balance_after.to_string(),
         what,
         tokens,
     ]
-}
-
-/// New columns come last: scripts count them.
-const CSV_HEADER: [&str; 28] = [
-    "at",
-    "key",
-    "seq",
-    "kind",
-    "amount",
-    "balance_after",
-    "request_id",
-    "slug",
-    "family",
-    "target",
-    "status",
-    "end_reason",
-    "input",
-    "cache_read",
-    "cache_write",
-    "cache_write_1h",
-    "output",
-    "reasoning",
-    "hold",
-    "loss",
-    "evidence",
-    "reference",
-    "actor",
-    "reason",
-    "images",
-    "lines",
-    "first_byte_ms",
-    "total_ms",
-];
-
-fn csv_row(entry: &Entry) -> Vec<String> {
-    let mut row = vec![
-        entry.at.to_string(),
-        entry.key.to_string(),
-        entry.seq.to_string(),
-        kind(entry.kind).to_owned(),
-        entry.amount.to_string(),
-        entry.balance_after.to_string(),
-        entry.request().map(crate::proxy::record::request_id).unwrap_or_default(),
-    ];
-    match &entry.bill {
-        None => row.extend(std::iter::repeat_n(String::new(), 14)),
-        Some(bill) => {
-            let usage = bill.usage;
-            row.extend([
-                bill.slug.clone(),
-                bill.family.clone(),
-                bill.target.clone(),
-                bill.status.to_string(),
-                bill.end_reason.to_string(),
-            ]);
-            row.extend(
-                [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]
-                    .map(|count| count.to_string()),
-            );
-            row.extend([bill.hold.to_string(), bill.loss.to_string(), format!("{:?}", bill.evidence).to_lowercase()]);
-        }
-    }
-    row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
-    row.extend(match &entry.bill {
-        None => [const { String::new() }; 4],
-        Some(bill) => {
-            let first_byte = bill.first_byte_ms.map(|millis| millis.to_string()).unwrap_or_default();
-            [bill.usage.images.to_string(), lines(&bill.lines), first_byte, bill.total_ms.to_string()]
-        }
-    });
-    row
-}
-
-/// Count × rate of everything that was bought: what the charge can be recomputed from.
-fn lines(lines: &[Line]) -> String {
-    let line = |line: &Line| format!("{} {} x {}", line.what, line.count, line.rate);
-    lines.iter().map(line).collect::<Vec<_>>().join("; ")
-}
-
-fn kind(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::TopUp => "top_up",
-        EntryKind::Charge => "charge",
-        EntryKind::Refund => "refund",
-        EntryKind::Adjust => "adjust",
-    }
 }

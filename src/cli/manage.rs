@@ -73,7 +73,9 @@ pub(super) async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> 
     }
     match args.format() {
         Format::Json => {
-            output::print_json(&json!({ "entry": view::entry(&posted.entry), "key": view::key(&posted.key, clock::now()) }));
+            output::print_json(
+                &json!({ "entry": farebox_ledger::document::json(&posted.entry), "key": view::key(&posted.key, clock::now()) }),
+            );
         }
         _ => print_key(args, &posted.key),
     }

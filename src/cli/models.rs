@@ -6,7 +6,7 @@ use super::args::{Args, Format};
 use super::check;
 use super::output::{self, Failed};
 use crate::config::{self, TABLE_HEADINGS};
-use crate::csv;
+use farebox_ledger::csv;
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let rows = check::load(args, true)?.catalog.rows();

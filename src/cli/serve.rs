@@ -16,7 +16,6 @@ use crate::telemetry::{self, LogFormat, RequestLog};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
     start_logging("info,salvo_core=warn");
-    super::args::refuse_postgres(&args.ledger)?;
     let files = Files::Watched {
         catalog: args.catalog.clone(),
         routes: args.routes.clone(),
@@ -41,7 +40,7 @@ fn settings(args: &Args) -> Settings {
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
-        ..Settings::new(args.ledger.clone(), args.listen)
+        ..Settings::new(args.ledger.path().to_owned(), args.listen)
     }
 }
 
@@ -49,7 +48,7 @@ fn settings(args: &Args) -> Settings {
 fn announce(args: &Args, app: &App) {
     let models = app.front.proxy.config.current().catalog.models.len();
     let base = &app.front.public_url;
-    tracing::info!("serving {models} models at {base}/v1 and {base}/native, ledger {}", args.ledger.display());
+    tracing::info!("serving {models} models at {base}/v1 and {base}/native, ledger {}", args.ledger);
     let address = app.address();
     if !address.ip().is_loopback() && args.tls_cert.is_none() {
         tracing::warn!(

@@ -7,8 +7,8 @@ use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, OperationId, T
 use super::exact::Exact;
 use super::refusals::Refused;
 use super::usage::{COUNTS, counts};
-use crate::csv;
 use crate::proxy::{Failure, record};
+use farebox_ledger::csv;
 
 /// The charge of this key that an id names: our request id, or the id in the answer.
 ///
@@ -103,7 +103,7 @@ fn line(line: &farebox_ledger::Line) -> Exact {
 }
 
 fn evidence(bill: &Bill) -> String {
-    format!("{:?}", bill.evidence).to_lowercase()
+    farebox_ledger::document::evidence(bill.evidence).to_owned()
 }
 
 /// The header of a spreadsheet of requests.

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, ToSpan};
 
 use super::dialects::Statement;
 use super::exact::Exact;
-use crate::csv;
 use crate::proxy::Failure;
+use farebox_ledger::csv;
 
 /// The longest range that is served.
 const MOST_DAYS: i32 = 366;

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
+use farebox_ledger::LedgerAddress;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -42,7 +43,7 @@ use view::Theme;
 struct Args {
     /// The ledger: one SQLite file, which must exist.
     #[arg(long, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "PATH")]
-    ledger: PathBuf,
+    ledger: LedgerAddress,
     /// The gateway's admin listener, for live traffic, routes and configuration.
     #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
     admin: String,
@@ -79,22 +80,19 @@ fn run(args: Args) -> Result<(), String> {
         }
         None => None,
     };
-    if args.ledger.to_string_lossy().starts_with("postgres") {
-        return Err("this version keeps its ledger in one SQLite file; postgres:// is reserved".to_owned());
-    }
     let client = admin::Client::new(&args.admin, token);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let ledger = SqliteLedger::open(&args.ledger, mode, Durability::Prompt).map_err(|error| error.to_string())?;
+        let ledger = SqliteLedger::open(args.ledger.path(), mode, Durability::Prompt).map_err(|error| error.to_string())?;
         let ledger = Arc::new(ledger);
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
-        let store = Store::new(shared, StateFile::new(&args.ledger), client, tell);
+        let store = Store::new(shared, StateFile::new(args.ledger.path()), client, tell);
         let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
         result
@@ -106,7 +104,7 @@ fn options(args: &Args) -> Options {
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
-        ledger: args.ledger.file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
+        ledger: args.ledger.path().file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),

@@ -42,7 +42,6 @@ use crate::{
 use link::Connector;
 use node::Node;
 use readers::Readers;
-pub(crate) use trouble::words as why_no_address;
 use writer::{Shared, Writer};
 
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
@@ -82,7 +81,7 @@ impl PostgresLedger {
     /// [`LedgerError::Unusable`] when it cannot be reached, is a standby, is not a ledger or newer than this program; nothing was
     /// created or changed then.
     pub async fn open(config: &Config, mode: OpenMode) -> Result<Self, LedgerError> {
-        let place = crate::address::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
+        let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
         let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
         let (quit, quitting) = oneshot::channel();
         let (started, starting) = oneshot::channel();

@@ -68,7 +68,7 @@ impl From<Error> for Trouble {
 }
 
 /// An error of the client in words; what the server said, where it said something. Never a value of a row.
-pub(crate) fn words(error: &Error) -> String {
+pub(super) fn words(error: &Error) -> String {
     match error.as_db_error() {
         Some(db) => db.message().to_owned(),
         None => match std::error::Error::source(error) {

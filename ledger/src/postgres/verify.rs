@@ -229,10 +229,6 @@ impl Check {
             if cost != Ok(hold.open.used) || grown {
                 self.fault(format!("{place}: does not follow from its checkpoint"));
             }
-            let of_bill = |bill: &Bill| (&bill.slug, &bill.family) != (&hold.open.slug, &hold.open.family);
-            if hold.checkpoint.as_ref().is_some_and(of_bill) {
-                self.fault(format!("{place}: slug and family are not those of its checkpoint"));
-            }
             if history.charged.contains_key(&hold.open.request) {
                 self.fault(format!("{place}: is open although it has ended in a charge"));
             }

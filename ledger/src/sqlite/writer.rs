@@ -36,11 +36,16 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long after an unexpected failure a hold's end is tried again.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
+/// Something that no operation does.
+#[cfg(test)]
+type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
+
 /// What is to be done in a batch.
+#[cfg_attr(test, expect(clippy::large_enum_variant, reason = "the small one is for tests"))]
 pub(super) enum Work {
     Apply(Operation),
     #[cfg(test)]
-    Test(Class, Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>),
+    Test(Class, TestWork),
 }
 
 impl Work {
@@ -94,7 +99,7 @@ impl Job {
 }
 
 /// A committed batch; dropping it replies to everyone.
-struct Committed(Vec<Box<Job>>);
+struct Committed(Vec<Job>);
 
 impl Committed {
     /// Replies from inside the callers' runtime: waking it from here, once for each caller, would cost as many system calls.
@@ -130,7 +135,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Box<Job>>,
+    jobs: VecDeque<Job>,
     /// The log could not be synced or copied: the writer stops at its next look.
     broken: Option<String>,
     /// The writer sleeps until so many jobs wait.
@@ -201,17 +206,17 @@ impl Writer {
     pub(super) async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-        self.enqueue(Box::new(Job { work, outcome: None, reply, runtime }));
+        self.enqueue(Job { work, outcome: None, reply, runtime });
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
     /// Ends a hold in the next batch, again and again until the outcome is known. Nobody waits for it.
     pub(super) fn resolve(&self, finish: Finish) {
         let (reply, _) = oneshot::channel();
-        self.enqueue(Box::new(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None }));
+        self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
     }
 
-    fn enqueue(&self, job: Box<Job>) {
+    fn enqueue(&self, job: Job) {
         let mut queue = lock(&self.shared.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
@@ -328,7 +333,7 @@ struct Worker<'c> {
     strict: bool,
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
-    unresolved: Vec<Box<Job>>,
+    unresolved: Vec<Job>,
     /// Closing has tried once more what could not be written; recovery does the rest.
     last_try: bool,
     retry_at: Option<Instant>,
@@ -400,7 +405,7 @@ impl<'c> Worker<'c> {
     }
 
     /// Waits for operations or a retry; `None` when closed and everything is written.
-    fn next_batch(&mut self) -> Option<Vec<Box<Job>>> {
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
         let mut queue = lock(&self.shared.queue);
         while queue.jobs.is_empty() {
             let closing = queue.closed.is_some();
@@ -443,7 +448,7 @@ impl<'c> Worker<'c> {
         Some(fresh)
     }
 
-    fn refuse_while_full(&self, jobs: Vec<Box<Job>>) -> Vec<Box<Job>> {
+    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
         if self.full_until.is_none() || past(self.full_until) {
             return jobs;
         }
@@ -455,7 +460,7 @@ impl<'c> Worker<'c> {
     }
 
     /// Commits a batch and replies. When one operation fails, each gets a batch of its own.
-    fn process(&mut self, mut jobs: Vec<Box<Job>>) -> std::ops::ControlFlow<()> {
+    fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
         let error = match self.attempt(&mut jobs) {
@@ -501,7 +506,7 @@ impl<'c> Worker<'c> {
         }
     }
 
-    fn attempt(&mut self, jobs: &mut [Box<Job>]) -> Result<(), Failure> {
+    fn attempt(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         let money = jobs.iter().any(|job| job.work.class() == Class::Money);
         let full = self.strict || money;
         if self.full_sync != Some(full) {
@@ -523,7 +528,7 @@ impl<'c> Worker<'c> {
         if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
     }
 
-    fn commit(&mut self, jobs: &mut [Box<Job>]) -> Result<(), Failure> {
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         let batch = &mut self.batch;
         batch.begin()?;
         // After taking the lock, which may have been waited for.
@@ -545,7 +550,7 @@ impl<'c> Worker<'c> {
     }
 
     /// After a rollback: what must happen waits for the next attempt, everybody else gets this error.
-    fn park(&mut self, jobs: Vec<Box<Job>>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
+    fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
         for job in jobs {
             if job.work.class() == Class::Resolve {
                 self.unresolved.push(job);
@@ -560,7 +565,7 @@ impl<'c> Worker<'c> {
     }
 
     /// The end of all writing: the batch's outcome is unknown, what only waited did not happen.
-    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Box<Job>>) {
+    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
         let reason = format!("the ledger's writer stopped: {error}");
         tracing::error!(reason, "the ledger cannot be trusted with more writes");
         let waiting = {

@@ -1,14 +1,13 @@
 //! Exports: CSV or JSON, whole, to a new file that only its owner can read.
 //!
-//! Money is exact decimal text. A CSV cell that others wrote passes the filter for untrusted text and never begins with a
-//! character that a spreadsheet runs. Memory stays bounded: the file is written page by page.
+//! Entries and cells are written as the commands write them. Memory stays bounded: the file is written page by page.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, Timestamp};
+use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, Timestamp, csv, document};
 use serde_json::{Value, json};
 
 use super::Shared;
@@ -16,7 +15,6 @@ use super::read::query;
 use crate::app::form::Export;
 use crate::app::keys::KeyFilter;
 use crate::clock;
-use crate::sanitize::clean;
 
 const PAGE: usize = 1000;
 
@@ -45,7 +43,7 @@ impl Shared {
     async fn write(&self, what: &Export, filter: &KeyFilter, json: bool, file: File) -> Result<u64, String> {
         let (name, columns) = match what {
             Export::Keys => ("keys", KEY_COLUMNS),
-            Export::Entries(_) => ("entries", ENTRY_COLUMNS),
+            Export::Entries(_) => ("entries", &document::COLUMNS[..]),
             Export::Audit => ("audit", AUDIT_COLUMNS),
         };
         let mut sheet = Sheet { out: BufWriter::new(file), columns, json, rows: 0 };
@@ -92,7 +90,7 @@ impl Shared {
         }
         for before in starts.into_iter().rev() {
             let entries = self.ledger.entries(page(Some(before))).await.map_err(text)?;
-            entries.iter().try_for_each(|entry| sheet.row(&entry_row(entry))).map_err(text)?;
+            entries.iter().try_for_each(|entry| sheet.entry(entry)).map_err(text)?;
         }
         Ok(())
     }
@@ -112,7 +110,7 @@ impl Shared {
 
 impl Sheet {
     fn begin(&mut self, name: &str) -> io::Result<()> {
-        if self.json { write!(self.out, "{{\"{name}\":[") } else { writeln!(self.out, "{}", self.columns.join(",")) }
+        if self.json { write!(self.out, "{{\"{name}\":[") } else { self.cells(self.columns.iter().copied()) }
     }
 
     fn row(&mut self, row: &Value) -> io::Result<()> {
@@ -120,12 +118,23 @@ impl Sheet {
             let comma = if self.rows > 0 { "," } else { "" };
             write!(self.out, "{comma}\n{row}")?;
         } else {
-            let cells: Vec<String> =
-                self.columns.iter().map(|column| cell(column, row.get(*column).unwrap_or(&Value::Null))).collect();
-            writeln!(self.out, "{}", cells.join(","))?;
+            let cells: Vec<String> = self.columns.iter().map(|column| row.get(*column).map(cell).unwrap_or_default()).collect();
+            self.cells(cells.iter().map(String::as_str))?;
         }
         self.rows += 1;
         Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        if self.json {
+            return self.row(&document::json(entry));
+        }
+        self.rows += 1;
+        self.cells(document::row(entry).iter().map(String::as_str))
+    }
+
+    fn cells<'a>(&mut self, cells: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+        self.out.write_all(csv::line(cells).as_bytes())
     }
 
     fn end(mut self) -> io::Result<u64> {
@@ -153,34 +162,7 @@ const KEY_COLUMNS: &[&str] = &[
     "created_by",
     "last_entry_at",
 ];
-const ENTRY_COLUMNS: &[&str] = &[
-    "seq",
-    "key",
-    "kind",
-    "amount",
-    "balance_after",
-    "request_id",
-    "slug",
-    "usage",
-    "lines",
-    "hold",
-    "loss",
-    "evidence",
-    "reference",
-    "reason",
-    "actor",
-    "at",
-    "family",
-    "target",
-    "status",
-    "end_reason",
-    "first_byte_ms",
-    "total_ms",
-];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
-/// Columns whose text is a number: a minus sign in front of it is no formula.
-const NUMBERS: &[&str] = &["balance", "held", "available", "amount", "balance_after", "hold", "loss"];
-
 fn key_row(key: &Key, now: Timestamp) -> Value {
     let (settings, account) = (&key.settings, &key.account);
     json!({
@@ -190,52 +172,20 @@ fn key_row(key: &Key, now: Timestamp) -> Value {
     })
 }
 
-fn entry_row(entry: &Entry) -> Value {
-    let bill = entry.bill.as_ref();
-    json!({
-        "seq": entry.seq, "key": entry.key, "kind": entry.kind, "amount": entry.amount, "balance_after": entry.balance_after,
-        "request_id": entry.request().map(|request| format!("req_{request}")), "slug": bill.map(|bill| &bill.slug),
-        "usage": bill.map(|bill| &bill.usage), "lines": bill.map(|bill| &bill.lines), "hold": bill.map(|bill| bill.hold),
-        "loss": bill.map(|bill| bill.loss), "evidence": bill.map(|bill| bill.evidence), "reference": entry.reference,
-        "reason": entry.reason, "actor": entry.actor, "at": entry.at, "family": bill.map(|bill| &bill.family),
-        "target": bill.map(|bill| &bill.target), "status": bill.map(|bill| bill.status), "end_reason": bill.map(|bill| &bill.end_reason),
-        "first_byte_ms": bill.and_then(|bill| bill.first_byte_ms), "total_ms": bill.map(|bill| bill.total_ms),
-    })
-}
-
 fn audit_row(act: &AuditRecord) -> Value {
     let details = serde_json::from_str(&act.details).unwrap_or_else(|_| Value::String(act.details.clone()));
     json!({ "at": act.at, "actor": act.actor, "act": act.act, "key": act.key, "operation": format!("op_{}", act.operation), "details": details })
 }
 
-/// One CSV cell. Text that a spreadsheet would run gets an apostrophe in front.
-fn cell(column: &str, value: &Value) -> String {
-    let plain = match value {
+/// A value as a cell.
+fn cell(value: &Value) -> String {
+    match value {
         Value::Null => String::new(),
-        Value::String(text) => clean(text).into_owned(),
+        Value::String(text) => text.clone(),
         other => other.to_string(),
-    };
-    let runs = plain.trim_start().starts_with(['=', '+', '-', '@', '|', '%']) && !NUMBERS.contains(&column);
-    let safe = if runs { format!("'{plain}") } else { plain };
-    if safe.contains(['"', ',', ';', '\'']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+    }
 }
 
 fn text(error: impl ToString) -> String {
     error.to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_is_a_formula() {
-        let label = |text: &str| cell("label", &Value::String(text.to_owned()));
-        assert_eq!(label("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
-        assert_eq!(label("@SUM(1)"), "\"'@SUM(1)\"");
-        assert_eq!(label("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(label("two\nlines"), "two lines");
-        assert_eq!(cell("amount", &Value::String("-0.0213".to_owned())), "-0.0213");
-        assert_eq!(cell("label", &Value::Null), "");
-    }
 }

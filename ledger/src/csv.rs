@@ -1,4 +1,5 @@
-//! Rows for spreadsheets. No cell is ever executed: what begins like a formula gets a quote before it.
+//! Rows for spreadsheets, for every program that writes them. No cell is ever executed: text that begins like a formula gets an
+//! apostrophe before it, control characters and those that turn the direction of writing become spaces.
 
 /// A whole document: a header and its rows.
 #[must_use]
@@ -16,11 +17,15 @@ pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn cell(cell: &str) -> String {
-    let number = cell.strip_prefix('-').unwrap_or(cell).chars().all(|c| c.is_ascii_digit() || c == '.');
-    let formula = !number && cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let text: String = cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String = cell.chars().map(|c| if is_unsafe(c) { ' ' } else { c }).collect();
+    let number = text.strip_prefix('-').unwrap_or(&text).chars().all(|c| c.is_ascii_digit() || c == '.');
+    let formula = !number && text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
     let text = if formula { format!("'{text}") } else { text };
-    if text.contains([',', '"']) || formula { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains([',', ';', '"', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -31,6 +36,8 @@ mod tests {
     fn no_spreadsheet_executes_a_cell() {
         assert_eq!(cell("=1+1"), "\"'=1+1\"");
         assert_eq!(cell("@SUM(A1)"), "\"'@SUM(A1)\"");
+        assert_eq!(cell("\t=1"), "\"' =1\"");
+        assert_eq!(cell("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
         assert_eq!(cell("-0.5"), "-0.5");
         assert_eq!(cell("a,\"b\"\n"), "\"a,\"\"b\"\" \"");
         assert_eq!(document(&["a", "b"], &[vec!["1".to_owned(), String::new()]]), "a,b\r\n1,\r\n");

@@ -1,0 +1,197 @@
+//! An entry as every program writes it out: one JSON document, one row of a spreadsheet. The names are stable, scripts read
+//! them; new columns come last, scripts count them.
+
+use serde_json::{Value, json};
+
+use crate::{Amount, Entry, EntryKind, Evidence, Line, OperationId};
+
+/// A request id as customers see it.
+fn request_id(id: OperationId) -> String {
+    format!("req_{id}")
+}
+
+/// One journal entry as JSON. `exposure`, `cost` and `facts` are there only where there is something to say.
+#[must_use]
+pub fn json(entry: &Entry) -> Value {
+    let mut fields = json!({
+        "seq": entry.seq,
+        "key": entry.key,
+        "kind": entry.kind,
+        "amount": entry.amount,
+        "balance_after": entry.balance_after,
+        "request_id": entry.request().map(request_id),
+        "slug": null, "usage": null, "lines": null, "hold": null, "loss": null, "evidence": null,
+        "reference": entry.reference,
+        "reason": entry.reason,
+        "actor": entry.actor,
+        "at": entry.at,
+    });
+    let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else { return fields };
+    let of_bill = json!({
+        "slug": bill.slug,
+        "usage": bill.usage,
+        "lines": bill.lines,
+        "hold": bill.hold,
+        "loss": bill.loss,
+        "evidence": bill.evidence,
+        "family": bill.family,
+        "target": bill.target,
+        "status": bill.status,
+        "end_reason": bill.end_reason,
+        "first_byte_ms": bill.first_byte_ms,
+        "total_ms": bill.total_ms,
+    });
+    if let Value::Object(of_bill) = of_bill {
+        fields.extend(of_bill);
+    }
+    if bill.exposure != Amount::ZERO {
+        fields.insert("exposure".to_owned(), json!(bill.exposure));
+    }
+    if let Some(cost) = bill.cost {
+        fields.insert("cost".to_owned(), json!(cost));
+    }
+    if !bill.facts.is_empty() {
+        fields.insert("facts".to_owned(), json!(bill.facts));
+    }
+    Value::Object(std::mem::take(fields))
+}
+
+/// The header of a spreadsheet of entries.
+pub const COLUMNS: [&str; 31] = [
+    "at",
+    "key",
+    "seq",
+    "kind",
+    "amount",
+    "balance_after",
+    "request_id",
+    "slug",
+    "family",
+    "target",
+    "status",
+    "end_reason",
+    "input",
+    "cache_read",
+    "cache_write",
+    "cache_write_1h",
+    "output",
+    "reasoning",
+    "hold",
+    "loss",
+    "evidence",
+    "reference",
+    "actor",
+    "reason",
+    "images",
+    "lines",
+    "first_byte_ms",
+    "total_ms",
+    "exposure",
+    "cost",
+    "facts",
+];
+
+/// One journal entry as a row under [`COLUMNS`].
+#[must_use]
+pub fn row(entry: &Entry) -> Vec<String> {
+    let mut row = vec![
+        entry.at.to_string(),
+        entry.key.to_string(),
+        entry.seq.to_string(),
+        kind(entry.kind).to_owned(),
+        entry.amount.to_string(),
+        entry.balance_after.to_string(),
+        entry.request().map(request_id).unwrap_or_default(),
+    ];
+    match &entry.bill {
+        None => row.extend(std::iter::repeat_n(String::new(), 14)),
+        Some(bill) => {
+            let usage = bill.usage;
+            row.extend([bill.slug.clone(), bill.family.clone(), bill.target.clone(), bill.status.to_string()]);
+            row.push(bill.end_reason.to_string());
+            row.extend(
+                [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]
+                    .map(|count| count.to_string()),
+            );
+            row.extend([bill.hold.to_string(), bill.loss.to_string(), evidence(bill.evidence).to_owned()]);
+        }
+    }
+    row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
+    row.extend(match &entry.bill {
+        None => [const { String::new() }; 7],
+        Some(bill) => {
+            let first_byte = bill.first_byte_ms.map(|millis| millis.to_string()).unwrap_or_default();
+            let exposure = if bill.exposure == Amount::ZERO { String::new() } else { bill.exposure.to_string() };
+            let cost = bill.cost.map(|cost| cost.to_string()).unwrap_or_default();
+            let facts: Vec<String> = bill.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            let images = bill.usage.images.to_string();
+            [images, lines(&bill.lines), first_byte, bill.total_ms.to_string(), exposure, cost, facts.join("; ")]
+        }
+    });
+    row
+}
+
+/// Count × rate of everything that was bought: what the charge can be recomputed from.
+fn lines(lines: &[Line]) -> String {
+    let line = |line: &Line| format!("{} {} x {}", line.what, line.count, line.rate);
+    lines.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+/// The word for a kind.
+#[must_use]
+pub const fn kind(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::TopUp => "top_up",
+        EntryKind::Charge => "charge",
+        EntryKind::Refund => "refund",
+        EntryKind::Adjust => "adjust",
+    }
+}
+
+/// The word for an evidence.
+#[must_use]
+pub const fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Provider => "provider",
+        Evidence::Local => "local",
+        Evidence::Disputed => "disputed",
+        Evidence::Recovered => "recovered",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bill, KeyId, Timestamp};
+
+    #[test]
+    fn later_facts_are_shown_only_where_they_are() {
+        let bill = Bill { slug: "small".to_owned(), ..Bill::default() };
+        let mut entry = Entry {
+            position: 1,
+            seq: 1,
+            key: KeyId::from_random(1),
+            operation: OperationId::from_bytes([1; 16]),
+            kind: EntryKind::Charge,
+            amount: Amount::ZERO,
+            balance_after: Amount::ZERO,
+            at: Timestamp::default(),
+            actor: "gateway".to_owned(),
+            reference: None,
+            reason: None,
+            refunds: None,
+            bill: Some(bill),
+        };
+        let plain = json(&entry);
+        assert!(["exposure", "cost", "facts"].iter().all(|name| plain.get(*name).is_none()), "{plain}");
+        assert_eq!(row(&entry)[28..], ["", "", ""]);
+        let bill = entry.bill.as_mut().unwrap();
+        (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
+        bill.facts.insert("node".to_owned(), "a".to_owned());
+        let full = json(&entry);
+        assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
+        assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a"]);
+        entry.bill = None;
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (31, 31));
+    }
+}
