@@ -58,11 +58,7 @@ pub type SharedStore = Arc<dyn Store>;
 ///
 /// # Errors
 /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
-pub async fn open(
-    address: &LedgerAddress,
-    mode: OpenMode,
-    durability: Durability,
-) -> Result<SharedStore, LedgerError> {
+pub async fn open(address: &LedgerAddress, mode: OpenMode, durability: Durability) -> Result<SharedStore, LedgerError> {
     Ok(match address {
         LedgerAddress::File(path) => Arc::new(SqliteLedger::open(path, mode, durability)?),
         LedgerAddress::Postgres(config) => Arc::new(PostgresLedger::open(config, mode).await?),

@@ -96,8 +96,7 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
             vec![&asked.keys, &asked.holds, &asked.entries, &asked.acts, &asked.references, &asked.tokens];
         (lock_of_all(), all)
     };
-    let (fence, lock, positions) =
-        (link.prepared(FENCE).await?, link.prepared(&lock).await?, link.prepared(POSITIONS).await?);
+    let (fence, lock, positions) = (link.prepared(FENCE).await?, link.prepared(&lock).await?, link.prepared(POSITIONS).await?);
     let reads = Reads::prepare(link, &asked).await?;
     let client = &link.client;
     let begun = client.batch_execute("BEGIN");

@@ -96,8 +96,7 @@ fn insert(table: &str, columns: &[(&str, &str, Value)]) -> String {
 }
 
 fn unnest(columns: &[(&str, &str, Value)]) -> String {
-    let arrays: Vec<String> =
-        columns.iter().zip(1..).map(|((_, kind, _), number)| format!("${number}::{kind}[]")).collect();
+    let arrays: Vec<String> = columns.iter().zip(1..).map(|((_, kind, _), number)| format!("${number}::{kind}[]")).collect();
     format!("unnest({})", arrays.join(", "))
 }
 
@@ -344,11 +343,8 @@ fn usage(batch: &Batch, writes: &mut Vec<Write>) {
         .skip(4)
         .map(|(name, ..)| format!("{name} = least(t.{name}::numeric + excluded.{name}, {})::bigint", i64::MAX))
         .collect();
-    let sql = format!(
-        "{} ON CONFLICT (key, hour, slug, target) DO UPDATE SET {}",
-        insert("usage AS t", &columns),
-        added.join(", ")
-    );
+    let sql =
+        format!("{} ON CONFLICT (key, hour, slug, target) DO UPDATE SET {}", insert("usage AS t", &columns), added.join(", "));
     writes.push(write(sql, columns));
 }
 

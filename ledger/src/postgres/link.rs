@@ -4,8 +4,8 @@
 //! warning. A connection that takes too long is dropped, and what it did is unknown.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -74,8 +74,7 @@ impl Connector {
     /// Makes a connection.
     pub(super) async fn connect(&self) -> Result<Link, String> {
         let connecting = tokio::time::timeout(CONNECT.saturating_mul(2), self.config.connect(self.tls.clone()));
-        let (client, mut connection) =
-            connecting.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
+        let (client, mut connection) = connecting.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
         let warned = Arc::new(AtomicBool::new(false));
         let for_driver = Arc::clone(&warned);
         let driver = tokio::spawn(async move {

@@ -13,8 +13,8 @@ use super::link::{Connector, Link};
 use super::rows::Columns;
 use super::trouble::Trouble;
 use super::writer::Shared;
-use crate::operation::{Operation, Outcome};
 use crate::Finish;
+use crate::operation::{Operation, Outcome};
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
@@ -47,11 +47,7 @@ pub(super) async fn leave(link: &Link, epoch: i64) {
 }
 
 /// Keeps the bills of requests that others have ended: what they cost is the operator's exposure.
-pub(super) async fn store_late_bills(
-    link: &Link,
-    epoch: i64,
-    bills: impl Iterator<Item = &Finish>,
-) -> Result<(), Trouble> {
+pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterator<Item = &Finish>) -> Result<(), Trouble> {
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
         let cost = finish.bill.total().unwrap_or_default();
@@ -175,9 +171,8 @@ async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result
         alive.insert(epoch, Seen { renewals, since });
     }
     *seen = alive;
-    let silent = |(epoch, seen): (&i64, &Seen)| {
-        (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals))
-    };
+    let silent =
+        |(epoch, seen): (&i64, &Seen)| (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals));
     Ok(seen.iter().filter_map(silent).collect())
 }
 

@@ -231,8 +231,7 @@ fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
 }
 
 /// Selects what [`stored_hold`] takes; a condition may follow.
-pub(super) const SELECT_HOLD: &str =
-    "SELECT request, key, amount, used, slug, family, at, epoch, opened, checkpoint FROM holds";
+pub(super) const SELECT_HOLD: &str = "SELECT request, key, amount, used, slug, family, at, epoch, opened, checkpoint FROM holds";
 
 pub(super) fn stored_hold(row: &Row) -> Read<StoredHold> {
     let mut columns = Columns::of(row);

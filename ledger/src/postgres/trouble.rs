@@ -35,7 +35,8 @@ impl From<&Error> for Trouble {
     fn from(error: &Error) -> Self {
         let Some(db) = error.as_db_error() else {
             let why = words(error);
-            let spoken = error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+            let spoken =
+                error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
             return if spoken { Self::Lost(why) } else { Self::Failed(why) };
         };
         let why = db.message().to_owned();

@@ -177,8 +177,7 @@ impl Tx for Batch {
     }
 
     fn insert_key(&mut self, stored: &StoredKey) -> Answer<()> {
-        let slot =
-            KeySlot { stored: stored.clone(), opened: 0, is_new: true, account_changed: false, settings_changed: false };
+        let slot = KeySlot { stored: stored.clone(), opened: 0, is_new: true, account_changed: false, settings_changed: false };
         self.keys.insert(stored.key.id, slot);
         Ok(())
     }

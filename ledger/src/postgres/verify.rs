@@ -140,9 +140,10 @@ impl Check {
         }
         self.report.entries = self.report.entries.saturating_add(u64::try_from(seq).unwrap_or_default());
         let head = &stored.head;
-        let expected = history.last.as_ref().map_or((0, 0, NOTHING, None), |last| {
-            (last.entry.seq, last.entry.position, last.hash, Some(last.entry.at))
-        });
+        let expected = history
+            .last
+            .as_ref()
+            .map_or((0, 0, NOTHING, None), |last| (last.entry.seq, last.entry.position, last.hash, Some(last.entry.at)));
         if (head.seq, head.last, head.hash, head.last_at) != expected {
             self.fault(format!("{name}: its newest entry is not the one that its account names"));
         }
@@ -339,9 +340,7 @@ impl Check {
             last = Some(act);
         }
         let head = &stored.audit;
-        let expected = last.as_ref().map_or((0, 0, NOTHING), |last| {
-            (last.record.seq, last.record.record.position, last.hash)
-        });
+        let expected = last.as_ref().map_or((0, 0, NOTHING), |last| (last.record.seq, last.record.record.position, last.hash));
         if (head.seq, head.last, head.hash) != expected {
             self.fault(format!("{name}: its newest act is not the one that it names"));
         }
@@ -364,7 +363,10 @@ impl Check {
             ("entry", "SELECT count(*) FROM entries WHERE key NOT IN (SELECT id FROM keys)"),
             ("act", "SELECT count(*) FROM audit WHERE key NOT IN (SELECT id FROM keys)"),
             ("usage row", "SELECT count(*) FROM usage WHERE key NOT IN (SELECT id FROM keys)"),
-            ("reference", "SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.operation = r.operation)"),
+            (
+                "reference",
+                "SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.operation = r.operation)",
+            ),
             ("hold of no gateway", "SELECT count(*) FROM holds WHERE epoch <> 0 AND epoch NOT IN (SELECT epoch FROM nodes)"),
         ] {
             let rows = link.query(sql, &[]).await?;
