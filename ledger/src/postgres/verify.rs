@@ -159,7 +159,7 @@ impl Check {
             let before = if first { self.genesis.unwrap_or(NOTHING) } else { *before };
             chain::entry_hash(&before, entry)
         };
-        if hash != stored.hash {
+        if hash != stored.hash || !(1..=chain::FORMAT).contains(&stored.format) {
             self.fault(format!("{place}: its hash does not follow from its content and the entry before"));
         }
         let amount = i128::from(entry.amount.picos());
@@ -325,7 +325,7 @@ impl Check {
                 (None, _) => chain::act_hash(&self.genesis.unwrap_or(NOTHING), &act.record),
                 (Some(last), _) => chain::act_hash(&last.hash, &act.record),
             };
-            if hash != act.hash || act.record.seq != seq {
+            if hash != act.hash || act.record.seq != seq || !(1..=chain::FORMAT).contains(&act.format) {
                 self.fault(format!("{place}: its hash does not follow from its content and the act before"));
             }
             if last.as_ref().is_some_and(|last| act.record.record.position <= last.record.record.position) {

@@ -81,7 +81,6 @@ impl Cluster {
     }
 
     /// A copy of a database to which nobody is connected.
-    #[expect(dead_code, reason = "each suite uses its own part")]
     pub(crate) fn copy_of(&self, database: &str) -> String {
         let name = format!("t{}", self.made.fetch_add(1, Ordering::Relaxed));
         let sql = format!("CREATE DATABASE {name} TEMPLATE {database}");
