@@ -124,6 +124,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether it is shared and was out of reach for so long that other gateways may take this one for dead, or already do:
+    /// nothing begins, and what streams ends.
+    fn lapsed(&self) -> bool {
+        false
+    }
+
     /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError>;
 

@@ -21,11 +21,6 @@ pub trait Store: Ledger {
     /// How the writer is doing.
     fn stats(&self) -> WriterStats;
 
-    /// Whether new work may begin: a gateway of a fleet that cannot renew its lease takes none.
-    fn ready(&self) -> bool {
-        true
-    }
-
     /// Waits until it has stopped for good and says why. The process should then exit with an error.
     async fn fatal(&self) -> String;
 
@@ -63,6 +58,18 @@ pub async fn open(address: &LedgerAddress, mode: OpenMode, durability: Durabilit
         LedgerAddress::File(path) => Arc::new(SqliteLedger::open(path, mode, durability)?),
         LedgerAddress::Postgres(config) => Arc::new(PostgresLedger::open(config, mode).await?),
     })
+}
+
+/// Every slug that a ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files before
+/// it takes the ledger.
+///
+/// # Errors
+/// As [`open`].
+pub async fn published_in(address: &LedgerAddress) -> Result<Vec<String>, LedgerError> {
+    match address {
+        LedgerAddress::File(path) => SqliteLedger::published_in(path),
+        LedgerAddress::Postgres(config) => PostgresLedger::published_in(config).await,
+    }
 }
 
 #[async_trait]

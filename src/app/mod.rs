@@ -10,14 +10,14 @@ mod reload;
 mod settings;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
-use farebox_ledger::{Ledger, SharedLedger};
+use farebox_ledger::sqlite::{OpenMode, ServeLock};
+use farebox_ledger::store::{self, SharedStore};
+use farebox_ledger::{LedgerAddress, LedgerError, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -46,15 +46,16 @@ const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
 pub struct App {
     /// The front door; also the way to everything behind it.
     pub front: Arc<Front>,
-    /// The ledger, as what it is.
-    pub ledger: Arc<SqliteLedger>,
+    /// The ledger, with its lifecycle.
+    pub ledger: SharedStore,
     /// What the operator sees.
     pub admin: Arc<Admin>,
     listening: Listening,
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
-    lock: ServeLock,
+    /// Of a file; a fleet's gateways have epochs instead.
+    lock: Option<ServeLock>,
 }
 
 impl App {
@@ -66,10 +67,14 @@ impl App {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
-        let (config, reloader) = snapshot(files.into(), &settings.ledger)?;
+        let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
 
-        let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
-        let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
+        let lock = settings.ledger.path().map(|path| ServeLock::acquire(path, settings.wait_lock)).transpose()?;
+        if settings.anchors.is_some() && lock.is_none() {
+            let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
+            return Err(LedgerError::Unusable(why.to_owned()).into());
+        }
+        let ledger = store::open(&settings.ledger, OpenMode::Serve, settings.durability).await?;
         let anchoring = match &settings.anchors {
             Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
             None => None,
@@ -86,7 +91,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
         let (telemetry, watch) = (Arc::new(Telemetry::default()), Arc::new(Watch::default()));
         let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Watch>::clone(&watch), log];
-        let shared: SharedLedger = Arc::<SqliteLedger>::clone(&ledger);
+        let shared: SharedLedger = Arc::<dyn store::Store>::clone(&ledger);
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
             config,
@@ -188,11 +193,11 @@ fn patience(outcome: &Result<(), String>) -> Duration {
 }
 
 /// The snapshot to begin with, and what follows the files.
-fn snapshot(files: Files, ledger: &Path) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
+async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
         Files::Watched { catalog, routes, secrets } => {
-            let published = SqliteLedger::published_in(ledger)?;
+            let published = store::published_in(ledger).await?;
             let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
                 .map_err(StartError::Configuration)?;
             reload::say(&reloader.status().diagnostics);

@@ -53,6 +53,9 @@ impl Credit {
 
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
     pub(super) async fn check(&mut self, job: &mut Job, now: Instant) -> Verdict {
+        if job.hold.lapsed() {
+            return Verdict::Spent(NO_LEDGER);
+        }
         let held = job.hold.amount();
         let Some(wanted) = self.plan(&job.meter, held, now) else { return Verdict::Covered };
         let checkpoint = job.checkpoint();

@@ -189,10 +189,6 @@ impl Store for PostgresLedger {
         self.writer.as_ref().map(|writer| writer.stats()).unwrap_or_default()
     }
 
-    fn ready(&self) -> bool {
-        self.writer.as_ref().is_none_or(|writer| !writer.lapsed())
-    }
-
     async fn fatal(&self) -> String {
         match &self.writer {
             Some(writer) => writer.fatal().await,
@@ -258,6 +254,10 @@ impl Ledger for PostgresLedger {
 
     fn stopped(&self) -> bool {
         self.writer.as_ref().is_none_or(|writer| writer.stopped())
+    }
+
+    fn lapsed(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| writer.lapsed() || writer.fenced())
     }
 
     async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {

@@ -141,6 +141,11 @@ impl Shared {
         lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
     }
 
+    /// Whether others have taken this node for dead.
+    pub(super) fn fenced(&self) -> bool {
+        self.fatal.borrow().is_some()
+    }
+
     pub(super) fn stats(&self) -> WriterStats {
         let (queued, unresolved) = {
             let queue = lock(&self.queue);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use farebox_ledger::sqlite::WriterStats;
-use farebox_ledger::{Ledger, Totals};
+use farebox_ledger::Totals;
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
