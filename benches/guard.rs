@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
-use farebox::proxy::gate::Gate;
+use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
@@ -92,8 +92,8 @@ fn body(bytes: usize, stream: bool) -> Bytes {
 fn patch(body: &[u8], times: u64) {
     let protocol = Family::Chat.protocol();
     for _ in 0..times {
-        let seen = protocol.inspect(black_box(body)).unwrap();
-        let edits = Edits { model: "upstream-model-name", limit: None };
+        let seen = protocol.inspect(black_box(body), 0).unwrap();
+        let edits = Edits { model: "upstream-model-name", limit: None, pass: &[] };
         black_box(protocol.patch(body, &seen, &edits));
     }
 }
@@ -103,7 +103,7 @@ fn frames(times: u64) {
     let chunk = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"}}]}"#;
     let chunk = Bytes::from(format!("data: {chunk}\n\n"));
     let mut cutter = FrameReader::new();
-    let mut reader = Family::Chat.protocol().stream_reader();
+    let mut reader = Family::Chat.protocol().reader();
     for _ in 0..times {
         cutter.push(chunk.clone());
         let frame = cutter.next_frame().unwrap().unwrap();
@@ -114,7 +114,7 @@ fn frames(times: u64) {
 /// The spine with a ledger of its own and the built-in provider.
 struct Gateway {
     proxy: Arc<Proxy>,
-    gate: Arc<Gate>,
+    rate_limits: Arc<RateLimits>,
     key: Key,
 }
 
@@ -139,7 +139,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             tasks: tokio_util::task::TaskTracker::new(),
             observer: Arc::new(Telemetry::default()),
         });
-        work(Gateway { proxy, gate: Arc::default(), key }).await;
+        work(Gateway { proxy, rate_limits: Arc::default(), key }).await;
     });
 }
 
@@ -150,7 +150,7 @@ impl Gateway {
             let key = self.proxy.ledger.find_key(self.key.id).await.unwrap().unwrap();
             let request = Request {
                 id: clock::operation_id(),
-                pass: self.gate.enter(&key, Instant::now()).unwrap(),
+                pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
                 key,
                 room: None,
                 family: Family::Chat,

@@ -33,7 +33,8 @@ fn main() {
             thinking_budget: None,
             images: 0,
             one_hour_cache: false,
-            estimate: estimate::input(black_box(&content), model.limits.context),
+            in_flight: 1,
+            estimate: estimate::input(black_box(&content), &model.limits),
         };
         let _ = black_box(terms::decide(&ask, &model.price, &model.limits, Amount::from_picos(5_000_000_000_000)));
     });

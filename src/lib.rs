@@ -1,34 +1,47 @@
 //! Farebox: a prepaid gateway to language models.
 //!
-//! The house has nine rooms; every line of code lives in one of them, and arrows point one way:
-//! `server → proxy → {upstream, metering, ledger} → {config, protocol}`.
+//! Every line of code lives in one room, and arrows point one way:
+//! `server → proxy → {upstream, metering, ledger} → {config, protocol}`. Money is held in `proxy/admit.rs` and settled in
+//! `proxy/admitted.rs`, and nowhere else; [`proxy::Proxy::run`] is the story of a request. `docs/ARCHITECTURE.md` walks one through
+//! the rooms.
 //!
-//! - [`config`]: what the operator said. Both TOML files, checked, as one snapshot.
-//! - [`server`]: the front door. Every path on one page; the only room that knows salvo.
-//! - [`customer`]: the customer's side: balance dialects, usage, receipts, the dashboard.
-//! - [`setup`]: ready settings for client programs, one table.
-//! - [`proxy`]: the spine. [`proxy::Proxy::run`] is the story of a request; money is held in `proxy/admit.rs` and settled in
-//!   `proxy/job.rs`, and nowhere else.
-//! - [`upstream`]: calling out. Targets in order, breakers, pools; the only room that knows reqwest.
-//! - [`metering`]: counting. Estimate, terms, prices, the meter; pure.
-//! - `farebox-protocol`: the three wire families, as bytes; pure.
-//! - `farebox-ledger`: money and keys; the one crate that can change a balance.
-//! - `farebox-console` (in `tui/`): the admin's console; opens the ledger itself.
+//! # Who may import whom
 //!
-//! [`app`] puts them together, [`cli`] is what can be typed, [`telemetry`] what operators see, [`clock`] the only
-//! clock, [`alarm`] a timer for streams.
+//! <!-- rooms: written by FAREBOX_BLESS=1 cargo test --test tidy -->
 //!
-//! `docs/ARCHITECTURE.md` walks a request through the rooms.
+//! | room | its job | of ours | crates | |
+//! |---|---|---|---|---|
+//! | `protocol` | the wire families, as bytes | – | `base64`, `bytes`, `imagesize`, `memchr`, `serde`, `serde_json`, `sha2`, `simdutf8`, `wide` | pure: no async, no I/O |
+//! | `ledger` | money and keys; the one package that changes a balance | – | `async_trait`, `getrandom`, `jiff`, `nix`, `serde`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tracing`, `unicase`, `unicode_normalization`, `zeroize` |  |
+//! | `ledger/sqlite` | the ledger in one SQLite file; the only room with SQL | `ledger` | `async_trait`, `jiff`, `nix`, `rusqlite`, `serde`, `serde_json`, `sha2`, `tempfile`, `thiserror`, `tokio`, `tracing` |  |
+//! | `config` | what the operator said: both TOML files, checked, as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
+//! | `metering` | counting: the estimate, the terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `config::Tokenizer`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::Sample`, `protocol::inspect`, `protocol::token_estimate`, `protocol::usage` | `bpe_vocabularies`, `memchr`, `miniz_oxide` | pure: no async, no I/O |
+//! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `config`, `deadline`, `ledger::clock`, `protocol` | `base64`, `bytes`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
+//! | `proxy` | the spine: the story of a request; the only room that holds and settles | `config`, `deadline`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `telemetry` | what operators see: log, counters, the live ring; listens and never decides | `ledger::Usage`, `proxy::record` | `tokio`, `tracing`, `tracing_subscriber` |  |
+//! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
+//! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `server` | the front door: every path in one table; knows salvo, as `customer` does | `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `app` | the rooms put together, started, followed and drained | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `cli` | what can be typed | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
+//! | `deadline` | a timer that streams move at every chunk | – | `tokio` |  |
+//! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
+//! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
+//! | `bench` | measures the program from outside; what it checks, it works out itself | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
+//! | `bench/estimate` | compares the estimate with public tokenizers | `config::Limits`, `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |
+//!
+//! <!-- end of rooms -->
 
-pub mod alarm;
 pub mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod customer;
+pub mod deadline;
 pub mod metering;
 pub mod proxy;
 pub mod server;
 pub mod setup;
 pub mod telemetry;
 pub mod upstream;
+
+pub use farebox_ledger::clock;

@@ -56,6 +56,10 @@ reasons! {
     ContentFilter = "content_filter";
     /// The model refused.
     Refusal = "refusal";
+    /// The model paused in the middle of a turn and expects to be sent on.
+    Pause = "pause";
+    /// The provider ended it for a reason that has no name here.
+    Unnamed = "other";
     /// The customer left.
     ClientGone = "client_gone";
     /// The key's money was used up.
@@ -86,6 +90,34 @@ reasons! {
     Dropped = "dropped";
     /// The gateway died, and the next start ended the hold.
     Recovered = "recovered";
+}
+
+impl EndReason {
+    /// Whether the answer came to the end that the model gave it.
+    #[must_use]
+    pub fn is_own_end(&self) -> bool {
+        match self {
+            Self::Stop | Self::Length | Self::ToolCalls | Self::ContentFilter | Self::Refusal | Self::Pause | Self::Unnamed => {
+                true
+            }
+            Self::ClientGone
+            | Self::Balance
+            | Self::KeyState
+            | Self::UpstreamBroken
+            | Self::UpstreamRefused
+            | Self::UpstreamUnavailable
+            | Self::MaxDuration
+            | Self::BadRequest
+            | Self::TooLarge
+            | Self::LedgerUnavailable
+            | Self::Overloaded
+            | Self::Internal
+            | Self::Interrupted
+            | Self::Dropped
+            | Self::Recovered
+            | Self::Other(_) => false,
+        }
+    }
 }
 
 impl FromStr for EndReason {

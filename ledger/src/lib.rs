@@ -20,6 +20,7 @@ pub mod anchor;
 mod apply;
 mod audit;
 mod chain;
+pub mod clock;
 pub mod csv;
 pub mod document;
 mod end_reason;
@@ -33,6 +34,7 @@ pub mod operation;
 pub mod owner;
 pub mod page;
 pub mod postgres;
+mod public_url;
 mod reference;
 pub mod sqlite;
 pub mod store;
@@ -51,11 +53,12 @@ pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Lin
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
-pub use link::LinkToken;
+pub use link::{LINK_LIFETIME, LinkToken};
 pub use operation::{Operation, Outcome};
 pub use page::{
     AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
+pub use public_url::{gateway_root, parse_public_url};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///

@@ -6,8 +6,10 @@ use zeroize::Zeroize;
 
 use crate::{SecretHash, Timestamp};
 
-/// How long a link works.
-const LIVES_MS: i64 = 24 * 3_600 * 1_000;
+const LIFETIME_HOURS: i64 = 24;
+
+/// How long a link works, in words.
+pub const LINK_LIFETIME: &str = "24 hours";
 
 /// The token of a link in the clear: 256 random bits in hexadecimal, which no link breaks on. The store keeps its hash only.
 /// It is never printed by `Debug`; the only way out is [`LinkToken::url`].
@@ -36,7 +38,7 @@ impl LinkToken {
     /// When a link that is made now stops working.
     #[must_use]
     pub const fn expires(made: Timestamp) -> Timestamp {
-        Timestamp::from_millis(made.millis().saturating_add(LIVES_MS))
+        Timestamp::from_millis(made.millis().saturating_add(LIFETIME_HOURS * 3_600_000))
     }
 }
 

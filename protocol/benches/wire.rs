@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use farebox_protocol::{Draft, DraftStop, Edits, Family, FrameReader, Usage};
+use farebox_protocol::{Edits, Family, FrameReader, SyntheticAnswer, SyntheticStop, Usage};
 
 const ROUND: Duration = Duration::from_millis(40);
 const ROUNDS: u32 = 12;
@@ -28,10 +28,10 @@ fn main() {
 
 fn requests(name: &str, family: Family, body: &[u8]) {
     let protocol = family.protocol();
-    let seen = protocol.inspect(body).expect("a good request");
-    let edits = Edits { model: "upstream-model-name", limit: Some(("max_tokens", 1_000)) };
+    let seen = protocol.inspect(body, 0).expect("a good request");
+    let edits = Edits { model: "upstream-model-name", limit: Some(("max_tokens", 1_000)), pass: &[] };
     measure(&format!("inspect {name}"), body.len(), || {
-        let _ = black_box(protocol.inspect(black_box(body)));
+        let _ = black_box(protocol.inspect(black_box(body), 0));
     });
     measure(&format!("splice  {name}"), body.len(), || {
         black_box(protocol.patch(black_box(body), &seen, &edits));
@@ -41,14 +41,14 @@ fn requests(name: &str, family: Family, body: &[u8]) {
 fn streams(family: Family) {
     let protocol = family.protocol();
     let usage = Usage { input: 1_000, cache_read: 200, output: 400, ..Usage::default() };
-    let draft = Draft {
+    let draft = SyntheticAnswer {
         id: "bench".into(),
         model: "model".into(),
         created: 1,
         pieces: vec![" some words of text".into(); 400],
         tool: None,
         usage: Some(usage),
-        stop: DraftStop::Stop,
+        stop: SyntheticStop::Stop,
         stream_usage: true,
     };
     let stream = Bytes::from(protocol.write_frames(&draft).concat());
@@ -59,7 +59,7 @@ fn streams(family: Family) {
         black_box(cut(black_box(&chunks)));
     });
     measure(&format!("read    {family}, {} frames", frames.len()), stream.len(), || {
-        let mut reader = protocol.stream_reader();
+        let mut reader = protocol.reader();
         for frame in &frames {
             black_box(reader.read(frame));
         }

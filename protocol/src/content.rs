@@ -1,44 +1,32 @@
 //! Walks what the model will read: messages, input items, and the parts inside them, in one pass.
 //!
 //! All families share this walk because their names do not clash: a picture is known by its `image_url` or `source` wherever it
-//! stands, also in tool results. Text is measured as it stands in JSON. Must not keep content; must not walk anything twice.
+//! stands, also in tool results. Every string counts as text, whatever its name, apart from media, whose rules are here. Text is
+//! measured as it stands in JSON. Must not keep content; must not walk anything twice.
 
 use std::borrow::Cow;
 
-use crate::bought::{MEDIA, STATE};
+use crate::fields::{MEDIA, STATE};
+use crate::inspect::{LONGEST_NAME, cache_control};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
-use crate::{BadRequest, Content, Detail, Inspection, Picture};
-
-/// Whether the model does not read the values of members with this name.
-fn is_silent(name: &str) -> bool {
-    matches!(
-        name,
-        "id" | "role"
-            | "call_id"
-            | "tool_call_id"
-            | "tool_use_id"
-            | "status"
-            | "signature"
-            | "filename"
-            | "annotations"
-            | "logprobs"
-            | "is_error"
-            | "citations"
-            | "phase"
-    )
-}
+use crate::{BadRequest, Content, Detail, Document, Inspection, Picture};
 
 /// Whether values of this name are reasoning in a form that only the provider can read.
 fn is_sealed(name: &str) -> bool {
-    matches!(name, "encrypted_content" | "data")
+    matches!(name, "encrypted_content" | "data" | "signature")
 }
 
 /// Whether members or parts of this name are sound or moving pictures.
 fn is_unpriced(name: &str) -> bool {
     matches!(name, "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url")
 }
+
+/// Longest `cache_control` that is only an option.
+const LONGEST_MARK: usize = 64;
+/// Longest web address that is only an address.
+const LONGEST_ADDRESS: usize = 2_048;
 
 /// Where a walk writes what it finds.
 #[derive(Debug)]
@@ -107,6 +95,7 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     let mut part = Part::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
+        out.seen.content.name(&key.name);
         member(&key.name, cursor, out, &mut part)?;
     }
     finish(cursor, out, &part)
@@ -115,7 +104,8 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
 fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let kind = cursor.peek()?;
     match name {
-        "type" => part.kind = once(name, &part.kind, cursor)?,
+        "type" => part.kind = once(name, &part.kind, cursor, out)?,
+        "role" => drop(label(cursor, out)?),
         "content" | "output" if matches!(kind, Kind::Array | Kind::Object) => {
             content(cursor, out).map_err(|bad| bad.within(name))?;
         }
@@ -125,8 +115,8 @@ fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut
         "tools" if kind == Kind::Array => Tools::default().inside(out.tools, cursor, out.seen)?,
         "tool" if kind == Kind::Object => tool_change(cursor, out).map_err(|bad| bad.within(name))?,
         "image_url" => part.url = Some(cursor.skip()?),
-        "detail" => part.detail = detail(cursor)?,
-        "cache_control" => cache_control(cursor, out.seen)?,
+        "detail" => part.detail = detail(cursor, out)?,
+        "cache_control" => marked(cursor, out)?,
         _ => named(name, cursor, out, part)?,
     }
     Ok(())
@@ -139,8 +129,19 @@ fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequ
         if key.name == "definition" && cursor.peek()? == Kind::Object {
             Tools::default().definition(out.tools, cursor, out.seen).map_err(|bad| bad.within("definition"))?;
         } else {
-            cursor.skip()?;
+            let value = cursor.skip()?;
+            count(&mut out.seen.content, cursor, &value);
         }
+    }
+    Ok(())
+}
+
+/// The `cache_control` of a part; one that is longer than its options can be is text under another name.
+fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+    let before = cursor.clone();
+    cache_control(cursor, out.seen)?;
+    if cursor.at() - before.at() > LONGEST_MARK {
+        out.seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
     }
     Ok(())
 }
@@ -149,12 +150,13 @@ fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequ
 fn nested<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
+        out.seen.content.name(&key.name);
         match key.name.as_ref() {
-            "type" => part.source = once("type", &part.source, cursor)?,
-            "media_type" => part.media = word(cursor)?,
+            "type" => part.source = once("type", &part.source, cursor, out)?,
+            "media_type" => part.media = label(cursor, out)?,
             "data" => part.data = Some(cursor.skip()?),
             "url" => part.url = Some(cursor.skip()?),
-            "detail" => part.detail = detail(cursor)?,
+            "detail" => part.detail = detail(cursor, out)?,
             "content" => {
                 content(cursor, out).map_err(|bad| bad.within("content"))?;
             }
@@ -173,8 +175,7 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
         "file_url" => return Err(by_url(name)),
         "file_data" => part.file = Some(value),
         _ if is_unpriced(name) => return Err(unpriced(name)),
-        _ if is_silent(name) => {}
-        _ if is_sealed(name) => out.seen.content.unread(value.text_size().bytes()),
+        _ if is_sealed(name) => out.seen.content.sealed(value.text_size().bytes()),
         _ => count(&mut out.seen.content, cursor, &value),
     }
     Ok(())
@@ -187,53 +188,70 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     if part.kind == "item_reference" {
         return Err(BadRequest::at("type", format!("an item of type `item_reference` is refused: {STATE}.")));
     }
-    if let Some(data) = part.data.as_ref().filter(|value| value.kind == Kind::String) {
-        if part.source == "text" {
+    if let Some(data) = &part.data {
+        if data.kind != Kind::String || part.source == "text" {
             count(&mut out.seen.content, cursor, data);
         } else {
             let base64 = raw(cursor, data);
-            inline(out, part, &Payload { media: &part.media, base64: &base64 }, part.kind == "document");
+            inline(out, part, data, &Payload { media: &part.media, base64: &base64 })?;
         }
     }
-    if let Some(url) = part.url.as_ref().filter(|value| value.kind == Kind::String) {
-        let url = raw(cursor, url);
-        match Payload::from_url(&url) {
-            Some(payload) => inline(out, part, &payload, part.kind == "document"),
-            None if part.kind == "document" => return Err(by_url("source.url")),
-            None => out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.detail }),
-        }
+    if let Some(url) = &part.url {
+        address(cursor, out, part, url)?;
     }
-    if let Some(file) = part.file.as_ref().filter(|value| value.kind == Kind::String) {
-        let file = raw(cursor, file);
-        if file.starts_with("http://") || file.starts_with("https://") {
-            return Err(by_url("file_data"));
+    if let Some(file) = &part.file {
+        let text = raw(cursor, file);
+        match Payload::from_url(&text) {
+            Some(payload) => inline(out, part, file, &payload)?,
+            // Base64 has no colon, every address has one.
+            None if text.contains(':') => return Err(by_url("file_data")),
+            None if file.kind != Kind::String => count(&mut out.seen.content, cursor, file),
+            None => inline(out, part, file, &Payload { media: "application/pdf", base64: &text })?,
         }
-        let payload = Payload::from_url(&file).unwrap_or(Payload { media: "application/pdf", base64: &file });
-        let picture = payload.media.starts_with("image/");
-        inline(out, part, &payload, !picture);
     }
     Ok(())
 }
 
-fn inline(out: &mut Out<'_>, part: &Part<'_>, payload: &Payload<'_>, document: bool) {
-    if payload.is_text() {
-        out.seen.content.unread(payload.bytes());
-    } else if document || payload.media == "application/pdf" {
-        out.seen.content.documents.push(payload.document());
-    } else {
-        out.seen.content.pictures.push(payload.picture(part.detail));
+/// The `url` or `image_url` of a part: a picture at a web address, or its data.
+fn address(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>, value: &Value) -> Result<(), BadRequest> {
+    if value.kind == Kind::Null {
+        return Ok(());
+    }
+    let url = raw(cursor, value);
+    let document = part.kind == "document";
+    match Payload::from_url(&url) {
+        Some(payload) if document || payload.media.starts_with("image/") => inline(out, part, value, &payload),
+        _ if document => Err(by_url("source.url")),
+        None if is_web(&url) => {
+            if url.len() > LONGEST_ADDRESS {
+                count(&mut out.seen.content, cursor, value);
+            }
+            out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.detail });
+            Ok(())
+        }
+        _ => Err(BadRequest::at(
+            "image_url",
+            "a picture is given by an http or https URL, or inline as `data:image/…;base64,…`; other addresses are refused.",
+        )),
     }
 }
 
-/// Reads `cache_control` for its duration.
-pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
-    crate::inspect::options("cache_control", cursor, |name, cursor| {
-        let value = cursor.skip()?;
-        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
-            seen.one_hour_cache = true;
-        }
-        Ok(())
-    })?;
+fn is_web(url: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
+}
+
+/// Counts inline data by its media type; `value` is where it stands.
+fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'_>) -> Result<(), BadRequest> {
+    let content = &mut out.seen.content;
+    if payload.is_text() {
+        content.unread(payload.bytes());
+    } else if payload.media.starts_with("image/") || payload.media.is_empty() && part.kind != "document" {
+        content.pictures.push(payload.picture(part.detail));
+    } else if payload.media.starts_with("audio/") || payload.media.starts_with("video/") {
+        return Err(unpriced("media_type"));
+    } else {
+        content.documents.push(Document { bytes: payload.bytes(), place: value.span.clone(), tokens: None });
+    }
     Ok(())
 }
 
@@ -244,16 +262,19 @@ fn count(content: &mut Content, cursor: &Cursor<'_>, value: &Value) {
     }
 }
 
-fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>) -> Result<Cow<'a, str>, BadRequest> {
     if !before.is_empty() {
         return Err(BadRequest::at(name, format!("`{name}` is written twice. Send it once.")));
     }
-    word(cursor)
+    label(cursor, out)
 }
 
-/// A string, or nothing for any other value.
-pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+/// A word of the dialect. What frames a message or part covers it; one that is longer than those words counts as text.
+fn label<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>) -> Result<Cow<'a, str>, BadRequest> {
     let value = cursor.skip()?;
+    if value.span.len() > LONGEST_NAME {
+        count(&mut out.seen.content, cursor, &value);
+    }
     Ok(cursor.text_of(&value).unwrap_or_default())
 }
 
@@ -261,8 +282,8 @@ fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
     cursor.raw_text(value).map(unescape).unwrap_or_default()
 }
 
-fn detail(cursor: &mut Cursor<'_>) -> Result<Detail, BadRequest> {
-    Ok(match word(cursor)?.as_ref() {
+fn detail(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<Detail, BadRequest> {
+    Ok(match label(cursor, out)?.as_ref() {
         "low" => Detail::Low,
         "high" | "original" => Detail::High,
         _ => Detail::Auto,

@@ -1,18 +1,25 @@
 //! The facts the gateway needs from a request, the same for every family.
 //!
 //! An [`Inspection`] borrows nothing: it records where things stand as byte ranges, so that the body can be spliced later
-//! without a second walk. Fields nobody needs here are not looked at and pass untouched.
+//! without a second walk. Every string of the body counts as text, whatever its field, apart from media.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, Fault, Kind, Value};
+use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
+use crate::sample::Sample;
+use crate::token_estimate::Weight;
 use crate::usage::count;
-use crate::weigh::Weight;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
+/// A field with options of its own is short; what is longer is text under another name.
+const SHORT: usize = 256;
+/// Names and words of the dialects are shorter; longer ones count as text.
+pub(crate) const LONGEST_NAME: usize = 32;
+/// Most bytes of the names of removed fields in a header.
+const MOST_NAMED: usize = 1_024;
 
 /// What one request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,6 +46,8 @@ pub struct Inspection {
     pub asks_cost: bool,
     /// Names of server-side search tools that will be taken out, for `x-farebox-removed`.
     pub removed_tools: Vec<String>,
+    /// Top-level fields that no table knows, in the order they stand. They go upstream only where the provider passes them.
+    pub unknown: Vec<String>,
     /// Where the edits go.
     pub places: Places,
 }
@@ -64,6 +73,19 @@ pub struct Places {
     pub store: Option<Range<usize>>,
     /// Whole members or array elements to take out, each with one neighbouring comma so that the rest stays valid.
     pub cuts: Vec<Range<usize>>,
+    /// All top-level members, where some are unknown: which of them are cut depends on the target.
+    pub members: Vec<(Range<usize>, Fate)>,
+}
+
+/// What becomes of a top-level member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes upstream.
+    Stays,
+    /// It is taken out.
+    Goes,
+    /// No table knows it: its place in [`Inspection::unknown`].
+    Unknown(usize),
 }
 
 /// Changes to make to a request on its way to one target.
@@ -73,6 +95,8 @@ pub struct Edits<'a> {
     pub model: &'a str,
     /// An output limit to set: the field's name where none is declared, and the value.
     pub limit: Option<(&'a str, u32)>,
+    /// Fields that no table knows and that this provider takes all the same.
+    pub pass: &'a [String],
 }
 
 /// What the model will read, measured without keeping it.
@@ -82,6 +106,8 @@ pub struct Content {
     pub text: TextSize,
     /// How many tokens that text is likely to be.
     pub weight: Weight,
+    /// A sample of it, for a tokenizer.
+    pub sample: Sample,
     /// Messages or input items.
     pub messages: u32,
     /// Tools offered.
@@ -129,8 +155,10 @@ pub enum Detail {
 pub struct Document {
     /// Size in bytes, decoded.
     pub bytes: u64,
-    /// Pages of a PDF; `None` when they cannot be counted.
-    pub pages: Option<u32>,
+    /// Where its base64 text or `data:` URL stands in the body, quotes included.
+    pub place: Range<usize>,
+    /// Tokens of its text and pages, once it was read; `None` when it cannot be.
+    pub tokens: Option<u64>,
 }
 
 /// Why a request is a 400.
@@ -144,11 +172,55 @@ pub struct BadRequest {
     pub code: Option<&'static str>,
 }
 
+impl Inspection {
+    /// What is taken out of the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields,
+    /// each once, in at most 1 KB.
+    #[must_use]
+    pub fn removed(&self, pass: &[String]) -> String {
+        let fields = self.unknown.iter().filter(|name| !pass.contains(name)).map(|name| header_safe(name));
+        let mut named: Vec<&str> = Vec::new();
+        let mut length = 0;
+        for name in self.removed_tools.iter().map(String::as_str).chain(fields) {
+            if !named.contains(&name) && length + name.len() + 2 <= MOST_NAMED {
+                length += name.len() + 2;
+                named.push(name);
+            }
+        }
+        named.join(", ")
+    }
+
+    /// The first unknown field that none of these lists passes.
+    #[must_use]
+    pub fn unsold(&self, passes: impl Fn(&str) -> bool) -> Option<&str> {
+        self.unknown.iter().map(String::as_str).find(|name| !passes(name))
+    }
+}
+
+/// A field's name as a header can show it.
+fn header_safe(name: &str) -> &str {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if plain && (1..=64).contains(&name.len()) { name } else { "(unnamed)" }
+}
+
 impl Content {
     /// Takes in text: its size, and how it stands in JSON.
     pub(crate) fn read(&mut self, size: TextSize, text: &str) {
         self.text.add(size);
         self.weight.add(text);
+        self.sample.add(text);
+    }
+
+    /// Takes in reasoning that only its provider can read.
+    pub(crate) fn sealed(&mut self, bytes: u64) {
+        self.text.add(TextSize { ascii: bytes, other: 0 });
+        self.weight.add_sealed(bytes);
+    }
+
+    /// Takes in a member's name: a long one is text.
+    pub(crate) fn name(&mut self, name: &str) {
+        if name.len() > LONGEST_NAME {
+            self.read(TextSize::of(name), name);
+        }
     }
 
     /// Takes in bytes of text that cannot be read here.
@@ -203,8 +275,8 @@ impl BadRequest {
     }
 }
 
-impl From<Fault> for BadRequest {
-    fn from(fault: Fault) -> Self {
+impl From<JsonError> for BadRequest {
+    fn from(fault: JsonError) -> Self {
         Self::new(format!("The request body is not valid JSON: {} at byte {}. Send one JSON object.", fault.what, fault.at))
     }
 }
@@ -214,7 +286,7 @@ impl From<Fault> for BadRequest {
 struct Member<'a> {
     name: Cow<'a, str>,
     span: Range<usize>,
-    cut: bool,
+    fate: Fate,
 }
 
 /// A walk over a request's top level. Knows what every family has in common; the family says what its own fields mean.
@@ -227,16 +299,19 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Walks the body; `field` takes the value of each member and says whether the member stays.
+    /// Walks the body; `field` takes the value of each member and says what becomes of it. Samples lie where `seed` puts them.
     pub(crate) fn walk(
         body: &'a [u8],
-        mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<bool, BadRequest>,
+        seed: u64,
+        mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
         let mut cursor = Cursor::new(body)?;
         if cursor.peek()? != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));
         }
         let mut seen = Inspection { choices: 1, ..Inspection::default() };
+        seen.content.weight = Weight::seeded(seed);
+        seen.content.sample = Sample::seeded(seed.rotate_left(32));
         let mut members: Vec<Member<'a>> = Vec::with_capacity(16);
         let mut walk = cursor.enter_object()?;
         seen.places.start = cursor.at();
@@ -245,8 +320,21 @@ impl<'a> Request<'a> {
                 return Err(BadRequest::new(format!("The request has more than {MAX_FIELDS} top-level fields.")));
             }
             cursor.peek()?;
-            let stays = field(&key.name, &mut cursor, &mut seen)?;
-            members.push(Member { name: key.name, span: key.at..cursor.at(), cut: !stays });
+            let (before, counted) = (cursor.clone(), seen.content.text);
+            let verdict = field(&key.name, &mut cursor, &mut seen)?;
+            if counted == seen.content.text && cursor.at() - before.at() > SHORT && !is_counted(&key.name) {
+                seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+            }
+            seen.content.name(&key.name);
+            let fate = match verdict {
+                Verdict::Stays => Fate::Stays,
+                Verdict::Goes => Fate::Goes,
+                Verdict::Unknown => {
+                    seen.unknown.push(key.name.clone().into_owned());
+                    Fate::Unknown(seen.unknown.len() - 1)
+                }
+            };
+            members.push(Member { name: key.name, span: key.at..cursor.at(), fate });
         }
         cursor.end()?;
         seen.places.empty = members.is_empty();
@@ -267,7 +355,7 @@ impl<'a> Request<'a> {
     /// Takes a top-level member out.
     pub(crate) fn cut(&mut self, name: &str) {
         for member in self.members.iter_mut().filter(|member| member.name == name) {
-            member.cut = true;
+            member.fate = Fate::Goes;
         }
     }
 
@@ -279,12 +367,38 @@ impl<'a> Request<'a> {
     /// The finished inspection, with a cut for each member that goes.
     pub(crate) fn finish(self) -> Inspection {
         let mut seen = self.seen;
-        let mut cuts = Cuts::default();
-        self.members.into_iter().for_each(|member| cuts.take(member.span, !member.cut));
-        seen.places.cuts.extend(cuts.finish());
-        seen.places.cuts.sort_by_key(|cut| cut.start);
+        if seen.unknown.is_empty() {
+            let mut cuts = Cuts::default();
+            self.members.into_iter().for_each(|member| cuts.take(member.span, member.fate == Fate::Stays));
+            seen.places.cuts.extend(cuts.finish());
+            seen.places.cuts.sort_by_key(|cut| cut.start);
+        } else {
+            seen.places.members = self.members.into_iter().map(|member| (member.span, member.fate)).collect();
+        }
         seen
     }
+}
+
+/// Fields whose text is counted part by part.
+fn is_counted(name: &str) -> bool {
+    matches!(name, "messages" | "input" | "system" | "tools")
+}
+
+/// What a family says about a top-level member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It goes upstream.
+    Stays,
+    /// It is taken out.
+    Goes,
+    /// No table knows it.
+    Unknown,
+}
+
+/// Counts a field and says whether the family knows it.
+pub(crate) fn known(name: &str, known: &[&str], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
+    text(cursor, seen)?;
+    Ok(if known.contains(&name) { Verdict::Stays } else { Verdict::Unknown })
 }
 
 /// Reads `model`.
@@ -345,6 +459,24 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
     }
 }
 
+/// Reads `cache_control` for its duration.
+pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    options("cache_control", cursor, |name, cursor| {
+        let value = cursor.skip()?;
+        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
+            seen.one_hour_cache = true;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A string, or nothing for any other value.
+pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
+    let value = cursor.skip()?;
+    Ok(cursor.text_of(&value).unwrap_or_default())
+}
+
 /// The members of an optional object: each goes to `member`, whose name may occur only once. `false` when there is none.
 pub(crate) fn options<'a>(
     name: &str,
@@ -363,8 +495,8 @@ pub(crate) fn options<'a>(
     Ok(true)
 }
 
-/// Reads `usage: {include: true}`, the customer's wish for `usage.cost`. Says whether the member stays.
-pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<bool, BadRequest> {
+/// Reads `usage: {include: true}`, the customer's wish for `usage.cost`.
+pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
     let mut asks = false;
     options("usage", cursor, |name, cursor| {
         match name {
@@ -376,7 +508,7 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
         Ok(())
     })?;
     seen.asks_cost = asks;
-    Ok(false)
+    Ok(Verdict::Goes)
 }
 
 /// Reads `prompt_cache_options`: a long lifetime is a cache write of the dearer kind.

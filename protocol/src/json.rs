@@ -23,7 +23,7 @@ pub const MAX_DEPTH: usize = 128;
 
 /// Why bytes are not the JSON that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct JsonError {
     /// Where, in bytes from the start.
     pub at: usize,
     /// What is wrong there.
@@ -97,9 +97,9 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The bytes are not UTF-8.
-    pub fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+    pub fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
         let text =
-            simdutf8::compat::from_utf8(bytes).map_err(|error| Fault { at: error.valid_up_to(), what: "invalid UTF-8" })?;
+            simdutf8::compat::from_utf8(bytes).map_err(|error| JsonError { at: error.valid_up_to(), what: "invalid UTF-8" })?;
         Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
     }
 
@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// No value begins here.
-    pub fn peek(&mut self) -> Result<Kind, Fault> {
+    pub fn peek(&mut self) -> Result<Kind, JsonError> {
         self.blanks();
         match self.byte() {
             Some(b'{') => Ok(Kind::Object),
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// It is not strict JSON.
-    pub fn skip(&mut self) -> Result<Value, Fault> {
+    pub fn skip(&mut self) -> Result<Value, JsonError> {
         let kind = self.peek()?;
         let (start, other, blank) = (self.at, self.other, self.blank);
         self.value(kind)?;
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The next value is no object, or too deep.
-    pub fn enter_object(&mut self) -> Result<Walk, Fault> {
+    pub fn enter_object(&mut self) -> Result<Walk, JsonError> {
         self.enter(b'{', "an object is expected")
     }
 
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// It is not strict JSON.
-    pub fn member(&mut self, walk: &mut Walk) -> Result<Option<Key<'a>>, Fault> {
+    pub fn member(&mut self, walk: &mut Walk) -> Result<Option<Key<'a>>, JsonError> {
         if !self.more(walk, b'}')? {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The next value is no array, or too deep.
-    pub fn enter_array(&mut self) -> Result<Walk, Fault> {
+    pub fn enter_array(&mut self) -> Result<Walk, JsonError> {
         self.enter(b'[', "an array is expected")
     }
 
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// It is not strict JSON.
-    pub fn element(&mut self, walk: &mut Walk) -> Result<bool, Fault> {
+    pub fn element(&mut self, walk: &mut Walk) -> Result<bool, JsonError> {
         self.more(walk, b']')
     }
 
@@ -204,7 +204,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Something follows.
-    pub fn end(&mut self) -> Result<(), Fault> {
+    pub fn end(&mut self) -> Result<(), JsonError> {
         self.blanks();
         if self.at < self.text.len() { self.fault("something follows the value") } else { Ok(()) }
     }
@@ -237,8 +237,8 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
-        Err(Fault { at: self.at, what })
+    fn fault<T>(&self, what: &'static str) -> Result<T, JsonError> {
+        Err(JsonError { at: self.at, what })
     }
 
     fn blanks(&mut self) {
@@ -249,7 +249,7 @@ impl<'a> Cursor<'a> {
         self.blank += (self.at - from) as u64;
     }
 
-    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<Walk, Fault> {
+    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<Walk, JsonError> {
         self.blanks();
         if self.byte() != Some(bracket) {
             return self.fault(what);
@@ -258,7 +258,7 @@ impl<'a> Cursor<'a> {
         Ok(Walk { first: true })
     }
 
-    fn deeper(&mut self) -> Result<(), Fault> {
+    fn deeper(&mut self) -> Result<(), JsonError> {
         if self.depth >= MAX_DEPTH {
             return self.fault("nested deeper than 128");
         }
@@ -267,7 +267,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn more(&mut self, walk: &mut Walk, bracket: u8) -> Result<bool, Fault> {
+    fn more(&mut self, walk: &mut Walk, bracket: u8) -> Result<bool, JsonError> {
         self.blanks();
         match self.byte() {
             Some(byte) if byte == bracket => {
@@ -287,7 +287,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    fn colon(&mut self) -> Result<(), Fault> {
+    fn colon(&mut self) -> Result<(), JsonError> {
         self.blanks();
         if self.byte() != Some(b':') {
             return self.fault("a colon is expected");
@@ -296,7 +296,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn value(&mut self, kind: Kind) -> Result<(), Fault> {
+    fn value(&mut self, kind: Kind) -> Result<(), JsonError> {
         match kind {
             Kind::Object | Kind::Array => self.container(),
             Kind::String => self.string().map(drop),
@@ -308,7 +308,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a container in a loop: `objects` has one bit for each open level, set where that level is an object.
-    fn container(&mut self) -> Result<(), Fault> {
+    fn container(&mut self) -> Result<(), JsonError> {
         let base = self.depth;
         let mut objects: u128 = 0;
         loop {
@@ -349,7 +349,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn name_in(&mut self, objects: u128) -> Result<(), Fault> {
+    fn name_in(&mut self, objects: u128) -> Result<(), JsonError> {
         if objects & 1 == 0 {
             return Ok(());
         }
@@ -357,7 +357,7 @@ impl<'a> Cursor<'a> {
         self.colon()
     }
 
-    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
+    fn literal(&mut self, word: &'static str) -> Result<(), JsonError> {
         if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
             return self.fault("a value is expected");
         }
@@ -365,7 +365,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
+    fn number(&mut self) -> Result<(), JsonError> {
         if self.byte() == Some(b'-') {
             self.at += 1;
         }
@@ -388,7 +388,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
+    fn digits(&mut self) -> Result<(), JsonError> {
         let from = self.at;
         while let Some(b'0'..=b'9') = self.byte() {
             self.at += 1;
@@ -397,7 +397,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over a string and says whether it has escapes. Takes a block at a time, whatever stands in it.
-    fn string(&mut self) -> Result<bool, Fault> {
+    fn string(&mut self) -> Result<bool, JsonError> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
@@ -442,7 +442,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The rest of a string, one byte at a time: where the text ends, or something is wrong.
-    fn string_end(&mut self, mut escaped: bool) -> Result<bool, Fault> {
+    fn string_end(&mut self, mut escaped: bool) -> Result<bool, JsonError> {
         loop {
             match self.byte() {
                 Some(b'"') => {
@@ -466,22 +466,22 @@ impl<'a> Cursor<'a> {
 
 const CONTROL: &str = "a control character in a string must be escaped";
 
-fn escape_length(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
         Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
-        _ => Err(Fault { at, what: "an unknown escape in a string" }),
+        _ => Err(JsonError { at, what: "an unknown escape in a string" }),
     }
 }
 
 /// Steps over the next value and gives its place if it is a string.
-pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Fault> {
+pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
     let value = cursor.skip()?;
     Ok((value.kind == Kind::String).then_some(value.span))
 }
 
 /// Steps over the next value and gives its size as text; `null` has none.
-pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, Fault> {
+pub(crate) fn text_size(cursor: &mut Cursor<'_>) -> Result<TextSize, JsonError> {
     let value = cursor.skip()?;
     Ok(if value.kind == Kind::Null { TextSize::default() } else { value.text_size() })
 }

@@ -7,32 +7,44 @@
 //! - [`json`] walks and splices bytes without building a tree: what is forwarded is never parsed and written again.
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
 //! - [`inspect`] has the facts the gateway needs from a request, [`usage`] the token classes and their law.
+//! - A [`Reader`] of the target's family says what frames mean, a [`Writer`] of the customer's family ends a stream that is cut.
 //! - [`error`] has the one error body and each family's words for it.
 
-mod bought;
 pub mod chat;
 mod content;
-pub mod draft;
 pub mod error;
+mod facts;
+mod fields;
 pub mod inspect;
 pub mod json;
 mod media;
 pub mod messages;
 mod patch;
+pub mod paths;
+pub mod prompt;
 pub mod responses;
+mod sample;
 pub mod sse;
+pub mod synthetic;
+pub mod token_estimate;
 mod tools;
+pub mod translate;
 pub mod usage;
-pub mod weigh;
 
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
-pub use draft::{Draft, DraftStop, ToolCall};
+use serde_json::Value;
+
 pub use error::{Case, ErrorBody, UpstreamError, Words};
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Inspection, Picture, TextSize};
+pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
+use prompt::Prompt;
+
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, TextSize};
+pub use media::document_bytes;
+pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
+pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
 pub use usage::{Reading, Usage, WireUsage};
 
 /// A wire dialect.
@@ -103,6 +115,15 @@ pub enum AuthStyle {
     ApiKey,
 }
 
+/// The field in which a provider of the chat family takes an output limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatLimit {
+    /// `max_completion_tokens`
+    MaxCompletionTokens,
+    /// `max_tokens`
+    MaxTokens,
+}
+
 /// One family's dialect.
 pub trait Protocol: Send + Sync + fmt::Debug {
     /// Which one.
@@ -111,11 +132,20 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// What is appended to a provider's base URL.
     fn path(&self) -> &'static str;
 
+    /// The same for counting the tokens of a request without running it; `None` when the family has no such path.
+    fn count_path(&self) -> Option<&'static str>;
+
     /// The path a customer calls below the public base URL, for texts: `/v1/chat/completions`.
     fn public_path(&self) -> &'static str;
 
-    /// The field of an output limit; `None` where providers disagree and each says which one it knows.
-    fn limit_field(&self) -> Option<&'static str>;
+    /// The field of an output limit; providers of the chat family disagree, and `chat` is the one this provider knows.
+    fn limit_field(&self, chat: ChatLimit) -> &'static str;
+
+    /// The field of the conversation, for refusals of what stands in it.
+    fn conversation_field(&self) -> &'static str;
+
+    /// Headers in which customers of this family send their key, in the order in which they count.
+    fn credentials(&self) -> &'static [AuthStyle];
 
     /// How providers of this family take their key unless told otherwise.
     fn default_auth(&self) -> AuthStyle;
@@ -123,11 +153,15 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Names (lower case) of request headers that go upstream; all others stop here.
     fn forwarded_headers(&self) -> &'static [&'static str];
 
-    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
+    /// Whether a request with a field that no table knows is refused, rather than sent without it.
+    fn refuses_unknown_fields(&self) -> bool;
+
+    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400. `seed` is a fresh random number: it
+    /// decides which parts of a long text are read.
     ///
     /// # Errors
     /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or something bought that has no price.
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest>;
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
     /// The request as the upstream gets it: the original bytes with only the named places changed. One copy.
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8>;
@@ -135,21 +169,36 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;
 
-    /// A reader for one streamed answer.
-    fn stream_reader(&self) -> Box<dyn StreamReader>;
+    /// A reader for one streamed answer of a target of this family.
+    fn reader(&self) -> Box<dyn Reader>;
+
+    /// A writer for one streamed answer to a customer of this family.
+    fn writer(&self) -> Box<dyn Writer>;
+
+    /// The smallest request: one question, and at most `limit` tokens of answer.
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String;
+
+    /// The first text of a whole answer.
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str>;
+
+    /// What the simulated provider understands of a request.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the customer.
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String>;
 
     /// A whole answer made here (the simulated provider).
-    fn write_answer(&self, draft: &Draft) -> Vec<u8>;
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8>;
 
     /// A streamed answer made here: whole frames, terminal marker included.
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>>;
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>>;
 
     /// What this family calls an error case, and its status.
     fn words(&self, case: Case) -> Words;
 }
 
-/// Reads the frames of one streamed answer, in order. Keeps what a proper ending needs: ids, open blocks, indices.
-pub trait StreamReader: Send {
+/// Reads the frames of one streamed answer, in order: the family of the target that makes it.
+pub trait Reader: Send {
     /// The facts of the next frame.
     fn read(&mut self, frame: &Frame) -> FrameFacts;
 
@@ -158,16 +207,32 @@ pub trait StreamReader: Send {
 
     /// The id the upstream gave its answer.
     fn answer_id(&self) -> Option<&str>;
+}
 
-    /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here and the public slug.
-    /// Cuts in after any frame read so far.
-    fn end_at_limit(&mut self, slug: &str, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
+/// Writes how a streamed answer ends when it is ended here: the family of the customer who gets it.
+///
+/// It knows only what was passed on: open blocks, indices, sequence numbers. Endings cut in after any frame observed so far.
+pub trait Writer: Send {
+    /// Takes note of a frame that goes to the customer, and of what it says.
+    fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
+
+    /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here.
+    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
 
     /// The terminal marker, for an upstream that stopped properly and then left it out.
     fn missing_end(&self) -> Vec<u8>;
 
     /// The frame that tells the customer that a started stream broke. Never looks like a clean end.
-    fn error_event(&mut self, slug: &str, error: &ErrorBody) -> Vec<u8>;
+    fn error_event(&self, answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8>;
+}
+
+/// What an answer is called where its customer sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicAnswer<'a> {
+    /// The model's public slug.
+    pub slug: &'a str,
+    /// The id that its first frame gave it; `None` when none was said.
+    pub id: Option<&'a str>,
 }
 
 /// What the customer asked to see about usage in an ending made here.
@@ -177,56 +242,4 @@ pub struct UsageWish<'a> {
     pub chunk: bool,
     /// The value of `usage.cost`, a decimal literal, where it was asked for.
     pub cost: Option<&'a str>,
-}
-
-/// What one frame of a streamed answer says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FrameFacts {
-    /// Where the model's name stands in the frame's bytes, quotes included; it is replaced by the public slug.
-    pub model: Option<Range<usize>>,
-    /// Output this frame shows (text, reasoning text, tool arguments), for metering.
-    pub shown: TextSize,
-    /// The frame says that output is being made which the stream does not show (hidden reasoning has begun or goes on).
-    pub hidden: bool,
-    /// The frame reported usage (read it with [`StreamReader::usage`]).
-    pub usage: bool,
-    /// Position of the closing brace of the frame's usage object, where `cost` can be added.
-    pub usage_end: Option<usize>,
-    /// The usage object has no members (so `cost` needs no comma).
-    pub usage_empty: bool,
-    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
-    pub cuts: Vec<Range<usize>>,
-    /// This answer's stop reason was seen in this frame.
-    pub stop: bool,
-    /// This frame and all after it wait for the settlement: it carries the final usage, or is the terminal marker.
-    pub last: bool,
-    /// The terminal marker of the family.
-    pub end: bool,
-    /// A usage chunk with no other content, which customers that did not ask for it must not see (chat).
-    pub usage_only: bool,
-    /// The frame is an error.
-    pub error: Option<UpstreamError>,
-}
-
-/// What a whole answer says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AnswerFacts {
-    /// Where the model's name stands, quotes included.
-    pub model: Option<Range<usize>>,
-    /// The upstream's id of the answer.
-    pub id: Option<String>,
-    /// Usage as reported.
-    pub usage: WireUsage,
-    /// Position of the closing brace of the usage object.
-    pub usage_end: Option<usize>,
-    /// The usage object has no members.
-    pub usage_empty: bool,
-    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
-    pub cuts: Vec<Range<usize>>,
-    /// Output shown.
-    pub shown: TextSize,
-    /// The stop reason as the upstream wrote it.
-    pub stop: Option<String>,
-    /// The body is an error although its status may not say so.
-    pub error: Option<UpstreamError>,
 }

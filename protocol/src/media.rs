@@ -1,15 +1,17 @@
 //! Measures inline pictures and documents from their base64 text.
 //!
-//! Decodes only what it needs: the head of a picture for its size, a whole PDF for its pages. Must not fail: what cannot be
-//! read is simply unknown, and the estimate takes the largest size.
+//! Decodes only what it needs: the head of a picture for its size; a document only when somebody asks for its bytes. Must not
+//! fail: what cannot be read is simply unknown, and the estimate takes the largest size.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::{Detail, Document, Picture};
+use crate::json::unescape;
+use crate::{Detail, Picture};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -54,12 +56,14 @@ impl<'a> Payload<'a> {
         });
         Picture { bytes: Some(self.bytes()), size, detail }
     }
+}
 
-    /// The payload as a document.
-    pub(crate) fn document(&self) -> Document {
-        let pages = decode(self.base64).and_then(|bytes| pdf_pages(&bytes));
-        Document { bytes: self.bytes(), pages }
-    }
+/// The bytes of an inline document whose base64 text or `data:` URL stands at `place` in a body, quotes included.
+#[must_use]
+pub fn document_bytes(body: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
+    let quoted = std::str::from_utf8(body.get(place.clone())?).ok()?;
+    let text = unescape(quoted.strip_prefix('"')?.strip_suffix('"')?);
+    decode(Payload::from_url(&text).map_or(&text, |payload| payload.base64))
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
@@ -70,15 +74,4 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     // A head cut out of a longer text may end with one character too many.
     let whole = if text.len() % 4 == 1 { text.len() - 1 } else { text.len() };
     BASE64.decode(text.get(..whole)?).ok()
-}
-
-/// Pages of a PDF: its objects of `/Type /Page`. Those in compressed object streams are not seen; then there are none.
-fn pdf_pages(bytes: &[u8]) -> Option<u32> {
-    let head = bytes.get(..1024).unwrap_or(bytes);
-    memchr::memmem::find(head, b"%PDF-")?;
-    let pages = memchr::memmem::find_iter(bytes, b"/Type").filter(|at| {
-        let rest = bytes.get(at + 5..).unwrap_or_default().trim_ascii_start();
-        rest.starts_with(b"/Page") && !rest.get(5).is_some_and(u8::is_ascii_alphanumeric)
-    });
-    u32::try_from(pages.count()).ok().filter(|pages| *pages > 0)
 }

@@ -4,7 +4,8 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Edit, quoted};
+use crate::inspect::Fate;
+use crate::json::{Cursor, Cuts, Edit, quoted};
 use crate::{Edits, Inspection};
 
 /// The model, the limit, and what is taken out.
@@ -12,6 +13,7 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
     let places = &seen.places;
     let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
     out.extend(places.cuts.iter().cloned().map(Edit::cut));
+    out.extend(unknown(seen, edits.pass).into_iter().map(Edit::cut));
     out.push(Edit::replace(places.model.clone(), quoted(edits.model).into_bytes()));
     let Some((name, value)) = edits.limit else { return out };
     let number = value.to_string().into_bytes();
@@ -24,6 +26,20 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
         out.push(member(seen, name, &value.to_string()));
     }
     out
+}
+
+/// The members to take out of a request with unknown ones, for a provider that passes some.
+fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
+    let mut cuts = Cuts::default();
+    for (span, fate) in &seen.places.members {
+        let stays = match fate {
+            Fate::Stays => true,
+            Fate::Goes => false,
+            Fate::Unknown(index) => seen.unknown.get(*index).is_some_and(|name| pass.contains(name)),
+        };
+        cuts.take(span.clone(), stays);
+    }
+    cuts.finish()
 }
 
 /// A new top-level member.

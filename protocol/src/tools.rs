@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::bought::SERVER_TOOL;
-use crate::content::{cache_control, word};
-use crate::inspect::Request;
+use crate::fields::SERVER_TOOL;
+use crate::inspect::{Request, cache_control, word};
 use crate::json::{Cursor, Cuts, Kind};
 use crate::{BadRequest, Inspection};
 
@@ -140,6 +139,10 @@ impl Tools {
                 seen.removed_tools.push(offer.kind.to_string());
                 self.gone.extend([offer.kind, offer.name].into_iter().filter(|word| !word.is_empty()).map(Cow::into_owned));
                 return Ok(false);
+            }
+            _ if offer.kind.is_empty() => {
+                let message = "a tool needs a `type`: send \"function\" for a function of your own.";
+                return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
             }
             _ => {
                 let message =

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, Fault, Kind, Value, string_span};
+use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -154,7 +154,7 @@ pub(crate) type Names = [(&'static str, &'static str, Slot)];
 
 /// A usage object as it stood in a text.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct UsageObject {
     /// What kind of step it counts, inside `iterations`.
     kind: Option<Range<usize>>,
     pub(crate) wire: WireUsage,
@@ -170,12 +170,12 @@ pub(crate) struct Seen {
 const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
 /// Reads a usage object; `None` when the value is something else, such as `null`.
-pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen>, Fault> {
+pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
         return Ok(None);
     }
-    let mut seen = Seen::default();
+    let mut seen = UsageObject::default();
     let mut cuts = Cuts::default();
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
@@ -197,7 +197,7 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Seen
 }
 
 /// Counts of single steps. Those of the answer's own steps are in its counts already, those of a compaction are not.
-fn iterations(cursor: &mut Cursor<'_>, names: &Names, wire: &mut WireUsage) -> Result<(), Fault> {
+fn iterations(cursor: &mut Cursor<'_>, names: &Names, wire: &mut WireUsage) -> Result<(), JsonError> {
     let mut beside = None;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
@@ -221,7 +221,7 @@ fn take(
     path: (&str, &str),
     wire: &mut WireUsage,
     write_5m: &mut Option<u64>,
-) -> Result<(), Fault> {
+) -> Result<(), JsonError> {
     if cursor.peek()? == Kind::Object {
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {

@@ -5,8 +5,11 @@
 mod support;
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use farebox_protocol::{Edits, Family, FrameFacts, Usage, UsageWish};
+use farebox_protocol::{
+    Edits, Family, FrameFacts, Marks, PublicAnswer, Stop, TextSize, UpstreamError, Usage, UsageWish, WireUsage,
+};
 use support::{fixtures, frames, requests};
 
 const USAGE: Usage = Usage { input: 10, cache_read: 20, cache_write: 3, cache_write_1h: 4, output: 50, reasoning: 6 };
@@ -15,7 +18,7 @@ const USAGE: Usage = Usage { input: 10, cache_read: 20, cache_write: 3, cache_wr
 fn recorded_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
-            let seen = family.protocol().inspect(&body).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
+            let seen = family.protocol().inspect(&body, 0).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
             insta::assert_debug_snapshot!(format!("request-{family}-{name}"), seen);
         }
     }
@@ -26,11 +29,11 @@ fn recorded_requests() {
 fn patched_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
-            let seen = family.protocol().inspect(&body).expect("a good request");
+            let seen = family.protocol().inspect(&body, 0).expect("a good request");
             let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
-            let edits = Edits { model: "up", limit: Some((field, 777)) };
+            let edits = Edits { model: "up", limit: Some((field, 777)), pass: &[] };
             let patched = family.protocol().patch(&body, &seen, &edits);
-            let again = family.protocol().inspect(&patched).expect("still a good request");
+            let again = family.protocol().inspect(&patched, 0).expect("still a good request");
             assert_eq!((again.model.as_str(), again.limit, again.stream), ("up", Some(777), seen.stream), "{name}");
             assert_eq!(again.removed_tools, Vec::<String>::new(), "{name}");
             assert_eq!(again.content, seen.content, "{name}");
@@ -43,12 +46,32 @@ fn whole_answers() {
     for family in Family::ALL {
         for (name, body) in fixtures(family, ".answer.json") {
             let facts = family.protocol().read_answer(&body).expect("a JSON object");
-            let model = facts.model.clone().map(|span| String::from_utf8_lossy(&body[span]).into_owned());
-            let closing = facts.usage_end.map(|at| body[at] as char);
+            let model = facts.marks.model.clone().map(|span| String::from_utf8_lossy(&body[span]).into_owned());
+            let closing = facts.marks.usage_end.map(|at| body[at] as char);
             let reading = facts.usage.reading(false);
-            insta::assert_debug_snapshot!(format!("answer-{family}-{name}"), (model, closing, reading, facts));
+            insta::assert_debug_snapshot!(format!("answer-{family}-{name}"), (model, closing, reading, flat(facts)));
         }
     }
+}
+
+/// The facts as the snapshots have them: places beside the rest.
+fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "read by Debug")]
+    struct AnswerFacts {
+        model: Option<Range<usize>>,
+        id: Option<String>,
+        usage: WireUsage,
+        usage_end: Option<usize>,
+        usage_empty: bool,
+        cuts: Vec<Range<usize>>,
+        shown: TextSize,
+        stop: Option<Stop>,
+        error: Option<UpstreamError>,
+    }
+    let farebox_protocol::AnswerFacts { marks, id, usage, shown, stop, error } = facts;
+    let Marks { model, usage_end, usage_empty, cuts } = marks;
+    AnswerFacts { model, id, usage, usage_end, usage_empty, cuts, shown, stop, error }
 }
 
 #[test]
@@ -56,7 +79,7 @@ fn streamed_answers() {
     for family in Family::ALL {
         for (name, stream) in fixtures(family, ".sse") {
             let frames = frames(&stream);
-            let mut reader = family.protocol().stream_reader();
+            let mut reader = family.protocol().reader();
             let mut out = String::new();
             for frame in &frames {
                 let facts = reader.read(frame);
@@ -75,12 +98,15 @@ fn endings() {
     for family in Family::ALL {
         for (name, stream) in fixtures(family, ".sse") {
             let frames = frames(&stream);
-            let mut reader = family.protocol().stream_reader();
+            let mut reader = family.protocol().reader();
+            let mut writer = family.protocol().writer();
             for frame in &frames[..frames.len() * 6 / 10] {
-                reader.read(frame);
+                let facts = reader.read(frame);
+                writer.observe(frame, &facts);
             }
             let wish = UsageWish { chunk: true, cost: Some("0.0000125") };
-            let out = String::from_utf8(reader.end_at_limit("slug", &USAGE, wish)).expect("UTF-8");
+            let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+            let out = String::from_utf8(writer.end_at_limit(answer, &USAGE, wish)).expect("UTF-8");
             insta::assert_snapshot!(format!("ending-{family}-{name}"), out);
         }
     }
@@ -88,20 +114,20 @@ fn endings() {
 
 fn line(raw: &[u8], event: Option<&str>, facts: &FrameFacts) -> String {
     let mut out = format!("{:32}", event.unwrap_or("-"));
-    if let Some(span) = facts.model.clone() {
+    if let Some(span) = facts.marks.model.clone() {
         write!(out, " model={}", String::from_utf8_lossy(&raw[span])).expect("a string");
     }
     if facts.shown.bytes() > 0 {
         write!(out, " shown={}+{}", facts.shown.ascii, facts.shown.other).expect("a string");
     }
-    if let Some(at) = facts.usage_end {
+    if let Some(at) = facts.marks.usage_end {
         assert_eq!(raw[at], b'}');
-        write!(out, " usage_end={}", if facts.usage_empty { "empty" } else { "yes" }).expect("a string");
+        write!(out, " usage_end={}", if facts.marks.usage_empty { "empty" } else { "yes" }).expect("a string");
     }
     let flags = [
         ("hidden", facts.hidden),
         ("usage", facts.usage),
-        ("stop", facts.stop),
+        ("stop", facts.stop.is_some()),
         ("last", facts.last),
         ("end", facts.end),
         ("usage_only", facts.usage_only),

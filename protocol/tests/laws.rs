@@ -7,8 +7,8 @@ mod support;
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, splice};
 use farebox_protocol::{
-    Draft, DraftStop, Edits, ErrorBody, Family, FrameReader, Reading, TextSize, ToolCall, UpstreamError, Usage, UsageWish,
-    WireUsage,
+    Edits, ErrorBody, Family, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
+    UpstreamError, Usage, UsageWish, WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -173,12 +173,17 @@ proptest! {
         choices in prop::collection::vec(0_usize..4, 6),
         pretty in any::<bool>(),
         tools in prop::collection::vec(any::<bool>(), 0..5),
+        passes in any::<prop::sample::Index>(),
     ) {
+        let names: Vec<String> = extra.iter().map(|(name, _)| name.clone()).collect();
+        let pass = &names[..passes.index(names.len() + 1)];
         let (body, mut expected) = request(family, extra, &choices, &tools);
         let text = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.expect("JSON");
-        let seen = family.protocol().inspect(text.as_bytes()).expect("a good request");
+        let seen = family.protocol().inspect(text.as_bytes(), 0).expect("a good request");
         let field = limit_field(family);
-        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit: Some((field, 5)) });
+        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit: Some((field, 5)), pass });
+        let removed = names.iter().filter(|name| !pass.contains(name));
+        removed.for_each(|name| drop(expected.as_object_mut().expect("an object").remove(name)));
         expected["model"] = json!("up\"1");
         expected[field] = json!(5);
         prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), expected);
@@ -218,13 +223,13 @@ proptest! {
             cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, output: counts[4], reasoning: counts[5],
         };
         let tool = tool.then(|| ToolCall { id: "1".into(), name: "f".into(), arguments: r#"{"path":"ä"}"#.into() });
-        let stop = if tool.is_some() { DraftStop::Tool } else { DraftStop::Stop };
-        let draft = Draft {
+        let stop = if tool.is_some() { SyntheticStop::Tool } else { SyntheticStop::Stop };
+        let draft = SyntheticAnswer {
             id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true,
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");
         prop_assert_eq!(answer.usage.reading(false), Reading::Counted(usage));
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         let mut shown = TextSize::default();
         let stream = family.protocol().write_frames(&draft).concat();
         let frames = frames(&stream);
@@ -233,7 +238,7 @@ proptest! {
         prop_assert_eq!(reader.usage().reading(false), Reading::Counted(usage));
         prop_assert_eq!(reader.answer_id(), answer.id.as_deref());
         prop_assert!(facts.last().is_some_and(|facts| facts.end && facts.last));
-        prop_assert_eq!(facts.iter().filter(|facts| facts.stop).count(), 1);
+        prop_assert_eq!(facts.iter().filter_map(|facts| facts.stop).collect::<Vec<_>>(), [answer.stop.expect("a stop")]);
         let text: TextSize = TextSize::of(&Value::from(draft.pieces.concat()).to_string());
         prop_assert!(shown.bytes() >= text.bytes() - 2 && answer.shown.bytes() >= text.bytes() - 2);
     }
@@ -331,24 +336,26 @@ fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools
 
 fn exercise(family: Family, bytes: &[u8]) {
     let protocol = family.protocol();
-    if let Ok(seen) = protocol.inspect(bytes) {
-        let patched = protocol.patch(bytes, &seen, &Edits { model: "m", limit: Some(("max_tokens", 3)) });
+    if let Ok(seen) = protocol.inspect(bytes, 0) {
+        let patched = protocol.patch(bytes, &seen, &Edits { model: "m", limit: Some(("max_tokens", 3)), pass: &[] });
         assert!(accepts(&patched));
     }
-    let _ = farebox_protocol::messages::inspect_count(bytes);
+    let _ = farebox_protocol::messages::inspect_count(bytes, 0);
     let _ = protocol.read_answer(bytes);
     let _ = UpstreamError::parse(bytes);
-    let mut reader = protocol.stream_reader();
+    let (mut reader, mut writer) = (protocol.reader(), protocol.writer());
     let wrapped = [b"data: ", bytes, b"\n\n"].concat();
     for stream in [bytes, &wrapped] {
         for frame in cut(&[stream]).0 {
             let facts = reader.read(&frame);
-            let model = facts.model.map(|span| frame.raw().get(span).is_some_and(|model| model.starts_with(b"\"")));
+            writer.observe(&frame, &facts);
+            let model = facts.marks.model.map(|span| frame.raw().get(span).is_some_and(|model| model.starts_with(b"\"")));
             assert_ne!(model, Some(false));
-            assert_ne!(facts.usage_end.map(|at| frame.raw().get(at) == Some(&b'}')), Some(false));
+            assert_ne!(facts.marks.usage_end.map(|at| frame.raw().get(at) == Some(&b'}')), Some(false));
         }
     }
-    let ending = reader.end_at_limit("slug", &Usage::default(), UsageWish::default());
+    let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+    let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
     assert_eq!(cut(&[&ending]).1, 0);
 }
 
@@ -366,22 +373,23 @@ fn endings_made_after_any_frame_are_whole() {
         for (name, stream) in fixtures(family, ".sse") {
             let all = frames(&stream);
             for length in 0..=all.len() {
-                let read = || {
-                    let mut reader = family.protocol().stream_reader();
-                    all[..length].iter().for_each(|frame| drop(reader.read(frame)));
-                    reader
-                };
-                let mut reader = read();
-                let ending = reader.end_at_limit("slug", &Usage::default(), UsageWish::default());
-                let facts: Vec<_> = frames(&ending).iter().map(|frame| reader.read(frame)).collect();
+                let (mut reader, mut writer) = (family.protocol().reader(), family.protocol().writer());
+                for frame in &all[..length] {
+                    let facts = reader.read(frame);
+                    writer.observe(frame, &facts);
+                }
+                let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+                let event = writer.error_event(answer, &error);
+                let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
+                // Read by a reader of its own: an ending is no part of what the upstream said.
+                let mut again = family.protocol().reader();
+                let facts: Vec<_> = frames(&ending).iter().map(|frame| again.read(frame)).collect();
                 if let Some(last) = facts.last() {
                     assert!(last.end && facts.iter().all(|facts| facts.error.is_none()), "{family} {name} {length}");
                 }
-                let mut reader = read();
-                let event = reader.error_event("slug", &error);
-                let facts: Vec<_> = frames(&event).iter().map(|frame| reader.read(frame)).collect();
+                let facts: Vec<_> = frames(&event).iter().map(|frame| again.read(frame)).collect();
                 assert!(facts.iter().any(|facts| facts.error.as_ref().is_some_and(|told| told.message == "broken")), "{family}");
-                assert!(facts.iter().all(|facts| !facts.stop), "{family} {name}");
+                assert!(facts.iter().all(|facts| facts.stop.is_none()), "{family} {name}");
             }
         }
     }
@@ -394,8 +402,8 @@ fn recorded_requests_survive_damage() {
             for at in (0..body.len()).step_by(body.len() / 40 + 1) {
                 let mut damaged = body.clone();
                 damaged[at] ^= 0x55;
-                let _ = family.protocol().inspect(&damaged);
-                let _ = family.protocol().inspect(&body[..at]);
+                let _ = family.protocol().inspect(&damaged, 0);
+                let _ = family.protocol().inspect(&body[..at], 0);
             }
         }
     }

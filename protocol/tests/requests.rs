@@ -17,10 +17,15 @@ fn good(family: Family) -> Value {
     }
 }
 
-fn with(family: Family, name: &str, value: Value) -> Result<Inspection, BadRequest> {
+fn body_with(family: Family, name: &str, value: Value) -> Value {
     let mut body = good(family);
     body[name] = value;
-    family.protocol().inspect(body.to_string().as_bytes())
+    body
+}
+
+fn with(family: Family, name: &str, value: Value) -> Result<Inspection, BadRequest> {
+    let body = body_with(family, name, value);
+    family.protocol().inspect(body.to_string().as_bytes(), 0)
 }
 
 fn refused(family: Family, name: &str, value: Value) -> BadRequest {
@@ -58,7 +63,7 @@ fn limits_are_integers_in_range_or_absent() {
                     .to_string()
                     .replacen('{', &format!("{{\"{name}\":{literal},"), 1)
                     .replace(",\"max_tokens\":9", "");
-                let bad = family.protocol().inspect(body.as_bytes()).expect_err(literal);
+                let bad = family.protocol().inspect(body.as_bytes(), 0).expect_err(literal);
                 assert_eq!(bad.param.as_deref(), Some(*name), "{literal}");
             }
             if family != Family::Messages {
@@ -70,7 +75,7 @@ fn limits_are_integers_in_range_or_absent() {
     assert_eq!(with(Family::Chat, "n", json!(128)).expect("good").choices, 128);
     assert_eq!(refused(Family::Chat, "n", json!(129)).param.as_deref(), Some("n"));
     let both = json!({"model": "m", "messages": [{}], "max_tokens": 5, "max_completion_tokens": 6});
-    assert!(Family::Chat.protocol().inspect(both.to_string().as_bytes()).is_err());
+    assert!(Family::Chat.protocol().inspect(both.to_string().as_bytes(), 0).is_err());
     assert_eq!(refused(Family::Messages, "max_tokens", Value::Null).param.as_deref(), Some("max_tokens"));
 }
 
@@ -90,13 +95,13 @@ fn required_fields_have_their_types() {
         let mut body = good(family);
         body.as_object_mut().expect("an object").remove(list);
         assert_eq!(
-            family.protocol().inspect(body.to_string().as_bytes()).expect_err("nothing to read").param.as_deref(),
+            family.protocol().inspect(body.to_string().as_bytes(), 0).expect_err("nothing to read").param.as_deref(),
             Some(list)
         );
     }
     let count = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();
-    assert_eq!(messages::inspect_count(count.as_bytes()).expect("no limit is needed").limit, None);
-    assert!(Family::Messages.protocol().inspect(count.as_bytes()).is_err());
+    assert_eq!(messages::inspect_count(count.as_bytes(), 0).expect("no limit is needed").limit, None);
+    assert!(Family::Messages.protocol().inspect(count.as_bytes(), 0).is_err());
 }
 
 #[test]
@@ -129,20 +134,20 @@ fn broken_json_is_refused() {
     ];
     for family in Family::ALL {
         for body in bodies.iter().copied().chain([deep(128).as_bytes(), deep(100_000).as_bytes(), deep_known.as_bytes()]) {
-            let bad = family.protocol().inspect(body).expect_err(&String::from_utf8_lossy(&body[..body.len().min(60)]));
+            let bad = family.protocol().inspect(body, 0).expect_err(&String::from_utf8_lossy(&body[..body.len().min(60)]));
             assert!(!bad.message.is_empty());
         }
     }
-    assert!(Family::Chat.protocol().inspect(deep(127).as_bytes()).is_ok());
+    assert!(Family::Chat.protocol().inspect(deep(127).as_bytes(), 0).is_ok());
     let lone = r#"{"model":"m\ud800","messages":[{"content":"\udfff"}]}"#;
-    assert_eq!(Family::Chat.protocol().inspect(lone.as_bytes()).expect("tolerated").model, "m\u{fffd}");
+    assert_eq!(Family::Chat.protocol().inspect(lone.as_bytes(), 0).expect("tolerated").model, "m\u{fffd}");
 }
 
 #[test]
 fn a_top_level_key_stands_once() {
     for (first, second) in [("model", "model"), ("model", r"mod\u0065l"), ("x", "x"), ("a\u{fc}", r"a\u00fc")] {
         let body = format!(r#"{{"{first}":"m","messages":[{{}}],"{second}":"n","model2":1}}"#);
-        let bad = Family::Chat.protocol().inspect(body.as_bytes()).expect_err(second);
+        let bad = Family::Chat.protocol().inspect(body.as_bytes(), 0).expect_err(second);
         assert!(bad.message.contains("twice"), "{bad:?}");
     }
 }
@@ -233,9 +238,9 @@ fn server_tools_are_refused_and_searches_taken_out() {
         "tool_choice": {"type": "tool", "name": "web_search"}, "model": "m", "max_tokens": 9, "messages": [{"content": "x"}],
     });
     let text = body.to_string();
-    let seen = Family::Messages.protocol().inspect(text.as_bytes()).expect("good");
+    let seen = Family::Messages.protocol().inspect(text.as_bytes(), 0).expect("good");
     assert_eq!(seen.removed_tools, ["web_search_20250305", "web_search_20260101"]);
-    let patched = Family::Messages.protocol().patch(text.as_bytes(), &seen, &Edits { model: "u", limit: None });
+    let patched = Family::Messages.protocol().patch(text.as_bytes(), &seen, &Edits { model: "u", limit: None, pass: &[] });
     let expected = r#"{"tools":[{"name":"mine"}],"model":"u","max_tokens":9,"messages":[{"content":"x"}]}"#;
     assert_eq!(String::from_utf8_lossy(&patched), expected);
 }
@@ -265,29 +270,31 @@ fn pictures_are_found_wherever_they_stand() {
     ]}]);
     let seen = with(Family::Messages, "messages", native).expect("good");
     assert_eq!(seen.content.pictures, [inline, Picture { bytes: None, size: None, detail: Detail::Auto }]);
-    assert_eq!((seen.content.text.ascii, seen.content.text.other), (2, 2));
+    assert_eq!((seen.content.text.ascii, seen.content.text.other), (3, 2), "the text, and the id of the call");
 }
 
 #[test]
 fn documents_are_counted_or_refused() {
     use base64::Engine as _;
-    let pdf = "%PDF-1.4\n1 0 obj<</Type /Pages /Kids[]>>\n2 0 obj<</Type/Page>>\n3 0 obj<</Type  /Page /X 1>>\n";
+    let pdf = "%PDF-1.4\n1 0 obj<</Type /Pages /Kids[]>>";
     let data = base64::engine::general_purpose::STANDARD.encode(pdf);
-    let document = Document { bytes: pdf.len() as u64, pages: Some(2) };
+    let found = |family: Family, field: &str, value: Value| {
+        let body = body_with(family, field, value).to_string();
+        let seen = family.protocol().inspect(body.as_bytes(), 0).expect("good");
+        let [Document { bytes, place, tokens: None }] = &seen.content.documents[..] else { panic!("{seen:?}") };
+        assert_eq!(*bytes, pdf.len() as u64);
+        assert_eq!(farebox_protocol::document_bytes(body.as_bytes(), place).expect("base64"), pdf.as_bytes());
+        assert!(seen.content.text.bytes() < 100, "its data is no text");
+    };
     let url = format!("data:application/pdf;base64,{data}");
     let chat = json!([{"role": "user", "content": [{"type": "file", "file": {"filename": "a.pdf", "file_data": url}}]}]);
-    assert_eq!(with(Family::Chat, "messages", chat).expect("good").content.documents, std::slice::from_ref(&document));
+    found(Family::Chat, "messages", chat);
     let input = json!([{"role": "user", "content": [{"type": "input_file", "file_data": url}]}]);
-    assert_eq!(with(Family::Responses, "input", input).expect("good").content.documents, std::slice::from_ref(&document));
+    found(Family::Responses, "input", input);
     let block = |source: Value| json!([{"role": "user", "content": [{"type": "document", "source": source}]}]);
-    let seen =
-        with(Family::Messages, "messages", block(json!({"type": "base64", "media_type": "application/pdf", "data": data})));
-    assert_eq!(seen.expect("good").content.documents, [document]);
+    found(Family::Messages, "messages", block(json!({"type": "base64", "media_type": "application/pdf", "data": data})));
     let seen = with(Family::Messages, "messages", block(json!({"type": "text", "media_type": "text/plain", "data": "four"})));
     assert_eq!(seen.expect("good").content.text.ascii, 4);
-    let seen =
-        with(Family::Messages, "messages", block(json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"})));
-    assert_eq!(seen.expect("good").content.documents, [Document { bytes: 3, pages: None }]);
     let nested = json!({"type": "content", "content": [{"type": "text", "text": "abc"}]});
     assert_eq!(with(Family::Messages, "messages", block(nested)).expect("good").content.text.ascii, 3);
     for source in [json!({"type": "url", "url": "https://x"}), json!({"type": "file", "file_id": "f"})] {
@@ -306,6 +313,117 @@ fn documents_are_counted_or_refused() {
     refused(Family::Responses, "input", part(json!({"type": "input_image", "file_id": "f"})));
     let many = with(Family::Responses, "input", part(json!({"type": "input_image", "file_id": null, "image_url": "https://x"})));
     assert_eq!(many.expect("null is absent").content.pictures.len(), 1);
+}
+
+#[test]
+fn pictures_come_from_the_web_or_inline() {
+    for url in
+        ["data:video/mp4;base64,AAAA", "gs://bucket/a.mp4", "file:///etc/passwd", "s3://b/k", "data:text/plain;base64,AAAA", ""]
+    {
+        let chat = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]);
+        let input = json!([{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]);
+        let native = json!([{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": url}}]}]);
+        for (family, name, value) in
+            [(Family::Chat, "messages", chat), (Family::Responses, "input", input), (Family::Messages, "messages", native)]
+        {
+            let bad = refused(family, name, value);
+            assert!(bad.param.as_deref().is_some_and(|param| param.ends_with("image_url")), "{family} {url}: {bad:?}");
+        }
+    }
+    for (family, value) in [
+        (Family::Chat, json!({"type": "file", "file": {"file_data": "data:video/mp4;base64,AAAA"}})),
+        (Family::Chat, json!({"type": "file", "file": {"file_data": "gs://bucket/a.pdf"}})),
+        (Family::Messages, json!({"type": "image", "source": {"type": "base64", "media_type": "video/mp4", "data": "AAAA"}})),
+    ] {
+        refused(family, "messages", json!([{"role": "user", "content": [value]}]));
+    }
+}
+
+#[test]
+fn every_string_counts_whatever_its_field() {
+    let long = "some words that a template may well show to the model ".repeat(400);
+    let part = |name: &str| json!([{"role": "user", "content": "x", name: long}]);
+    for (family, name, value) in [
+        (Family::Chat, "messages", json!([{"role": long, "content": "x"}])),
+        (Family::Chat, "messages", part("id")),
+        (Family::Chat, "messages", part("status")),
+        (Family::Chat, "messages", part("annotations")),
+        (Family::Chat, "messages", json!([{"role": "user", "content": [{"type": long, "text": "x"}]}])),
+        (
+            Family::Chat,
+            "messages",
+            json!([{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": long}}]}]),
+        ),
+        (Family::Chat, "messages", json!([{"role": "user", "content": "x", long.as_str(): 1}])),
+        (
+            Family::Chat,
+            "messages",
+            json!([{"role": "user", "content": [{"type": "file", "file": {"filename": long, "file_data": "AAAA"}}]}]),
+        ),
+        (Family::Chat, "documents", json!([{"text": long}])),
+        (Family::Chat, "chat_template_kwargs", json!({"a": long})),
+        (Family::Chat, "user", json!(long)),
+        (Family::Chat, "stream_options", json!({"x": long})),
+        (Family::Messages, "thinking", json!({"type": "disabled", "x": long})),
+        (Family::Messages, "system", json!([{"type": "text", "text": "x", "signature2": long}])),
+        (Family::Responses, "input", json!([{"role": "user", "content": "x"}, {"type": "reasoning", "id": long}])),
+        (Family::Responses, "anything_new", json!({"deep": [long]})),
+    ] {
+        let tokens = with(family, name, value).expect("good").content.weight.tokens();
+        assert!((4_000..9_000).contains(&tokens), "{family} {name}: {tokens}");
+    }
+    let sealed = json!([{"role": "assistant", "content": [{"type": "redacted_thinking", "data": "A".repeat(60_000)}]}]);
+    let tokens = with(Family::Messages, "messages", sealed).expect("good").content.weight.tokens();
+    assert!((10_000..10_020).contains(&tokens), "a token per six characters: {tokens}");
+}
+
+#[test]
+fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
+    let text = r#"{"new_field":{"a":[1]},"model":"m","max_tokens":9,"brand new":1,"messages":[{"content":"x"}],"other_new":"y"}"#;
+    for family in Family::ALL {
+        let text = if family == Family::Responses {
+            text.replace("messages", "input").replace("max_tokens", "max_output_tokens")
+        } else {
+            text.to_owned()
+        };
+        let seen = family.protocol().inspect(text.as_bytes(), 0).expect("it says what it found");
+        assert_eq!(seen.unknown, ["new_field", "brand new", "other_new"]);
+        assert_eq!(seen.removed(&[]), "new_field, (unnamed), other_new");
+        let pass = ["new_field".to_owned(), "brand new".to_owned()];
+        assert_eq!(seen.removed(&pass), "other_new");
+        assert_eq!((seen.unsold(|name| name == "brand new"), seen.unsold(|_| true)), (Some("new_field"), None));
+        for (pass, kept) in [(&pass[..0], vec![]), (&pass[..1], vec!["new_field"]), (&pass[..], vec!["new_field", "brand new"])] {
+            let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "m", limit: None, pass });
+            let patched: Value = serde_json::from_slice(&patched).expect("still JSON");
+            let names: Vec<&str> = patched.as_object().expect("an object").keys().map(String::as_str).collect();
+            let found: Vec<&str> = seen.unknown.iter().map(String::as_str).filter(|name| names.contains(name)).collect();
+            assert_eq!(found, kept, "{family}: {patched}");
+        }
+    }
+    let many: serde_json::Map<String, Value> = (0..900).map(|at| (format!("new_field_{at}"), json!(1))).collect();
+    let mut body = good(Family::Messages);
+    body.as_object_mut().expect("an object").extend(many);
+    let seen = Family::Messages.protocol().inspect(body.to_string().as_bytes(), 0).expect("good");
+    assert!(seen.unknown.len() == 900 && (900..=1_024).contains(&seen.removed(&[]).len()));
+}
+
+#[test]
+fn what_presence_switches_on_is_refused_even_when_it_is_empty() {
+    for (family, name) in [
+        (Family::Chat, "web_search_options"),
+        (Family::Chat, "search_parameters"),
+        (Family::Responses, "search_parameters"),
+        (Family::Messages, "container"),
+    ] {
+        for value in [json!({}), json!([]), json!(false)] {
+            assert_eq!(refused(family, name, value).param.as_deref(), Some(name));
+        }
+    }
+    for family in [Family::Chat, Family::Responses] {
+        let bad = refused(family, "tools", json!([{"function": {"name": "f"}, "name": "f"}]));
+        assert_eq!((bad.param.as_deref(), bad.code), (Some("tools[0].type"), Some("unsupported_tool")));
+    }
+    assert!(with(Family::Messages, "tools", json!([{"name": "f", "input_schema": {}}])).is_ok(), "a missing type is custom");
 }
 
 #[test]

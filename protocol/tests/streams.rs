@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use farebox_protocol::{Family, FrameReader, FrameTooLarge, Reading, Usage, WireUsage};
+use farebox_protocol::{Family, FrameReader, FrameTooLarge, Reading, Stop, Usage, WireUsage};
 use serde_json::{Value, json};
 use support::frames;
 
@@ -61,14 +61,14 @@ fn a_frame_has_a_largest_size() {
 fn places_are_right_when_data_has_several_lines() {
     let stream = b"data: {\"model\":\ndata:  \"up\", \"choices\":[],\ndata: \"usage\": {\"prompt_tokens\":1\ndata: ,\"completion_tokens\":2 }}\n\n";
     let frame = frames(stream).pop().expect("one frame");
-    let facts = Family::Chat.protocol().stream_reader().read(&frame);
-    assert_eq!(&stream[facts.model.expect("a model")], b"\"up\"");
-    let end = facts.usage_end.expect("usage");
+    let facts = Family::Chat.protocol().reader().read(&frame);
+    assert_eq!(&stream[facts.marks.model.expect("a model")], b"\"up\"");
+    let end = facts.marks.usage_end.expect("usage");
     assert_eq!(&stream[end - 1..=end + 1], b" }}");
 }
 
 fn chat(usages: &[Value]) -> WireUsage {
-    let mut reader = Family::Chat.protocol().stream_reader();
+    let mut reader = Family::Chat.protocol().reader();
     for usage in usages {
         let chunk = json!({"choices": [{"index": 0, "delta": {}}], "usage": usage});
         reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame"));
@@ -140,12 +140,12 @@ fn the_upstreams_own_price_is_cut() {
     };
     let body = r#"{"provider":"Host","id":"x","usage":{"cost":0.1,"prompt_tokens":1,"cost_details":{"a":1},"completion_tokens":2,"is_byok":false}}"#;
     let facts = Family::Chat.protocol().read_answer(body.as_bytes()).expect("JSON");
-    assert_eq!(cut(body, &facts.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
+    assert_eq!(cut(body, &facts.marks.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
     let frame = frames(br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#.iter().chain(b"\n\n").copied().collect::<Vec<u8>>().as_slice()).pop().expect("one");
-    let facts = Family::Responses.protocol().stream_reader().read(&frame);
+    let facts = Family::Responses.protocol().reader().read(&frame);
     let text = String::from_utf8_lossy(frame.raw()).into_owned();
-    assert_eq!(cut(&text, &facts.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
-    assert!(facts.usage_empty);
+    assert_eq!(cut(&text, &facts.marks.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
+    assert!(facts.marks.usage_empty);
 }
 
 /// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
@@ -156,7 +156,7 @@ fn compactions_are_charged_too() {
         {"type": "message", "input_tokens": 23, "output_tokens": 1},
     ]});
     let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
-    let mut reader = Family::Messages.protocol().stream_reader();
+    let mut reader = Family::Messages.protocol().reader();
     for _ in 0..2 {
         reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
     }
@@ -173,4 +173,79 @@ fn long_cache_writes_are_told_apart() {
     let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
     let expected = Usage { input: 40, cache_read: 10, cache_write: 20, cache_write_1h: 30, output: 1, ..Usage::default() };
     assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
+}
+
+/// The stop that a whole answer and a stream with this end give.
+fn stops(family: Family, whole: &Value, last: &Value) -> (Option<Stop>, Option<Stop>) {
+    let protocol = family.protocol();
+    let answer = protocol.read_answer(whole.to_string().as_bytes()).expect("JSON");
+    let frame = frames(format!("data: {last}\n\n").as_bytes()).pop().expect("one frame");
+    (answer.stop, protocol.reader().read(&frame).stop)
+}
+
+#[test]
+fn stop_reasons_mean_the_same_whole_and_streamed() {
+    let chat = |word: &str| {
+        let choices = json!([{"index": 0, "message": {"content": "x"}, "delta": {}, "finish_reason": word}]);
+        stops(Family::Chat, &json!({"choices": choices}), &json!({"choices": choices}))
+    };
+    let messages = |word: &str| {
+        let delta = json!({"type": "message_delta", "delta": {"stop_reason": word}});
+        stops(Family::Messages, &json!({"type": "message", "content": [], "stop_reason": word}), &delta)
+    };
+    let both = |stop| (Some(stop), Some(stop));
+    for (word, stop) in [
+        ("stop", Stop::End),
+        ("length", Stop::Length),
+        ("tool_calls", Stop::ToolCalls),
+        ("content_filter", Stop::ContentFilter),
+        ("somethingelse", Stop::Other),
+    ] {
+        assert_eq!(chat(word), both(stop), "{word}");
+    }
+    for (word, stop) in [
+        ("end_turn", Stop::End),
+        ("stop_sequence", Stop::End),
+        ("max_tokens", Stop::Length),
+        ("tool_use", Stop::ToolCalls),
+        ("refusal", Stop::Refusal),
+        ("pause_turn", Stop::Pause),
+    ] {
+        assert_eq!(messages(word), both(stop), "{word}");
+    }
+    assert_eq!((chat(""), messages("")), ((None, None), (None, None)), "an empty reason is none");
+}
+
+#[test]
+fn a_response_says_why_it_ended_by_status_reason_and_items() {
+    let responses = |status: &str, reason: Value, output: Value| {
+        let response = json!({"status": status, "incomplete_details": reason, "output": output});
+        stops(Family::Responses, &response, &json!({"type": format!("response.{status}"), "response": response}))
+    };
+    let both = |stop| (Some(stop), Some(stop));
+    let (text, call) =
+        (json!([{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]), json!([{"type": "function_call"}]));
+    assert_eq!(responses("completed", Value::Null, text.clone()), both(Stop::End));
+    assert_eq!(responses("completed", Value::Null, call.clone()), both(Stop::ToolCalls));
+    assert_eq!(responses("incomplete", json!({"reason": "max_output_tokens"}), call), both(Stop::Length));
+    assert_eq!(responses("incomplete", json!({"reason": "content_filter"}), text), both(Stop::ContentFilter));
+    // Some servers leave the items out of the last event.
+    let mut reader = Family::Responses.protocol().reader();
+    let stream = concat!(
+        "data: {\"type\":\"response.output_item.added\",\"item\":{\"type\":\"function_call\"}}\n\n",
+        "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+    );
+    let facts: Vec<_> = frames(stream.as_bytes()).iter().map(|frame| reader.read(frame).stop).collect();
+    assert_eq!(facts, [None, Some(Stop::ToolCalls)]);
+}
+
+#[test]
+fn an_answer_of_several_choices_stops_with_the_last_of_them() {
+    let mut reader = Family::Chat.protocol().reader();
+    let mut stop = |index: u64, reason: Value| {
+        let chunk = json!({"choices": [{"index": index, "delta": {}, "finish_reason": reason}]});
+        reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame")).stop
+    };
+    assert_eq!((stop(0, Value::Null), stop(1, Value::Null)), (None, None));
+    assert_eq!((stop(1, json!("length")), stop(0, json!("stop"))), (None, Some(Stop::Length)), "the first reason is told");
 }

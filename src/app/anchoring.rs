@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-use farebox_ledger::anchor::AnchorFile;
 use farebox_ledger::LedgerError;
+use farebox_ledger::anchor::AnchorFile;
 use farebox_ledger::store::SharedStore;
 
 use crate::clock;

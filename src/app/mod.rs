@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use farebox_ledger::sqlite::{OpenMode, ServeLock};
+use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
 use farebox_ledger::{LedgerAddress, LedgerError, SharedLedger};
 use salvo::server::ServerHandle;
@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
-use crate::customer::Watch;
+use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
@@ -54,8 +54,8 @@ pub struct App {
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
-    /// Of a file; a fleet's gateways have epochs instead.
-    lock: Option<ServeLock>,
+    /// The ledger's file and the lock on it. A database has neither; its gateways have epochs.
+    file: Option<(Arc<SqliteLedger>, ServeLock)>,
 }
 
 impl App {
@@ -69,12 +69,7 @@ impl App {
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
 
-        let lock = settings.ledger.path().map(|path| ServeLock::acquire(path, settings.wait_lock)).transpose()?;
-        if settings.anchors.is_some() && lock.is_none() {
-            let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
-            return Err(LedgerError::Unusable(why.to_owned()).into());
-        }
-        let ledger = store::open(&settings.ledger, OpenMode::Serve, settings.durability).await?;
+        let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
             Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
             None => None,
@@ -89,8 +84,8 @@ impl App {
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
-        let (telemetry, watch) = (Arc::new(Telemetry::default()), Arc::new(Watch::default()));
-        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Watch>::clone(&watch), log];
+        let (telemetry, activity) = (Arc::new(Telemetry::default()), Arc::new(Activity::default()));
+        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Activity>::clone(&activity), log];
         let shared: SharedLedger = Arc::<dyn store::Store>::clone(&ledger);
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
@@ -99,7 +94,7 @@ impl App {
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
         });
-        let front = Front::new(proxy, watch, public_url, listening.address, settings.trusted_proxies.clone());
+        let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),
@@ -110,7 +105,7 @@ impl App {
             last_changes: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
-        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, lock })
+        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, file })
     }
 
     /// Where customers reach it.
@@ -130,7 +125,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut lock } = self;
+        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut file } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
@@ -152,11 +147,17 @@ impl App {
             };
             notify::tell(config::notify_socket(), notify::STOPPING);
             admin.drain();
-            front.desk.close();
+            front.context.close();
             if let Some(handle) = handle {
                 handle.stop_graceful(Some(patience(&outcome)));
             }
             outcome
+        };
+        let watched = async {
+            match &mut file {
+                Some((ledger, lock)) => presence::watch(ledger, lock, &front.proxy.config).await,
+                None => std::future::pending().await,
+            }
         };
         let anchored = async {
             match &mut anchoring {
@@ -167,7 +168,7 @@ impl App {
         let (served, outcome) = tokio::select! {
             done = async { tokio::join!(serving, ending) } => done,
             never = anchored => match never {},
-            never = presence::watch(&ledger, &mut lock, &front.proxy.config) => match never {},
+            never = watched => match never {},
         };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
@@ -182,9 +183,24 @@ impl App {
             anchoring.finish().await;
         }
         aside.stop();
-        drop(lock);
+        drop(file);
         outcome.and(served.map_err(|error| error.to_string()))
     }
+}
+
+/// Takes the ledger. A file is locked first, so that nobody else serves it.
+async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
+    let (mode, durability) = (OpenMode::Serve, settings.durability);
+    let Some(path) = settings.ledger.path() else {
+        if settings.anchors.is_some() {
+            let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
+            return Err(LedgerError::Unusable(why.to_owned()));
+        }
+        return Ok((store::open(&settings.ledger, mode, durability).await?, None));
+    };
+    let lock = ServeLock::acquire(path, settings.wait_lock)?;
+    let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
+    Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 
 /// How long to wait for running requests.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock;
 use crate::config::{
-    Change, Config, Diagnostics, DiffRow, Outline, Paint, Reload, ReloadObserver, Severity, Subject, Trigger, diff,
+    Change, Config, Diagnostics, DiffRow, Paint, Reload, ReloadObserver, Severity, Subject, Summary, Trigger, diff,
 };
 use crate::server::admin::Admin;
 
@@ -17,12 +17,12 @@ pub(super) struct Following(Arc<Follower>);
 struct Follower {
     admin: Arc<Admin>,
     /// What was followed last. Held while a snapshot is followed, so that one does not overtake the other.
-    before: Mutex<Outline>,
+    before: Mutex<Summary>,
 }
 
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
-        let before = Mutex::new(admin.front.proxy.config.current().outline());
+        let before = Mutex::new(admin.front.proxy.config.current().summary());
         Self(Arc::new(Follower { admin, before }))
     }
 }
@@ -41,7 +41,7 @@ impl Follower {
                 tracing::error!(%error, "the published slugs could not be remembered; one that vanishes may not be missed");
             }
         });
-        let now = config.outline();
+        let now = config.summary();
         let rows = diff(&before, &now);
         *before = now;
         tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, sqlite};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, sqlite};
 
 use super::dates::{expiry, instant};
 
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, global = true, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// The base of printed URLs [default: http:// and the listen address]
-    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
     /// The customers' certificate, PEM, for HTTPS without a proxy; read again on SIGHUP
     #[arg(long, global = true, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -383,12 +383,6 @@ fn payment(text: &str) -> Result<Amount, String> {
 fn network(text: &str) -> Result<ipnet::IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
-}
-
-/// The base of printed URLs, without the paths that are put behind it.
-fn public_url(text: &str) -> Result<String, String> {
-    let whole = text.starts_with("https://") || text.starts_with("http://");
-    if whole { Ok(crate::setup::root(text).to_owned()) } else { Err("write it whole, as in https://llm.example.com".to_owned()) }
 }
 
 /// A payment with a sign before it, or without one for a credit.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
 use farebox_protocol::Family;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::args::{Args, DemoOptions};
 use super::output::{self, Failed};
-use super::{http, init, keys, serve};
+use super::{books, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, ProcessSecrets, Source};
@@ -78,37 +78,22 @@ async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings { label: "demo".to_owned(), ..KeySettings::default() };
     let first_credit = Some((balance, "demo".to_owned()));
-    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: keys::act(args) }).await?;
+    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: books::act(args) }).await?;
     Ok((key, secret))
 }
 
 /// One small request over a real socket, as a customer would send it.
 async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
-    let request = format!("POST {}", family.protocol().public_path());
-    let body = question(family, slug).to_string();
+    let protocol = family.protocol();
+    let request = format!("POST {}", protocol.public_path());
+    let body = protocol.write_question(slug, "Say hello to Farebox", 64);
     let answer = http::ask(address, &request, Some(secret.reveal()), &body)
         .await
         .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)
         .ok()
-        .and_then(|answer: Value| text_of(&answer))
+        .and_then(|answer: Value| protocol.first_text(&answer).map(str::to_owned))
         .ok_or_else(|| Failed::refused(format!("unexpected answer {}: {}", answer.status, answer.body)))
-}
-
-fn question(family: Family, slug: &str) -> Value {
-    let words = "Say hello to Farebox";
-    let mut body = json!({ "model": slug, "messages": [{ "role": "user", "content": words }], "max_tokens": 64 });
-    if family.protocol().public_path().ends_with("/responses") {
-        body = json!({ "model": slug, "input": words, "max_output_tokens": 64 });
-    }
-    body
-}
-
-/// The answer's text, wherever its family keeps it.
-fn text_of(answer: &Value) -> Option<String> {
-    ["/choices/0/message/content", "/output/0/content/0/text", "/content/0/text"]
-        .into_iter()
-        .find_map(|place| answer.pointer(place)?.as_str().map(str::to_owned))
 }
 
 fn ready_to_paste(base: &str, secret: &str) -> String {

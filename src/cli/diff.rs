@@ -4,25 +4,25 @@
 //! ledger remembers as published. Nothing is changed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Ledger, SlugUse, Timestamp};
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{SlugUse, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::{Args, Format};
 use super::output::{self, Failed, plain};
-use super::{check, http};
+use super::{books, check, http};
 use crate::clock;
-use crate::config::{Change, DiffRow, Outline, Subject, diff};
+use crate::config::{Change, DiffRow, Subject, Summary, diff};
 use farebox_ledger::csv;
 
 /// The part of `/status` that matters here.
 #[derive(Deserialize)]
 struct Running {
     generation: u64,
-    outline: Outline,
+    summary: Summary,
 }
 
 /// What the files are compared with.
@@ -33,11 +33,11 @@ enum Against {
 }
 
 pub(super) async fn run(args: &Args) -> Result<(), Failed> {
-    let files = check::load(args, true)?.outline();
-    let ledger = open(args.ledger.path())?;
+    let files = check::load(args, true)?.summary();
+    let ledger = open(args).await?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {
-        Against::Gateway(running) => diff(&running.outline, &files),
+        Against::Gateway(running) => diff(&running.summary, &files),
         Against::Memory(_, slugs) => since_published(slugs, &files),
     };
     let week = match &ledger {
@@ -69,14 +69,14 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<Option<SqliteLedger>, Failed> {
-    if !path.exists() {
+async fn open(args: &Args) -> Result<Option<SharedStore>, Failed> {
+    if args.ledger.path().is_some_and(|path| !path.exists()) {
         return Ok(None);
     }
-    Ok(Some(SqliteLedger::open(path, OpenMode::ReadOnly, Durability::Prompt)?))
+    Ok(Some(books::open(args, OpenMode::ReadOnly).await?))
 }
 
-async fn against(args: &Args, ledger: Option<&SqliteLedger>) -> Result<Against, Failed> {
+async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, Failed> {
     let why = match running(args).await {
         Ok(running) => return Ok(Against::Gateway(Box::new(running))),
         Err(why) => why,
@@ -116,7 +116,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Without a running gateway, only names can be compared.
-fn since_published(slugs: &[String], files: &Outline) -> Vec<DiffRow> {
+fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
     let row = |change, name: &str, old, new| DiffRow {
         change,
         subject: Subject::Model,
@@ -135,7 +135,7 @@ fn since_published(slugs: &[String], files: &Outline) -> Vec<DiffRow> {
 }
 
 /// Published slugs that the files neither publish nor retire.
-fn vanished<'a>(rows: &'a [DiffRow], files: &'a Outline) -> impl Iterator<Item = &'a str> {
+fn vanished<'a>(rows: &'a [DiffRow], files: &'a Summary) -> impl Iterator<Item = &'a str> {
     let gone = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
     gone.map(|row| row.name.as_str()).filter(|slug| {
         let retired = files.retired.iter().any(|retired| retired.slug == *slug);

@@ -1,16 +1,16 @@
 //! `farebox ledger …`: read and check the books. Works beside a running gateway.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, Ledger, VerifyReport, anchor, document};
+use farebox_ledger::{Entry, EntryQuery, VerifyReport, anchor, document};
 use serde_json::json;
 
 use super::args::{Args, BackupOptions, EntriesOptions, Format};
-use super::keys;
+use super::books;
 use super::output::{self, Failed};
 use farebox_ledger::csv;
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
-    let ledger = keys::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let query = EntryQuery { key: options.key, since: options.since, until: options.until, before: None, limit: options.limit };
     let entries = ledger.entries(query).await?;
     match args.format() {
@@ -23,7 +23,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
 }
 
 pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
-    let ledger = keys::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let anchors = match &args.anchors {
         Some(path) => anchor::read(path).map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
@@ -43,7 +43,7 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
 }
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
-    let ledger = keys::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let report = ledger.backup(&options.file).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),

@@ -1,6 +1,7 @@
 //! The command line: what was typed, and one file for each command. Commands wire; the rooms do the work.
 
 mod args;
+mod books;
 mod check;
 mod dates;
 mod demo;
@@ -57,7 +58,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
         Command::Keys(KeysCommand::Show(one)) => keys::show(args, one).await,
-        Command::Keys(KeysCommand::TopUp(options)) => keys::top_up(args, options).await,
+        Command::Keys(KeysCommand::TopUp(options)) => manage::top_up(args, options).await,
         Command::Keys(KeysCommand::Adjust(options)) => manage::adjust(args, options).await,
         Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,
         Command::Keys(KeysCommand::Set(options)) => manage::set(args, options).await,

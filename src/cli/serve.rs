@@ -40,7 +40,7 @@ fn settings(args: &Args) -> Settings {
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
-        ..Settings::new(args.ledger.path().to_owned(), args.listen)
+        ..Settings::new(args.ledger.clone(), args.listen)
     }
 }
 

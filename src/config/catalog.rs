@@ -41,10 +41,22 @@ pub struct Model {
     pub capabilities: Vec<Capability>,
     /// Sizes.
     pub limits: Limits,
+    /// The tokenizer of local counts.
+    pub tokenizer: Tokenizer,
     /// Other names that are accepted and never listed.
     pub aliases: Vec<String>,
     /// Where it is served.
     pub route: Arc<Route>,
+}
+
+/// A public tokenizer that comes near the model's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Tokenizer {
+    /// `o200k`
+    #[default]
+    O200k,
+    /// `cl100k`
+    Cl100k,
 }
 
 /// What a model can do besides text.
@@ -71,6 +83,8 @@ pub struct Limits {
     pub speed: u32,
     /// Largest inline picture, bytes.
     pub image_bytes: Option<u64>,
+    /// Tokens of one picture, whatever its size, where the published size rules do not hold.
+    pub picture_tokens: Option<u64>,
     /// Most tools.
     pub tools: Option<u32>,
 }

@@ -4,53 +4,42 @@
 //! once; a request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.
 
 pub mod catalog;
-mod code;
-mod compare;
-mod debounce;
-pub mod diagnostic;
-mod diff;
 mod environment;
-mod mask;
-mod outline;
-mod price;
-mod provider;
-mod publish;
-mod raw;
+mod findings;
+mod read;
 mod reload;
-mod render;
-mod report;
 pub mod routes;
-mod routing;
-mod secrets;
+mod schema;
 mod source;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired};
-pub use compare::compare;
-pub use diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
-pub use diff::{Change, DiffRow, Subject, diff};
+pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired, Tokenizer};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
-pub use outline::{ModelOutline, Outline, ProviderOutline, RetiredOutline};
-pub use price::{PriceError, PriceUnit, parse_price, show_price};
+pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
+pub use findings::render::Paint;
+pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
+pub use read::secrets::{ProcessSecrets, Secrets};
+pub use reload::compare::compare;
+pub use reload::diff::{Change, DiffRow, Subject, diff};
+pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use render::Paint;
-pub use routes::{BreakerPolicy, ChatLimit, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
-pub use secrets::{ProcessSecrets, Secrets};
+pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Provider, ProviderSecret, Route, Target, Timeouts};
+pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
+pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
-pub use watch::{ReloadObserver, watch};
 
-use code::Code;
-use report::{File, Report, Span};
-use secrets::{SecretFile, SecretReader};
+use findings::code::Code;
+use findings::report::{File, Report, Span};
+use read::secrets::{SecretFile, SecretReader};
 
 /// One checked snapshot of both files.
 #[derive(Debug)]
@@ -105,11 +94,11 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
             report.add(Code::Unreadable, Span::top(file), message);
         }
     }
-    let catalog_root = raw::parse(&mut report, File::Catalog, &catalog_text.text);
-    let routes_root = raw::parse(&mut report, File::Routes, &routes_text.text);
+    let catalog_root = read::fields::parse(&mut report, File::Catalog, &catalog_text.text);
+    let routes_root = read::fields::parse(&mut report, File::Routes, &routes_text.text);
     let mut reader = SecretReader { from: secrets, files: Vec::new(), spaces: false };
-    let routes = routing::read_routes(&mut report, &routes_root, &mut reader);
-    let catalog = publish::read_catalog(&mut report, &catalog_root, &routes);
+    let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
+    let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);
     routes.report_unused(&mut report);
     routes.report_simulated(&mut report);
     let providers = routes.providers();

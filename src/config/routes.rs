@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_protocol::{AuthStyle, Family};
+use farebox_protocol::{AuthStyle, ChatLimit, Family};
 
 /// Ordered targets of one slug and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,9 @@ pub struct Provider {
     pub chat_limit: ChatLimit,
     /// Its chat/responses usage counts reasoning outside the output.
     pub reasoning_outside: bool,
-    /// `anthropic-beta` flags that are refused.
+    /// Top-level request fields that it takes although no table of the family knows them.
+    pub pass: Vec<String>,
+    /// `anthropic-beta` flags that are refused; one that ends in `*` stands for all that begin so.
     pub refuse_beta: Vec<String>,
 }
 
@@ -82,15 +84,6 @@ pub enum Endpoint {
     Simulated,
     /// What stands before `/chat/completions`, without a slash at the end.
     Http(String),
-}
-
-/// The chat field in which an output limit is inserted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChatLimit {
-    /// `max_completion_tokens`
-    MaxCompletionTokens,
-    /// `max_tokens`
-    MaxTokens,
 }
 
 /// Waits of a provider.

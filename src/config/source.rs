@@ -64,7 +64,7 @@ pub struct Unreadable {
 }
 
 /// An I/O error without the operating system's number.
-pub(super) fn plain(error: &std::io::Error) -> String {
+pub(crate) fn plain(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
         std::io::ErrorKind::PermissionDenied => "it may not be read (permission denied)".to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::code::Code;
+use super::findings::code::Code;
 use super::*;
 
 /// Secrets of a table, so that tests need no environment.
@@ -203,10 +203,10 @@ fn price_jumps_and_vanished_slugs_are_warned_about() {
 fn differences_are_rows() {
     let load_one = |name: &str| {
         let (catalog, routes) = pairs("valid").remove(name).unwrap();
-        load(&catalog, &routes, &secrets(false)).0.unwrap().outline()
+        load(&catalog, &routes, &secrets(false)).0.unwrap().summary()
     };
     let (old, new) = (load_one("base"), load_one("full"));
-    let shown = |old: &Outline, new: &Outline| {
+    let shown = |old: &Summary, new: &Summary| {
         let line = |row: DiffRow| {
             format!("{} {:?} {} {}: {:?} → {:?}\n", row.change.mark(), row.subject, row.name, row.field, row.old, row.new)
         };
@@ -215,7 +215,7 @@ fn differences_are_rows() {
     snapshots().bind(|| insta::assert_snapshot!("diff", shown(&old, &new)));
     assert_eq!(shown(&old, &old), "");
     let text = serde_json::to_string(&new).unwrap();
-    assert_eq!(serde_json::from_str::<Outline>(&text).unwrap(), new);
+    assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), new);
     assert!(!text.contains("secret-0123") && !text.contains("team-0123456"));
 }
 
@@ -319,11 +319,11 @@ proptest! {
 
     #[test]
     fn the_mask_keeps_every_column(text in "(\\PC|\n|\t){0,300}") {
-        let masked = mask::file(&text);
+        let masked = findings::redact::file(&text);
         prop_assert_eq!(masked.len(), text.len());
         prop_assert_eq!(masked.chars().count(), text.chars().count());
         prop_assert_eq!(masked.matches('\n').count(), text.matches('\n').count());
-        prop_assert_eq!(mask::words(&text).len(), text.len());
+        prop_assert_eq!(findings::redact::words(&text).len(), text.len());
     }
 
     #[test]
@@ -405,9 +405,9 @@ fn words_that_look_like_secrets_are_hidden() {
         ("claude-sonnet-4-5-20250929 ask-something-else", "claude-sonnet-4-5-20250929 ask-something-else"),
         ("did you mean `base_url`? /v1/chat", "did you mean `base_url`? /v1/chat"),
     ] {
-        assert_eq!(mask::words(text), shown);
+        assert_eq!(findings::redact::words(text), shown);
     }
-    assert_eq!(mask::file("key = \"é🔑x\"\n"), "key = \"·🔒*\"\n");
+    assert_eq!(findings::redact::file("key = \"é🔑x\"\n"), "key = \"·🔒*\"\n");
 }
 
 #[test]
@@ -418,17 +418,17 @@ fn every_field_and_code_is_documented() {
         assert!(guide.contains(&row), "no row begins {row}");
     }
     let fields = [
-        publish::MODEL_FIELDS,
-        publish::LIMIT_FIELDS,
-        publish::RETIRED_FIELDS,
-        price::PRICE_FIELDS,
-        price::TIER_FIELDS,
-        provider::PROVIDER_FIELDS,
-        provider::TIMEOUT_FIELDS,
-        routing::ROUTE_FIELDS,
-        routing::TARGET_FIELDS,
-        routing::BREAKER_FIELDS,
-        secrets::SECRET_FIELDS,
+        schema::MODEL_FIELDS,
+        schema::LIMIT_FIELDS,
+        schema::RETIRED_FIELDS,
+        schema::PRICE_FIELDS,
+        schema::TIER_FIELDS,
+        schema::PROVIDER_FIELDS,
+        schema::TIMEOUT_FIELDS,
+        schema::ROUTE_FIELDS,
+        schema::TARGET_FIELDS,
+        schema::BREAKER_FIELDS,
+        schema::SECRET_FIELDS,
     ];
     for field in fields.into_iter().flatten() {
         assert!(guide.contains(&format!("`{field}`")) || guide.contains(&format!("{field} = ")), "`{field}` is not documented");

@@ -4,7 +4,7 @@
 
 use farebox_ledger::{Account, Amount, Key, Status, Timestamp};
 
-use super::exact::{Exact, in_units};
+use super::decimal_json::{DecimalJson, in_units};
 
 /// Picodollars in the unit of resale gateways, 1/500,000 USD.
 const RESALE_UNIT: u64 = 2_000_000;
@@ -39,25 +39,25 @@ impl Statement {
 /// One document about the balance and the paths where tools look for it.
 #[derive(Debug)]
 pub struct Dialect {
-    /// Below the base URL, without the first slash.
+    /// Below the base URL.
     pub paths: &'static [&'static str],
-    pub(super) document: fn(&Statement) -> Exact,
+    pub(super) document: fn(&Statement) -> DecimalJson,
 }
 
 /// Every dialect whose document follows from the account alone.
 pub const DIALECTS: &[Dialect] = &[
-    Dialect { paths: &["v1/key", "api/v1/key"], document: key },
-    Dialect { paths: &["v1/credits", "api/v1/credits"], document: credits },
-    Dialect { paths: &["user/balance", "v1/user/balance"], document: balance },
-    Dialect { paths: &["api/usage/token"], document: token },
-    Dialect { paths: &["v1/dashboard/billing/subscription", "dashboard/billing/subscription"], document: subscription },
-    Dialect { paths: &["v1/dashboard/billing/usage", "dashboard/billing/usage"], document: billed },
+    Dialect { paths: &["/v1/key", "/api/v1/key"], document: key },
+    Dialect { paths: &["/v1/credits", "/api/v1/credits"], document: credits },
+    Dialect { paths: &["/user/balance", "/v1/user/balance"], document: balance },
+    Dialect { paths: &["/api/usage/token"], document: token },
+    Dialect { paths: &["/v1/dashboard/billing/subscription", "/dashboard/billing/subscription"], document: subscription },
+    Dialect { paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"], document: billed },
 ];
 
 /// OpenRouter's key, and beside it our own three words as text.
-fn key(statement: &Statement) -> Exact {
+fn key(statement: &Statement) -> DecimalJson {
     let account = statement.account;
-    let data = Exact::object([
+    let data = DecimalJson::object([
         ("label", statement.label.as_str().into()),
         ("limit", account.credit.into()),
         ("limit_remaining", account.available().into()),
@@ -69,38 +69,41 @@ fn key(statement: &Statement) -> Exact {
         ("held", account.held.to_string().into()),
         ("available", account.available().to_string().into()),
     ]);
-    Exact::object([("data", data)])
+    DecimalJson::object([("data", data)])
 }
 
 /// OpenRouter's credits.
-fn credits(statement: &Statement) -> Exact {
+fn credits(statement: &Statement) -> DecimalJson {
     let account = statement.account;
-    Exact::object([("data", Exact::object([("total_credits", account.credit.into()), ("total_usage", account.spent.into())]))])
+    DecimalJson::object([(
+        "data",
+        DecimalJson::object([("total_credits", account.credit.into()), ("total_usage", account.spent.into())]),
+    )])
 }
 
 /// The general preset of wallet tools, and the older one with `balance_infos`, in one document.
-fn balance(statement: &Statement) -> Exact {
+fn balance(statement: &Statement) -> DecimalJson {
     let account = statement.account;
-    let info = Exact::object([
+    let info = DecimalJson::object([
         ("currency", "USD".into()),
         ("total_balance", account.balance().to_string().into()),
         ("granted_balance", Amount::ZERO.to_string().into()),
         ("topped_up_balance", account.balance().to_string().into()),
     ]);
-    Exact::object([
+    DecimalJson::object([
         ("is_active", statement.is_active().into()),
         ("balance", account.balance().into()),
         ("currency", "USD".into()),
         ("is_available", (statement.is_active() && account.available().is_positive()).into()),
-        ("balance_infos", Exact::List(vec![info])),
+        ("balance_infos", DecimalJson::List(vec![info])),
     ])
 }
 
 /// Resale gateways, which count in 1/500,000 USD and write "never" as 0.
-fn token(statement: &Statement) -> Exact {
+fn token(statement: &Statement) -> DecimalJson {
     let account = statement.account;
     let expires = statement.expires_at.map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
-    let data = Exact::object([
+    let data = DecimalJson::object([
         ("object", "token_usage".into()),
         ("name", statement.label.as_str().into()),
         ("total_granted", in_units(account.credit, RESALE_UNIT)),
@@ -109,14 +112,14 @@ fn token(statement: &Statement) -> Exact {
         ("unlimited_quota", false.into()),
         ("expires_at", expires.into()),
     ]);
-    Exact::object([("code", true.into()), ("message", "ok".into()), ("data", data)])
+    DecimalJson::object([("code", true.into()), ("message", "ok".into()), ("data", data)])
 }
 
 /// The old billing page: its tools subtract [`billed`] from this limit.
-fn subscription(statement: &Statement) -> Exact {
+fn subscription(statement: &Statement) -> DecimalJson {
     let credit = statement.account.credit;
     let until = statement.expires_at.map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
-    Exact::object([
+    DecimalJson::object([
         ("object", "billing_subscription".into()),
         ("has_payment_method", true.into()),
         ("soft_limit_usd", credit.into()),
@@ -127,6 +130,6 @@ fn subscription(statement: &Statement) -> Exact {
 }
 
 /// All that was ever spent, whatever dates are asked for: with the limit above it gives the balance.
-fn billed(statement: &Statement) -> Exact {
-    Exact::object([("object", "list".into()), ("total_usage", in_units(statement.account.spent, CENT))])
+fn billed(statement: &Statement) -> DecimalJson {
+    DecimalJson::object([("object", "list".into()), ("total_usage", in_units(statement.account.spent, CENT))])
 }

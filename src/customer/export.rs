@@ -11,7 +11,7 @@ use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use salvo::http::{HeaderValue, ResBody};
 use salvo::prelude::Response;
 
-use super::desk::Desk;
+use super::context::Context;
 use super::dialects::Statement;
 use super::receipt;
 use super::usage::{self, Days};
@@ -45,7 +45,7 @@ pub enum Form {
 /// # Errors
 /// 400 for a bad range, 503 when the ledger cannot be read.
 pub(super) async fn answer(
-    desk: &Arc<Desk>,
+    context: &Arc<Context>,
     key: Key,
     what: Export,
     query: Query<'_>,
@@ -68,7 +68,7 @@ pub(super) async fn answer(
     }
     match what {
         Export::Usage(form) => {
-            let rows = days.read(desk.ledger.as_ref(), &key).await?;
+            let rows = days.read(context.ledger.as_ref(), &key).await?;
             res.body(match form {
                 Form::Csv => usage::spreadsheet(&rows),
                 Form::Json => usage::document(&Statement::of(&key, now), &rows),
@@ -76,7 +76,7 @@ pub(super) async fn answer(
         }
         Export::Requests(form) => {
             res.body(ResBody::stream(requests(Walk {
-                desk: Arc::clone(desk),
+                context: Arc::clone(context),
                 key,
                 days,
                 form,
@@ -99,7 +99,7 @@ enum Stage {
 
 /// A walk from the newest request of a range to its oldest.
 struct Walk {
-    desk: Arc<Desk>,
+    context: Arc<Context>,
     key: Key,
     days: Days,
     form: Form,
@@ -133,7 +133,7 @@ fn requests(walk: Walk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
 impl Walk {
     async fn page(&mut self) -> Result<String, LedgerError> {
         let query = EntryQuery { key: Some(self.key.id), before: self.before, limit: Some(PAGE), ..EntryQuery::default() };
-        let entries = self.desk.ledger.entries(query).await?;
+        let entries = self.context.ledger.entries(query).await?;
         let (start, end) = (self.days.start(), self.days.end());
         self.before = entries.first().map(|entry| entry.position);
         if entries.len() < PAGE || entries.first().is_none_or(|oldest| oldest.at < start) {

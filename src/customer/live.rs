@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::desk::Desk;
+use super::context::Context;
 use super::page::{chart::Range, requests};
 use super::session::{self, Visitor};
 use super::views::{self, Query};
@@ -55,8 +55,8 @@ struct Trace {
     last_refusal: Option<Timestamp>,
 }
 
-struct Live {
-    desk: Arc<Desk>,
+struct PageStream {
+    context: Arc<Context>,
     visitor: Visitor,
     wanted: Wanted,
     bell: Arc<Notify>,
@@ -71,16 +71,16 @@ struct Live {
 /// # Errors
 /// 429 when the key has many pages open already.
 pub(super) fn events(
-    desk: Arc<Desk>,
+    context: Arc<Context>,
     visitor: Visitor,
     wanted: Wanted,
 ) -> Result<impl Stream<Item = Result<Bytes, std::io::Error>>, Failure> {
-    let bell = desk.watch.bell(visitor.key.id);
+    let bell = context.activity.bell(visitor.key.id);
     if Arc::strong_count(&bell) > PAGES {
         return Err(Failure::RateLimited(format!("at most {PAGES} pages may be open at once"), Duration::from_secs(30)));
     }
     let now = Instant::now();
-    let live = Live { desk, visitor, wanted, bell, seen: None, began: now, spoke: now, over: false };
+    let live = PageStream { context, visitor, wanted, bell, seen: None, began: now, spoke: now, over: false };
     Ok(stream::unfold(live, async |mut live| {
         let bytes = live.next().await?;
         live.spoke = Instant::now();
@@ -88,15 +88,15 @@ pub(super) fn events(
     }))
 }
 
-impl Live {
+impl PageStream {
     /// The next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if self.over || self.began.elapsed() > LIFE || self.desk.closing.is_cancelled() {
+            if self.over || self.began.elapsed() > LIFE || self.context.closing.is_cancelled() {
                 return None;
             }
             let rung = self.bell.notified();
-            match session::live(self.desk.ledger.as_ref(), self.visitor.token).await {
+            match session::live(self.context.ledger.as_ref(), self.visitor.token).await {
                 Ok(Some(key)) => {
                     let trace = self.trace(&key);
                     // The page was made a moment ago: only what differs from the first look is news, and a change between
@@ -116,7 +116,7 @@ impl Live {
             if self.spoke.elapsed() > SILENCE {
                 return Some(Bytes::from_static(b": still here\n\n"));
             }
-            let closing = self.desk.closing.clone();
+            let closing = self.context.closing.clone();
             tokio::select! {
                 () = closing.cancelled() => return None,
                 () = rung => tokio::time::sleep(PAUSE).await,
@@ -130,12 +130,12 @@ impl Live {
             account: key.account,
             status: key.status(clock::now()),
             last_entry: key.last_entry_at,
-            last_refusal: self.desk.watch.last_refusal(key.id),
+            last_refusal: self.context.activity.last_refusal(key.id),
         }
     }
 
     async fn parts(&self, key: Key) -> Result<Bytes, Failure> {
-        let ledger = self.desk.ledger.as_ref();
+        let ledger = self.context.ledger.as_ref();
         let title = format!("{} USD · Farebox", key.account.available());
         let parts: Map<String, Value> = match self.wanted {
             Wanted::Overview(range) => {
@@ -144,7 +144,7 @@ impl Live {
             }
             Wanted::Requests => {
                 let rows = views::newest_part(ledger, &key).await?;
-                let refusals = requests::refusals(&self.desk.watch.refusals(key.id));
+                let refusals = requests::refusals(&self.context.activity.refusals(key.id));
                 [("newest", rows), ("refusals", refusals)]
                     .map(|(id, part)| (id.to_owned(), Value::String(part.into_string())))
                     .into_iter()

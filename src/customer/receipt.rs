@@ -4,8 +4,8 @@
 
 use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, OperationId, Timestamp};
 
-use super::exact::Exact;
-use super::refusals::Refused;
+use super::activity::Refused;
+use super::decimal_json::DecimalJson;
 use super::usage::{COUNTS, counts};
 use crate::proxy::{Failure, record};
 use farebox_ledger::csv;
@@ -29,14 +29,14 @@ pub(super) fn request_id(text: &str) -> Option<OperationId> {
 }
 
 /// The document of one charge.
-pub(super) fn document(entry: &Entry) -> Exact {
+pub(super) fn document(entry: &Entry) -> DecimalJson {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let (usage, charge) = (bill.usage, charged(entry));
     let first_byte = bill.first_byte_ms;
     let prompt = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
-    Exact::object([
+    DecimalJson::object([
         ("id", record::request_id(entry.operation).into()),
         ("answer_id", bill.answer_id.as_deref().into()),
         ("model", bill.slug.as_str().into()),
@@ -50,7 +50,7 @@ pub(super) fn document(entry: &Entry) -> Exact {
         ("loss", bill.loss.into()),
         ("balance_after", entry.balance_after.into()),
         ("usage", counts(&usage)),
-        ("lines", Exact::List(bill.lines.iter().map(line).collect())),
+        ("lines", DecimalJson::List(bill.lines.iter().map(line).collect())),
         ("evidence", evidence(bill).into()),
         ("end_reason", bill.end_reason.as_str().into()),
         ("first_byte_ms", first_byte.into()),
@@ -69,11 +69,11 @@ pub(super) fn document(entry: &Entry) -> Exact {
 }
 
 /// The document of a request that was refused before any money was held: it cost nothing.
-pub(super) fn refused_document(refused: &Refused) -> Exact {
-    let nothing = || Exact::from(Amount::ZERO);
-    Exact::object([
+pub(super) fn refused_document(refused: &Refused) -> DecimalJson {
+    let nothing = || DecimalJson::from(Amount::ZERO);
+    DecimalJson::object([
         ("id", record::request_id(refused.request).into()),
-        ("answer_id", Exact::Null),
+        ("answer_id", DecimalJson::Null),
         ("model", refused.slug.as_str().into()),
         ("family", refused.family.into()),
         ("status", u32::from(refused.status).into()),
@@ -82,7 +82,7 @@ pub(super) fn refused_document(refused: &Refused) -> Exact {
         ("charge", nothing()),
         ("hold", nothing()),
         ("usage", counts(&farebox_ledger::Usage::default())),
-        ("lines", Exact::List(Vec::new())),
+        ("lines", DecimalJson::List(Vec::new())),
         ("end_reason", refused.reason.as_str().into()),
         ("message", refused.message.as_str().into()),
     ])
@@ -93,8 +93,8 @@ pub(super) fn charged(entry: &Entry) -> Amount {
     entry.amount.checked_neg().unwrap_or_default()
 }
 
-fn line(line: &farebox_ledger::Line) -> Exact {
-    Exact::object([
+fn line(line: &farebox_ledger::Line) -> DecimalJson {
+    DecimalJson::object([
         ("what", line.what.as_ref().into()),
         ("count", line.count.into()),
         ("rate", line.rate.into()),

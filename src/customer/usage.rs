@@ -7,8 +7,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
 
+use super::decimal_json::DecimalJson;
 use super::dialects::Statement;
-use super::exact::Exact;
 use crate::proxy::Failure;
 use farebox_ledger::csv;
 
@@ -138,20 +138,20 @@ pub(super) fn add(a: Usage, b: Usage) -> Usage {
 /// The document of `/v1/usage`: what wallet tools read, and beside it the days.
 pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
     let account = statement.account;
-    Exact::object([
+    DecimalJson::object([
         ("mode", "unrestricted".into()),
         ("isValid", statement.is_active().into()),
         ("balance", account.balance().into()),
         ("remaining", account.available().into()),
         ("held", account.held.into()),
         ("unit", "USD".into()),
-        ("days", Exact::List(days.iter().map(day_document).collect())),
+        ("days", DecimalJson::List(days.iter().map(day_document).collect())),
     ])
     .document()
 }
 
-fn day_document(row: &DayRow) -> Exact {
-    Exact::object([
+fn day_document(row: &DayRow) -> DecimalJson {
+    DecimalJson::object([
         ("day", row.day.as_str().into()),
         ("model", row.slug.as_str().into()),
         ("requests", row.requests.into()),
@@ -161,8 +161,8 @@ fn day_document(row: &DayRow) -> Exact {
 }
 
 /// Disjoint token counts.
-pub(super) fn counts(usage: &Usage) -> Exact {
-    Exact::object(COUNTS.map(|(name, count)| (name, count(usage).into())))
+pub(super) fn counts(usage: &Usage) -> DecimalJson {
+    DecimalJson::object(COUNTS.map(|(name, count)| (name, count(usage).into())))
 }
 
 /// The columns of token counts, by name.

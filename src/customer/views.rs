@@ -5,7 +5,7 @@ use std::sync::Arc;
 use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Status, Timestamp};
 use maud::Markup;
 
-use super::desk::Desk;
+use super::context::Context;
 use super::page::chart::Range;
 use super::page::overview::Overview;
 use super::page::setup::Checked;
@@ -29,8 +29,8 @@ pub(super) type Query<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 ///
 /// # Errors
 /// When the ledger cannot be read, or the query makes no sense.
-pub(super) async fn view(desk: &Desk, key: &Key, view: View, query: Query<'_>) -> Result<Markup, Failure> {
-    let ledger = desk.ledger.as_ref();
+pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<'_>) -> Result<Markup, Failure> {
+    let ledger = context.ledger.as_ref();
     match view {
         View::Overview => {
             let range = Range::asked(query("range").as_deref());
@@ -38,10 +38,10 @@ pub(super) async fn view(desk: &Desk, key: &Key, view: View, query: Query<'_>) -
             let live = format!("/dashboard/live?range={}", range.name());
             Ok(page::signed_in(view, key, Some(&live), &overview.page()))
         }
-        View::Requests => requests(desk, key, query("before").as_deref()).await,
+        View::Requests => requests(context, key, query("before").as_deref()).await,
         View::Payments => Ok(page::signed_in(view, key, None, &page::payments::page(&payments(ledger, key).await?))),
-        View::Setup => Ok(setup(desk, key, None)),
-        View::Models => Ok(page::signed_in(view, key, None, &page::models::page(&models(desk, key)))),
+        View::Setup => Ok(setup(context, key, None)),
+        View::Models => Ok(page::signed_in(view, key, None, &page::models::page(&models(context, key)))),
     }
 }
 
@@ -57,14 +57,14 @@ pub(super) async fn overview(ledger: &dyn Ledger, key: Key, range: Range) -> Res
     Ok(Overview { key, range, rows, newest, now })
 }
 
-async fn requests(desk: &Desk, key: &Key, before: Option<&str>) -> Result<Markup, Failure> {
+async fn requests(context: &Context, key: &Key, before: Option<&str>) -> Result<Markup, Failure> {
     let position = match before {
         None | Some("") => None,
         // Only an entry of this key is a place to start from: a walk from anywhere else would look at all of them.
-        Some(before) => Some(place(desk.ledger.as_ref(), key, before).await?),
+        Some(before) => Some(place(context.ledger.as_ref(), key, before).await?),
     };
-    let (entries, older) = newest(desk.ledger.as_ref(), key, position, PAGE).await?;
-    let refusals = desk.watch.refusals(key.id);
+    let (entries, older) = newest(context.ledger.as_ref(), key, position, PAGE).await?;
+    let refusals = context.activity.refusals(key.id);
     let content = page::requests::page(&entries, older.as_deref(), position.is_none(), &refusals);
     Ok(page::signed_in(View::Requests, key, position.is_none().then_some("/dashboard/live?view=requests"), &content))
 }
@@ -115,20 +115,20 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerEr
 }
 
 /// The published models that this key may use.
-fn models(desk: &Desk, key: &Key) -> Vec<Arc<Model>> {
+fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
     let may_use = |model: &&Arc<Model>| key.settings.models.as_ref().is_none_or(|slugs| slugs.contains(&model.slug));
-    desk.config.current().catalog.models.iter().filter(may_use).cloned().collect()
+    context.config.current().catalog.models.iter().filter(may_use).cloned().collect()
 }
 
 /// The set-up view, with what a check of the key found.
-pub(super) fn setup(desk: &Desk, key: &Key, checked: Option<&Checked>) -> Markup {
-    page::signed_in(View::Setup, key, None, &page::setup::page(&desk.public_url, &models(desk, key), checked))
+pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>) -> Markup {
+    page::signed_in(View::Setup, key, None, &page::setup::page(&context.public_url, &models(context, key), checked))
 }
 
 /// What a check of a good secret's key says.
-pub(super) fn checked(desk: &Desk, key: &Key) -> Checked {
+pub(super) fn checked(context: &Context, key: &Key) -> Checked {
     let available = key.account.available();
-    let models = models(desk, key).len();
+    let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
         Status::Active if available > Amount::ZERO => {
             (true, format!("This key is right and active: {available} USD available, models it may use: {models}."))

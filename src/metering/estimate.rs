@@ -1,9 +1,12 @@
 //! The size of a request before a provider has counted it.
 //!
 //! Two numbers: the estimate, near what a tokenizer would say and a little above it, which decides whether a request is
-//! affordable; and the ceiling, which no tokenizer exceeds (a token is at least one byte), for keys that are nearly empty.
+//! affordable; and the ceiling, which no tokenizer exceeds (a token is at least one byte), for keys that are nearly empty. Media
+//! count by the rules that vendors publish.
 
 use farebox_protocol::{Content, Detail, Document, Picture, TextSize};
+
+use crate::config::Limits;
 
 /// Tokens that frame one message: role, separators.
 const PER_MESSAGE: u64 = 4;
@@ -11,9 +14,7 @@ const PER_MESSAGE: u64 = 4;
 const PER_TOOL: u64 = 8;
 /// Tokens that frame the whole prompt.
 const PER_PROMPT: u64 = 8;
-/// One page of a PDF: its text and its picture.
-const PER_PAGE: u64 = 3_000;
-/// The most any family bills for one picture.
+/// The most that the published rules bill for one picture.
 const LARGEST_PICTURE: u64 = 1_600;
 /// A picture looked at with low detail.
 const LOW_DETAIL_PICTURE: u64 = 85;
@@ -27,26 +28,37 @@ pub struct Estimate {
     pub ceiling: u64,
     /// Seldom undercut.
     pub least: u64,
+    /// As likely, but not bounded by the context, and without documents that could not be read.
+    pub known: u64,
 }
 
-/// Measures what the model will read. `context` bounds both numbers: more than that is never billed, it is refused.
+/// Measures what the model will read. The context bounds all but what is known: more than that is never billed, it is refused.
 #[must_use]
-pub fn input(content: &Content, context: u64) -> Estimate {
-    let framing = PER_PROMPT
-        .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
-        .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)));
-    let pictures = content.pictures.iter().map(picture).fold(0, u64::saturating_add);
-    let documents = content.documents.iter().map(|document| pages(document, context)).fold(0, u64::saturating_add);
-    let fixed = framing.saturating_add(pictures).saturating_add(documents);
+pub fn input(content: &Content, limits: &Limits) -> Estimate {
+    let context = limits.context;
+    let fixed = fixed(content, limits);
+    let unread = content.documents.iter().any(is_unread);
     let bytes = content.text.ascii.saturating_add(content.text.other);
     // Samples may weigh more than the whole can.
     let likely = content.weight.tokens().min(bytes);
-    let pictures_at_most = LARGEST_PICTURE.saturating_mul(content.pictures.len() as u64);
+    let known = fixed.saturating_add(likely);
     Estimate {
-        input: fixed.saturating_add(likely).min(context),
-        ceiling: framing.saturating_add(documents).saturating_add(pictures_at_most).saturating_add(bytes).min(context),
-        least: least(content.text, fixed.saturating_add(likely)).min(context),
+        input: if unread { context } else { known.min(context) },
+        ceiling: if unread { context } else { fixed.saturating_add(bytes).min(context) },
+        least: least(content.text, known).min(context),
+        known,
     }
+}
+
+/// Tokens of everything that is no text: what frames it, pictures, and the documents that could be read.
+#[must_use]
+pub fn fixed(content: &Content, limits: &Limits) -> u64 {
+    let framing = PER_PROMPT
+        .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
+        .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)));
+    let pictures = content.pictures.iter().map(|one| picture(one, limits));
+    let documents = content.documents.iter().filter_map(|document| document.tokens);
+    pictures.chain(documents).fold(framing, u64::saturating_add)
 }
 
 /// Input tokens, rather too few: for what no provider counted. A share of the estimate, for text that takes few tokens.
@@ -74,28 +86,55 @@ pub fn surely(text: TextSize) -> u64 {
     text.ascii.saturating_add(text.other) / 16
 }
 
-fn picture(picture: &Picture) -> u64 {
+/// Tokens of one picture by the published rules: of the three in use the dearest.
+#[must_use]
+pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
+    if let Some(tokens) = limits.picture_tokens {
+        return tokens;
+    }
     match (picture.detail, picture.size) {
         (Detail::Low, _) => LOW_DETAIL_PICTURE,
-        (_, Some((width, height))) => by_area(width, height).min(LARGEST_PICTURE),
+        (_, Some((width, height))) => {
+            by_area(width, height).max(by_tiles(width, height)).max(by_patches(width, height)).min(LARGEST_PICTURE)
+        }
         (_, None) => LARGEST_PICTURE,
     }
 }
 
-/// The larger of the two ways families bill a picture of known size: by area, or by tiles of 512 pixels.
+/// A token for 750 pixels, the longer side scaled down to 1,568.
 fn by_area(width: u32, height: u32) -> u64 {
-    let area = u64::from(width).saturating_mul(u64::from(height)) / 750;
-    let tiles = u64::from(width.div_ceil(512)).saturating_mul(u64::from(height.div_ceil(512)));
-    area.max(tiles.saturating_mul(170).saturating_add(LOW_DETAIL_PICTURE))
+    let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 1_568);
+    width.saturating_mul(height).div_ceil(750)
 }
 
-fn pages(document: &Document, context: u64) -> u64 {
-    document.pages.map_or(context, |pages| PER_PAGE.saturating_mul(u64::from(pages)))
+/// 170 tokens for a tile of 512 pixels and 85 for all: the longer side scaled down to 2,048, then the shorter one to 768.
+fn by_tiles(width: u32, height: u32) -> u64 {
+    let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 2_048);
+    let (width, height) = scaled((width, height), width.min(height), 768);
+    let tiles = width.div_ceil(512).saturating_mul(height.div_ceil(512));
+    tiles.saturating_mul(170).saturating_add(LOW_DETAIL_PICTURE)
+}
+
+/// A token for a patch of 32 pixels, at most 1,536 of them.
+fn by_patches(width: u32, height: u32) -> u64 {
+    u64::from(width.div_ceil(32)).saturating_mul(u64::from(height.div_ceil(32))).min(1_536)
+}
+
+/// A size scaled down so that `side` becomes `most`; rounded up.
+fn scaled((width, height): (u64, u64), side: u64, most: u64) -> (u64, u64) {
+    if side <= most {
+        return (width, height);
+    }
+    (width.saturating_mul(most).div_ceil(side), height.saturating_mul(most).div_ceil(side))
+}
+
+fn is_unread(document: &Document) -> bool {
+    document.tokens.is_none()
 }
 
 #[cfg(test)]
 mod tests {
-    use farebox_protocol::weigh::Weight;
+    use farebox_protocol::token_estimate::Weight;
 
     use super::*;
 
@@ -105,25 +144,43 @@ mod tests {
         Content { text: TextSize { ascii, other: 0 }, weight, messages: 1, ..Content::default() }
     }
 
+    fn limits(context: u64) -> Limits {
+        let [default_output, speed] = [8_192, 150];
+        Limits { context, max_output: 64_000, default_output, speed, image_bytes: None, picture_tokens: None, tools: None }
+    }
+
     #[test]
     fn the_ceiling_is_never_below_the_estimate() {
         for ascii in [0, 1, 7, 400, 90_000] {
-            let found = input(&text(ascii), 1_000_000);
+            let found = input(&text(ascii), &limits(1_000_000));
             assert!(found.ceiling >= found.input, "{found:?}");
         }
     }
 
     #[test]
     fn a_document_that_cannot_be_counted_is_the_whole_context() {
-        let content = Content { documents: vec![Document { bytes: 10, pages: None }], ..text(10) };
-        assert_eq!(input(&content, 200_000), Estimate { input: 200_000, ceiling: 200_000, least: 2 });
+        let content = Content { documents: vec![Document { bytes: 10, place: 0..0, tokens: None }], ..text(10) };
+        assert_eq!(input(&content, &limits(200_000)), Estimate { input: 200_000, ceiling: 200_000, least: 2, known: 15 });
+        let content = Content { documents: vec![Document { bytes: 10, place: 0..0, tokens: Some(9_000) }], ..text(10) };
+        assert_eq!(input(&content, &limits(200_000)).input, 9_015);
     }
 
     #[test]
-    fn a_small_picture_is_billed_by_its_size_and_one_without_a_size_at_the_largest() {
-        let small = Picture { bytes: Some(100), size: Some((200, 200)), detail: Detail::Auto };
-        let unknown = Picture { bytes: None, size: None, detail: Detail::Auto };
-        assert_eq!(super::picture(&small), 255);
-        assert_eq!(super::picture(&unknown), LARGEST_PICTURE);
+    fn pictures_cost_what_their_size_costs_by_the_dearest_rule() {
+        let of = |size, detail| super::picture(&Picture { bytes: Some(100), size, detail }, &limits(200_000));
+        for ((width, height), tokens) in [
+            ((1, 1), 255),
+            ((200, 200), 255),
+            ((512, 512), 350),
+            ((1_024, 1_024), 1_399),
+            ((4_000, 3_000), 1_600),
+            ((100_000, 10), 1_536),
+        ] {
+            assert_eq!(of(Some((width, height)), Detail::Auto), tokens, "{width} x {height}");
+        }
+        assert_eq!((of(None, Detail::Auto), of(None, Detail::High), of(None, Detail::Low)), (1_600, 1_600, 85));
+        let dear = Limits { picture_tokens: Some(48_169), ..limits(200_000) };
+        let any = Picture { bytes: None, size: Some((9, 9)), detail: Detail::Low };
+        assert_eq!(super::picture(&any, &dear), 48_169, "one price for all");
     }
 }

@@ -1,14 +1,19 @@
 //! Room 5: counting. Pure: no async, no I/O, no clock of its own.
 //!
 //! - [`estimate`]: how large a request is before anyone has counted it.
+//! - [`local`]: counts that no provider made.
+//! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
 //! - [`meter`]: the running count of one answer, and the one place that says what is charged at its end.
 
 pub mod estimate;
+pub mod local;
 pub mod meter;
+pub mod pdf;
 pub mod price;
 pub mod terms;
+mod tokenizer;
 
 pub use estimate::Estimate;
 pub use meter::{Counted, Ending, Meter};

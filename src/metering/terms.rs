@@ -13,7 +13,8 @@ use crate::config::{Limits, Price, Rates};
 pub const SMALLEST_OUTPUT: u64 = 256;
 /// Output tokens a stream holds at a time.
 pub const SLICE: u64 = 2_048;
-/// A key with less than so many times the request's ceiling is nearly empty: its holds are made at the ceiling.
+/// A key with less than this many ceilings, and one more for each of its running requests, is nearly empty: its holds are made
+/// at the ceiling.
 const NEARLY_EMPTY: i128 = 4;
 
 /// The facts of a request that decide its terms.
@@ -31,6 +32,8 @@ pub struct Ask {
     pub images: u64,
     /// A cache write for one hour is asked for.
     pub one_hour_cache: bool,
+    /// Requests of the key that are running, this one included.
+    pub in_flight: u32,
     /// Its input.
     pub estimate: Estimate,
 }
@@ -109,6 +112,8 @@ struct Budget {
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
+    /// With less than this many ceilings the key is nearly empty.
+    nearly_empty: i128,
 }
 
 impl Budget {
@@ -120,6 +125,7 @@ impl Budget {
             fixed: input * i128::from(ask.estimate.input) + extras,
             fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras,
             per_output: dearest_output(rates) * i128::from(ask.choices),
+            nearly_empty: NEARLY_EMPTY + i128::from(ask.in_flight),
         }
     }
 
@@ -157,7 +163,7 @@ impl Budget {
         let output = self.per_output * i128::from(output);
         let at_ceiling = self.fixed_ceiling + output;
         let at_estimate = self.fixed + output;
-        let nearly_empty = self.available < at_ceiling.saturating_mul(NEARLY_EMPTY);
+        let nearly_empty = self.available < at_ceiling.saturating_mul(self.nearly_empty);
         to_amount(if nearly_empty { at_ceiling.max(at_estimate) } else { at_estimate }.min(self.available))
     }
 }
@@ -184,12 +190,21 @@ mod tests {
     }
 
     fn limits() -> Limits {
-        Limits { context: 200_000, max_output: 64_000, default_output: 8_192, speed: 150, image_bytes: None, tools: None }
+        Limits {
+            context: 200_000,
+            max_output: 64_000,
+            default_output: 8_192,
+            speed: 150,
+            image_bytes: None,
+            picture_tokens: None,
+            tools: None,
+        }
     }
 
     fn ask(stream: bool, declared: Option<u32>) -> Ask {
-        let estimate = Estimate { input: 9_000, ceiling: 31_500, least: 6_300 };
-        Ask { stream, declared, choices: 1, thinking_budget: None, images: 0, one_hour_cache: false, estimate }
+        let estimate = Estimate { input: 9_000, ceiling: 31_500, least: 6_300, known: 9_000 };
+        let in_flight = 1;
+        Ask { stream, declared, choices: 1, thinking_budget: None, images: 0, one_hour_cache: false, in_flight, estimate }
     }
 
     fn terms(ask: &Ask, available: i64) -> Result<Terms, Shortfall> {

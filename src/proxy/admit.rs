@@ -13,7 +13,7 @@ use farebox_protocol::Inspection;
 use super::{Failure, Request};
 use crate::clock;
 use crate::config::Model;
-use crate::metering::{Shortfall, Terms, estimate, terms};
+use crate::metering::{Estimate, Shortfall, Terms, terms};
 
 /// Tries before a key whose balance keeps changing under us is told to come back.
 const TRIES: usize = 5;
@@ -29,6 +29,7 @@ pub(super) async fn admit(
     request: &Request,
     model: &Model,
     seen: &Inspection,
+    estimate: Estimate,
 ) -> Result<(Hold, Terms), Failure> {
     let ask = terms::Ask {
         stream: seen.stream,
@@ -37,7 +38,8 @@ pub(super) async fn admit(
         thinking_budget: seen.thinking_budget,
         images: seen.content.pictures.len() as u64,
         one_hour_cache: seen.one_hour_cache,
-        estimate: estimate::input(&seen.content, model.limits.context),
+        in_flight: request.pass.running,
+        estimate,
     };
     let mut refusal = Failure::Ledger;
     let mut fresh = request.arrived.elapsed() > FRESH;

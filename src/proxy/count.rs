@@ -4,10 +4,11 @@ use bytes::Bytes;
 use farebox_ledger::Key;
 use farebox_protocol::{Edits, Family, messages};
 
-use super::{Failure, Proxy, abilities, resolve};
+use super::{Failure, Proxy, capabilities, documents, resolve};
+use crate::clock;
 use crate::config::Target;
 use crate::metering::estimate;
-use crate::upstream::{AnswerContent, Call, Prepared};
+use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
 /// Asks the model's upstream, or estimates when it must not or cannot be asked.
 ///
@@ -21,13 +22,14 @@ pub async fn tokens(
     ask_upstream: bool,
 ) -> Result<u64, Failure> {
     let config = proxy.config.current();
-    let seen = messages::inspect_count(body)?;
+    let mut seen = messages::inspect_count(body, clock::seed())?;
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
-    abilities::check_flags(&model, Family::Messages, &headers)?;
+    capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
-        let call = Call { route: &model.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+        let family = Family::Messages;
+        let call = Call { route: &model.route, caller: family, family, operation: Operation::CountTokens, stream: false };
         let prepare = |target: &Target| {
-            let edits = Edits { model: &target.model, limit: None };
+            let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);
             Prepared { body: Bytes::from(body), headers: headers.clone() }
         };
@@ -38,7 +40,8 @@ pub async fn tokens(
             return Ok(tokens);
         }
     }
-    Ok(estimate::input(&seen.content, model.limits.context).input)
+    documents::read(body, &mut seen).await;
+    Ok(estimate::input(&seen.content, &model.limits).input)
 }
 
 fn counted(answer: &[u8]) -> Option<u64> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use farebox_ledger::{Amount, Bill, Hold, LedgerError, Refusal};
 use tokio::time::{Instant, timeout};
 
-use super::job::Job;
+use super::admitted::Admitted;
 use crate::clock;
 use crate::metering::Meter;
 use crate::metering::terms::{SLICE, slice_cost};
@@ -33,7 +33,7 @@ pub(super) struct Credit {
     choices: u32,
     /// Most output tokens the upstream may produce.
     output_limit: u64,
-    pace: Pace,
+    output_rate: OutputRate,
     next_try: Instant,
 }
 
@@ -48,21 +48,21 @@ pub(super) enum Verdict {
 
 impl Credit {
     pub(super) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
-        Self { choices, output_limit, pace: Pace::new(now), next_try: now }
+        Self { choices, output_limit, output_rate: OutputRate::new(now), next_try: now }
     }
 
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
-    pub(super) async fn check(&mut self, job: &mut Job, now: Instant) -> Verdict {
-        if job.hold.lapsed() {
+    pub(super) async fn check(&mut self, admitted: &mut Admitted, now: Instant) -> Verdict {
+        if admitted.hold.lapsed() {
             return Verdict::Spent(NO_LEDGER);
         }
-        let held = job.hold.amount();
-        let Some(wanted) = self.plan(&job.meter, held, now) else { return Verdict::Covered };
-        let checkpoint = job.checkpoint();
-        let covered = job.meter.running_cost() < held;
+        let held = admitted.hold.amount();
+        let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
+        let checkpoint = admitted.checkpoint();
+        let covered = admitted.meter.running_cost() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
         // In a box, because every open stream's task would be larger by it.
-        let extending = Box::pin(extend(&mut job.hold, wanted, checkpoint));
+        let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
         // An extension that is given up may still happen: the ledger then holds more than we know of, never less.
         let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
         match outcome {
@@ -85,7 +85,7 @@ impl Credit {
         let cost = meter.running_cost().picos();
         let left = held.picos().saturating_sub(cost);
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
-        let coming = self.pace.tokens_in(LOW_TIME, meter.running_output(), now);
+        let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
         if left > low || self.covers_everything(meter, held) || (left > 0 && now < self.next_try) {
             return None;
@@ -110,13 +110,13 @@ impl Credit {
 
 /// How fast a stream is: over its whole life or lately, whichever is faster.
 #[derive(Debug)]
-struct Pace {
+struct OutputRate {
     began: Instant,
     /// Output at the beginning of the window before this one, and of this one.
     marks: [(Instant, u64); 2],
 }
 
-impl Pace {
+impl OutputRate {
     const WINDOW: Duration = Duration::from_secs(2);
     /// Bursts shorter than this say nothing about a rate.
     const SHORTEST: Duration = Duration::from_millis(500);
@@ -178,14 +178,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_burst_after_a_slow_beginning_is_seen_at_once() {
         let (begin, second) = (Instant::now(), Duration::from_secs(1));
-        let mut pace = Pace::new(begin);
-        assert_eq!(pace.tokens_in(LOW_TIME, 100, begin + second), 200);
+        let mut output_rate = OutputRate::new(begin);
+        assert_eq!(output_rate.tokens_in(LOW_TIME, 100, begin + second), 200);
         for quiet in 2..60 {
-            pace.tokens_in(LOW_TIME, 100, begin + second * quiet);
+            output_rate.tokens_in(LOW_TIME, 100, begin + second * quiet);
         }
-        assert_eq!(pace.tokens_in(LOW_TIME, 100, begin + second * 60), 3, "over its life");
-        pace.tokens_in(LOW_TIME, 100, begin + second * 61);
-        assert!(pace.tokens_in(LOW_TIME, 4_100, begin + second * 62) >= 2_000, "lately");
+        assert_eq!(output_rate.tokens_in(LOW_TIME, 100, begin + second * 60), 3, "over its life");
+        output_rate.tokens_in(LOW_TIME, 100, begin + second * 61);
+        assert!(output_rate.tokens_in(LOW_TIME, 4_100, begin + second * 62) >= 2_000, "lately");
     }
 
     #[test]

@@ -6,80 +6,78 @@
 use bytes::Bytes;
 use farebox_protocol::Edits;
 
-use super::job::{End, Job, ReplyTo};
+use super::admitted::{Admitted, ReplyTo};
+use super::end::End;
 use super::{Failure, stream, whole};
-use crate::config::{ChatLimit, OnDisconnect, Target};
-use crate::metering::Ending;
-use crate::upstream::{Answer, AnswerContent, Attempt, Call, DispatchError, Prepared};
+use crate::config::{OnDisconnect, Target};
+use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
 /// Sends the request and sees to its answer until it is settled.
-pub(super) async fn dispatch(mut job: Box<Job>, mut reply: ReplyTo) {
-    job.begin();
-    let (proxy, model) = (job.proxy.clone(), job.model.clone());
-    let call = Call { route: &model.route, family: job.request.family, path_suffix: "", stream: job.seen.stream };
+pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
+    admitted.begin();
+    let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
+    let (family, stream) = (admitted.request.family, admitted.seen.stream);
+    let call = Call { route: &model.route, caller: family, family, operation: Operation::Generate, stream };
     // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
-    let given_up = job.seen.stream && model.route.on_disconnect == OnDisconnect::Cancel;
-    let prepare = |target: &Target| prepare(&job, target);
+    let given_up = stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    let prepare = |target: &Target| prepare(&admitted, target);
     // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
     let dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = tokio::select! {
         biased;
         dispatched = dispatching => dispatched,
         () = reply.closed(), if given_up => {
-            job.settle(End { ending: Ending::Nothing, reason: "client_gone", status: 499 }).await;
+            admitted.settle(End::NEVER_BEGUN).await;
             return;
         }
-        () = tokio::time::sleep_until(job.deadline()) => Err(DispatchError::NoTarget {
+        () = tokio::time::sleep_until(admitted.deadline()) => Err(DispatchError::NoTarget {
             attempts: Vec::new(),
             retry_after: None,
         }),
     };
-    match dispatched.map(|answer| begun(&mut job, answer)) {
-        Ok(AnswerContent::Whole(body, facts)) => whole::relay(job, body, &facts, reply).await,
-        Ok(AnswerContent::Stream(first, frames)) => stream::relay(job, first, frames, reply).await,
-        Err(error) => fail(job, error, reply).await,
+    match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
+        Ok((_, AnswerContent::Whole(body, facts))) => whole::relay(admitted, body, &facts, reply).await,
+        Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
+        Err(error) => fail(admitted, error, reply).await,
     }
 }
 
 /// Notes who answers, and gives back what.
-fn begun(job: &mut Job, answer: Answer) -> AnswerContent {
+fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     // The upstream has the request: an answer that runs for an hour must not keep it.
-    job.request.body = Bytes::new();
-    job.request.headers = Vec::new();
-    job.request.room = None;
-    job.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
-    job.outcome.attempts.extend(answer.attempts.iter().map(Attempt::to_string));
-    job.meter.reasoning_outside(answer.target.provider.reasoning_outside);
+    admitted.request.body = Bytes::new();
+    admitted.request.headers = Vec::new();
+    admitted.request.room = None;
+    admitted.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
+    admitted.outcome.attempts.extend(answer.attempts);
+    admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
+    admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
 }
 
 /// No target answered.
-async fn fail(mut job: Box<Job>, error: DispatchError, reply: ReplyTo) {
+async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo) {
     let failure = match error {
         DispatchError::ClientFault { status, error, target } => {
-            job.outcome.target = target;
+            admitted.outcome.target = target;
             Failure::Upstream(status, error)
         }
         DispatchError::NoTarget { attempts, retry_after } => {
-            job.outcome.attempts.extend(attempts.iter().map(Attempt::to_string));
+            admitted.outcome.attempts.extend(attempts);
             Failure::NoTarget(retry_after)
         }
     };
-    let status = failure.status(job.request.family);
-    job.settle(End { ending: Ending::Nothing, reason: failure.reason(), status }).await;
+    let status = failure.status(admitted.request.family);
+    admitted.settle(End::nothing(failure.reason(), status)).await;
     // A customer who has left does not mind.
     let _ = reply.send(Err(failure));
 }
 
 /// The request as this target wants it.
-fn prepare(job: &Job, target: &Target) -> Prepared {
-    let chat_field = match target.provider.chat_limit {
-        ChatLimit::MaxCompletionTokens => "max_completion_tokens",
-        ChatLimit::MaxTokens => "max_tokens",
-    };
-    let protocol = job.request.family.protocol();
-    let field = protocol.limit_field().unwrap_or(chat_field);
-    let edits = Edits { model: &target.model, limit: job.limit.map(|limit| (field, limit)) };
-    let body = protocol.patch(&job.request.body, &job.seen, &edits);
-    Prepared { body: Bytes::from(body), headers: job.request.headers.clone() }
+fn prepare(admitted: &Admitted, target: &Target) -> Prepared {
+    let protocol = admitted.request.family.protocol();
+    let field = protocol.limit_field(target.provider.chat_limit);
+    let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
+    let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
+    Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() }
 }

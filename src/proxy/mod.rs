@@ -4,17 +4,19 @@
 //! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a
 //! customer who leaves drops the handler and never the money. Every other room is called from here and never calls back.
 
-mod abilities;
 mod admit;
+mod admitted;
+mod capabilities;
 pub mod count;
 mod credit;
 mod dispatch;
+mod documents;
+mod end;
 pub mod failure;
-pub mod gate;
-mod job;
 pub mod pipe;
+pub mod rate_limit;
 pub mod record;
-mod splice;
+mod rewrite;
 mod stream;
 mod whole;
 
@@ -27,11 +29,12 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
+use admitted::Admitted;
 pub use failure::Failure;
-use gate::Pass;
-use job::Job;
+use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
 
 /// What the spine works with.
@@ -99,16 +102,18 @@ impl Proxy {
     /// Whatever keeps it from being answered. A hold is released before the failure is returned.
     pub async fn run(self: &Arc<Self>, request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let seen = request.family.protocol().inspect(&request.body)?;
+        let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
         let model = resolve(&config, &seen.model, &request.key, request.family)?;
-        abilities::check(&model, &seen)?;
-        abilities::check_flags(&model, request.family, &request.headers)?;
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen).await?;
+        capabilities::check(&model, request.family, &seen)?;
+        capabilities::check_flags(&model, request.family, &request.headers)?;
+        documents::read(&request.body, &mut seen).await;
+        let estimate = capabilities::fits(&model, &mut seen).await?;
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &seen, estimate).await?;
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();
-        let job = Job::new(Arc::clone(self), request, seen, model, terms, hold);
-        self.tasks.spawn(dispatch::dispatch(job, answer));
+        let admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold);
+        self.tasks.spawn(dispatch::dispatch(admitted, answer));
         answered.await.unwrap_or(Err(Failure::Internal))
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Failure;
 use crate::clock;
+use crate::upstream::Attempt;
 
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
@@ -54,7 +55,8 @@ pub struct Record {
     /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
     pub own_us: Option<u32>,
     /// For the operator's eyes: attempts that failed.
-    pub attempts: Vec<String>,
+    #[serde(serialize_with = "in_words")]
+    pub attempts: Vec<Attempt>,
 }
 
 impl Record {
@@ -124,4 +126,8 @@ pub fn request_id(id: OperationId) -> String {
 
 fn shown<S: serde::Serializer>(id: &OperationId, out: S) -> Result<S::Ok, S::Error> {
     out.serialize_str(&request_id(*id))
+}
+
+fn in_words<S: serde::Serializer>(attempts: &[Attempt], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(attempts.iter().map(ToString::to_string))
 }

@@ -6,19 +6,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, StreamReader, UsageWish};
+use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer};
 use tokio::time::Instant;
 
+use super::admitted::{Admitted, ReplyTo};
 use super::credit::{Credit, NO_LEDGER, Verdict};
-use super::job::{End, Job, ReplyTo};
+use super::end::End;
 use super::pipe::{self, Sender};
-use super::splice::{self, Marks};
-use super::{Reply, ReplyBody, record, whole};
-use crate::alarm::Alarm;
+use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
+use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::FrameStream;
+use crate::upstream::{Attempt, Class, FrameStream};
 
 /// A customer who accepts no byte for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -33,35 +33,45 @@ const NOTE: Duration = Duration::from_millis(250);
 /// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
-/// Relays a stream to its end and settles it.
-pub(super) async fn relay(job: Box<Job>, first: Frame, frames: FrameStream, reply: ReplyTo) {
+/// Relays a stream of a target of `family` to its end and settles it.
+pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
-    let headers = whole::removed_header(&job.seen.removed_tools);
+    let headers = whole::removed_header(&admitted.outcome.removed);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
-    let mut relay = Relay::new(job, frames, customer);
+    let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;
     // In a box, because the end of a stream needs more room than all the time before it.
     Box::pin(relay.finish(end)).await;
 }
 
 struct Relay {
-    job: Box<Job>,
+    admitted: Box<Admitted>,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
-    reader: Box<dyn StreamReader>,
+    /// Of the target's family.
+    reader: Box<dyn Reader>,
+    /// Of the customer's family; knows what was passed on.
+    writer: Box<dyn Writer>,
     credit: Credit,
-    /// Frames that wait for the settlement.
-    kept: Vec<(Bytes, Marks)>,
-    /// The answer's stop reason was seen: what follows is only accounting.
-    stop_seen: bool,
-    end_seen: bool,
+    phase: Phase,
+    /// Why the whole answer stopped, once that was seen: what follows is only accounting.
+    stop: Option<Stop>,
     /// Since when output is being made that the stream does not show.
     hidden_since: Option<Instant>,
     last_sent: Instant,
-    kept_since: Option<Instant>,
     noted: Instant,
-    alarm: Alarm,
+    alarm: Deadline,
+}
+
+/// How far a stream has come.
+enum Phase {
+    /// Frames are passed on as they come.
+    Passing,
+    /// The final usage was seen, at this instant: frames wait for the settlement.
+    Keeping(Instant, Vec<(Bytes, Marks)>),
+    /// The terminal marker was seen.
+    Ended(Vec<(Bytes, Marks)>),
 }
 
 enum Next {
@@ -69,26 +79,20 @@ enum Next {
     End(End),
 }
 
-const COMPLETE: End = End { ending: Ending::Complete, reason: "stop", status: 200 };
-const BROKEN: End = End { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
-const CLIENT_GONE: End = End { ending: Ending::Cut, reason: "client_gone", status: 200 };
-const TOO_LONG: End = End { ending: Ending::Cut, reason: "max_duration", status: 200 };
-
 impl Relay {
-    fn new(job: Box<Job>, frames: FrameStream, customer: Option<Sender>) -> Self {
+    fn new(admitted: Box<Admitted>, family: Family, frames: FrameStream, customer: Option<Sender>) -> Self {
         let now = Instant::now();
         Self {
-            reader: job.request.family.protocol().stream_reader(),
-            credit: Credit::new(job.seen.choices, job.output_limit, now),
-            hidden_since: job.seen.hidden_reasoning.then_some(now),
-            kept: Vec::new(),
-            stop_seen: false,
-            end_seen: false,
+            reader: family.protocol().reader(),
+            writer: admitted.request.family.protocol().writer(),
+            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            hidden_since: admitted.seen.hidden_reasoning.then_some(now),
+            phase: Phase::Passing,
+            stop: None,
             last_sent: now,
-            kept_since: None,
             noted: now,
-            alarm: Alarm::at(now + HIDDEN_TICK),
-            job,
+            alarm: Deadline::at(now + HIDDEN_TICK),
+            admitted,
             frames,
             customer,
         }
@@ -117,14 +121,14 @@ impl Relay {
             Ok(None) => {}
             Ok(Some(bytes)) => self.send(bytes).await,
         }
-        if self.end_seen {
-            return Some(COMPLETE);
+        if matches!(self.phase, Phase::Ended(_)) {
+            return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(CLIENT_GONE);
+            return Some(End::CLIENT_GONE);
         }
         self.note();
-        if self.kept_since.is_some() { None } else { self.control().await }
+        if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
     }
 
     /// Counts one frame and gives back what of it is to be sent now.
@@ -133,26 +137,36 @@ impl Relay {
         if let Some(error) = &facts.error {
             self.frames.blame("an error event in the stream");
             let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.job.outcome.attempts.push(format!("{}: error event ({kind})", self.job.outcome.target));
-            return Err(BROKEN);
+            self.broke(format!("error event ({kind})"));
+            return Err(End::BROKEN);
         }
-        self.job.meter.observe(&facts, self.reader.usage());
+        self.admitted.meter.observe(&facts, self.reader.usage());
         self.count_hidden(&facts);
-        self.stop_seen |= facts.stop;
-        self.end_seen |= facts.end;
-        let kept = facts.last || !self.kept.is_empty() || self.kept_since.is_some();
-        if kept {
-            self.kept_since.get_or_insert_with(Instant::now);
+        self.stop = self.stop.or(facts.stop);
+        if facts.last && matches!(self.phase, Phase::Passing) {
+            self.phase = Phase::Keeping(Instant::now(), Vec::new());
         }
-        if facts.usage_only && !(self.job.seen.asks_usage || self.job.seen.asks_cost) {
-            return Ok(None);
+        let hidden = facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
+        match &mut self.phase {
+            _ if hidden => Ok(None),
+            Phase::Passing => {
+                self.writer.observe(&frame, &facts);
+                Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)))
+            }
+            Phase::Keeping(_, kept) | Phase::Ended(kept) => {
+                kept.push((frame.into_raw(), facts.marks));
+                if facts.end {
+                    self.phase = Phase::Ended(std::mem::take(kept));
+                }
+                Ok(None)
+            }
         }
-        let marks = Marks::from(facts);
-        if kept {
-            self.kept.push((frame.into_raw(), marks));
-            return Ok(None);
-        }
-        Ok(Some(splice::rewrite(frame.raw(), &marks, &self.job.model.slug, None)))
+    }
+
+    /// Notes why the answer that was begun did not come to its end.
+    fn broke(&mut self, reason: String) {
+        let target = self.admitted.outcome.target.clone();
+        self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason });
     }
 
     /// Notes what is to be charged if this task ends without settling.
@@ -160,8 +174,8 @@ impl Relay {
         let now = Instant::now();
         if now >= self.noted + NOTE {
             self.noted = now;
-            let checkpoint = self.job.checkpoint();
-            self.job.hold.note(checkpoint, clock::now());
+            let checkpoint = self.admitted.checkpoint();
+            self.admitted.hold.note(checkpoint, clock::now());
         }
     }
 
@@ -173,20 +187,20 @@ impl Relay {
                 biased;
                 frame = self.frames.next() => return match frame {
                     Ok(Some(frame)) => Next::Frame(frame),
-                    Ok(None) if self.stop_seen => Next::End(COMPLETE),
+                    Ok(None) if self.stop.is_some() => Next::End(End::complete(self.stop)),
                     Ok(None) => {
                         self.frames.blame("an end without the terminal marker");
-                        Next::End(BROKEN)
+                        Next::End(End::BROKEN)
                     }
                     Err(broken) => {
-                        self.job.outcome.attempts.push(broken.to_string());
-                        Next::End(if self.stop_seen { COMPLETE } else { BROKEN })
+                        self.broke(broken.to_string());
+                        Next::End(if self.stop.is_some() { End::complete(self.stop) } else { End::BROKEN })
                     }
                 },
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(CLIENT_GONE);
+                        return Next::End(End::CLIENT_GONE);
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
@@ -200,18 +214,18 @@ impl Relay {
 
     /// The next instant at which something has to be done without a frame.
     fn wake(&self) -> Instant {
-        let last = self.job.deadline();
+        let last = self.admitted.deadline();
         let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
-        let kept = self.kept_since.map_or(last, |since| since + LAST_FRAMES);
+        let kept = if let Phase::Keeping(since, _) = self.phase { since + LAST_FRAMES } else { last };
         let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { last };
         hidden.min(kept).min(keep_alive).min(last)
     }
 
     async fn woken(&mut self) -> Option<End> {
         let now = Instant::now();
-        if let Some(since) = self.kept_since {
+        if let Phase::Keeping(since, _) = self.phase {
             // What is kept will be paid by what is left; there is nothing more to extend for.
-            return (now >= since + LAST_FRAMES || now >= self.job.deadline()).then_some(COMPLETE);
+            return (now >= since + LAST_FRAMES || now >= self.admitted.deadline()).then_some(End::complete(self.stop));
         }
         if now >= self.last_sent + KEEP_ALIVE {
             self.send(Bytes::from_static(b": keepalive\n\n")).await;
@@ -224,34 +238,32 @@ impl Relay {
     fn count_hidden(&mut self, facts: &FrameFacts) {
         let now = Instant::now();
         if let Some(since) = self.hidden_since {
-            self.job.meter.hide(now.duration_since(since));
+            self.admitted.meter.hide(now.duration_since(since));
         }
         let shows = facts.shown != farebox_protocol::TextSize::default();
-        let goes_on = facts.hidden || (self.hidden_since.is_some() && !shows && !facts.stop);
+        let goes_on = facts.hidden || (self.hidden_since.is_some() && !shows && facts.stop.is_none());
         self.hidden_since = goes_on.then_some(now);
     }
 
     /// Whether time and money still cover the stream.
     async fn control(&mut self) -> Option<End> {
-        let Self { credit, job, .. } = self;
+        let Self { credit, admitted, .. } = self;
         let now = Instant::now();
-        if now >= job.deadline() {
-            return Some(TOO_LONG);
+        if now >= admitted.deadline() {
+            return Some(End::TOO_LONG);
         }
-        match credit.check(job, now).await {
+        match credit.check(admitted, now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and that is our fault: free.
-            Verdict::Spent(NO_LEDGER) if !job.meter.shown_anything() => {
-                Some(End { ending: Ending::Nothing, reason: NO_LEDGER, status: 200 })
-            }
-            Verdict::Spent(reason) => Some(End { ending: Ending::Cut, reason, status: 200 }),
+            Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => Some(End::nothing(NO_LEDGER, 200)),
+            Verdict::Spent(reason) => Some(End::cut(reason)),
         }
     }
 
     /// Sends to the customer, who is gone when nothing is accepted for too long.
     async fn send(&mut self, bytes: Bytes) {
         let Some(customer) = &self.customer else { return };
-        self.job.first_byte();
+        self.admitted.first_byte();
         if deliver(customer, bytes).await {
             self.last_sent = Instant::now();
         } else {
@@ -261,37 +273,38 @@ impl Relay {
 
     /// Without a customer, a stream goes on only for its usage: when that is all that is left, or by the route's policy.
     fn ends_without_customer(&self) -> bool {
-        !self.stop_seen && self.job.model.route.on_disconnect == OnDisconnect::Cancel
+        self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
     /// Settles, and only then shows the end.
     async fn finish(self, end: End) {
-        let Self { mut job, frames, customer, mut reader, kept, end_seen, .. } = self;
+        let Self { mut admitted, frames, customer, reader, writer, phase, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        job.outcome.answer_id = reader.answer_id().map(str::to_owned);
-        let (family, slug, asks) = (job.request.family, job.model.slug.clone(), (job.seen.asks_cost, job.seen.asks_usage));
-        let request_id = record::request_id(job.request.id);
-        let counted = job.meter.so_far().usage;
-        let settled = job.settle(end).await;
+        admitted.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        let (family, slug, asks) =
+            (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
+        let request_id = record::request_id(admitted.request.id);
+        let counted = admitted.meter.so_far().usage;
+        let settled = admitted.settle(end).await;
 
         let Some(customer) = customer else { return };
         let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
         let shown_charge = charge.to_string();
         let wish = UsageWish { chunk: asks.1, cost: asks.0.then_some(shown_charge.as_str()) };
-        let mut last = Vec::new();
-        match end.ending {
-            Ending::Complete => {
-                for (bytes, marks) in &kept {
-                    last.push(splice::rewrite(bytes, marks, &slug, asks.0.then_some(charge)));
-                }
-                if !end_seen {
-                    last.push(Bytes::from(reader.missing_end()));
-                }
+        let answer = PublicAnswer { slug: &slug, id: reader.answer_id() };
+        let shown = |(bytes, marks): (Bytes, Marks)| rewrite::rewrite(&bytes, &marks, &slug, asks.0.then_some(charge));
+        let last: Vec<Bytes> = match (end.ending, phase) {
+            (Ending::Complete, Phase::Ended(kept)) => kept.into_iter().map(shown).collect(),
+            (Ending::Complete, Phase::Keeping(_, kept)) => {
+                kept.into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect()
             }
-            Ending::Cut => last.push(Bytes::from(reader.end_at_limit(&slug, &wire(counted), wish))),
-            Ending::Broken | Ending::Nothing => last.push(Bytes::from(reader.error_event(&slug, &broken(family, request_id)))),
-        }
+            (Ending::Complete, Phase::Passing) => vec![Bytes::from(writer.missing_end())],
+            (Ending::Cut, _) => vec![Bytes::from(writer.end_at_limit(answer, &wire(counted), wish))],
+            (Ending::Broken | Ending::Nothing, _) => {
+                vec![Bytes::from(writer.error_event(answer, &broken(family, request_id)))]
+            }
+        };
         for bytes in last {
             if !deliver(&customer, bytes).await {
                 return;

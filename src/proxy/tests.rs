@@ -9,7 +9,7 @@ use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::{Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, NewKey, SecretHash};
 use tokio::time::{sleep, timeout};
 
-use super::gate::Gate;
+use super::rate_limit::RateLimits;
 use super::*;
 use crate::clock;
 use crate::config::{self, ProcessSecrets, Source};
@@ -29,7 +29,7 @@ impl Observer for Ended {
 
 struct House {
     proxy: Arc<Proxy>,
-    gate: Arc<Gate>,
+    rate_limits: Arc<RateLimits>,
     ended: Arc<Ended>,
 }
 
@@ -46,7 +46,7 @@ impl House {
             tasks: TaskTracker::new(),
             observer: Arc::<Ended>::clone(&ended),
         };
-        Self { proxy: Arc::new(proxy), gate: Arc::new(Gate::default()), ended }
+        Self { proxy: Arc::new(proxy), rate_limits: Arc::new(RateLimits::default()), ended }
     }
 
     async fn key(&self, usd: &str) -> Key {
@@ -60,7 +60,7 @@ impl House {
         let request = Request {
             id: clock::operation_id(),
             key: key.clone(),
-            pass: self.gate.enter(key, Instant::now()).unwrap(),
+            pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
             room: None,
             family,
             body: Bytes::from(body(family, slug, words, limit)),

@@ -4,30 +4,28 @@
 use bytes::Bytes;
 use farebox_protocol::AnswerFacts;
 
-use super::job::{End, Job, ReplyTo, Settled};
-use super::splice::{self, Marks};
-use super::{Reply, ReplyBody};
-use crate::metering::Ending;
+use super::admitted::{Admitted, ReplyTo, Settled};
+use super::end::End;
+use super::{Reply, ReplyBody, rewrite};
 
 /// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut job: Box<Job>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
-    job.first_byte();
-    job.outcome.answer_id.clone_from(&facts.id);
-    job.meter.show(facts.shown);
-    job.meter.report(&facts.usage, true);
-    let marks = Marks::from(facts);
-    let (slug, asks_cost) = (job.model.slug.clone(), job.seen.asks_cost);
-    let removed = job.seen.removed_tools.clone();
+pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
+    admitted.first_byte();
+    admitted.outcome.answer_id.clone_from(&facts.id);
+    admitted.meter.show(facts.shown);
+    admitted.meter.report(&facts.usage, true);
+    let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
+    let removed = std::mem::take(&mut admitted.outcome.removed);
 
-    let settled = job.settle(End { ending: Ending::Complete, reason: "stop", status: 200 }).await;
+    let settled = admitted.settle(End::complete(facts.stop)).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    let body = splice::rewrite(&body, &marks, &slug, asks_cost.then_some(charge));
+    let body = rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }
 
-fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)> {
+fn headers(settled: &Settled, removed: &str) -> Vec<(&'static str, String)> {
     let mut headers = removed_header(removed);
     if let Some(finished) = settled.finished {
         headers.push(("x-farebox-cost", finished.charge.to_string()));
@@ -36,7 +34,7 @@ fn headers(settled: &Settled, removed: &[String]) -> Vec<(&'static str, String)>
     headers
 }
 
-/// Says which of the request's tools were taken out.
-pub(super) fn removed_header(removed: &[String]) -> Vec<(&'static str, String)> {
-    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.join(", "))] }
+/// Says which of the request's tools and fields were taken out.
+pub(super) fn removed_header(removed: &str) -> Vec<(&'static str, String)> {
+    if removed.is_empty() { Vec::new() } else { vec![("x-farebox-removed", removed.to_owned())] }
 }

@@ -8,7 +8,7 @@ use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use super::{Front, auth, failure};
 use crate::customer::{Document, Read};
 use crate::proxy::Failure;
@@ -41,7 +41,7 @@ impl Account {
 
     async fn answer(&self, req: &Request) -> Result<Document, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
-        self.front.gate.knock(key.id, Instant::now())?;
-        self.front.desk.read(&key, self.read, &|name| req.query::<String>(name)).await
+        self.front.rate_limits.admit_free(key.id, Instant::now())?;
+        self.front.context.read(&key, self.read, &|name| req.query::<String>(name)).await
     }
 }

@@ -37,10 +37,14 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
 
 /// Everything in a request that could be a key, in the order in which it counts.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
-    let bearer = headers.get_all(AUTHORIZATION).into_iter().filter_map(|value| value.to_str().ok()).filter_map(bearer_token);
+    let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     // Native clients send either header, some both with different values.
-    let native = (family.protocol().default_auth() == AuthStyle::ApiKey).then(|| headers.get_all("x-api-key").into_iter());
-    bearer.chain(native.into_iter().flatten().filter_map(|value| value.to_str().ok()).map(str::trim)).collect()
+    let styles = family.protocol().credentials().iter();
+    let found = styles.map(|style| match style {
+        AuthStyle::Bearer => texts(AUTHORIZATION.as_str()).filter_map(bearer_token).collect::<Vec<_>>(),
+        AuthStyle::ApiKey => texts("x-api-key").map(str::trim).collect(),
+    });
+    found.flatten().collect()
 }
 
 fn bearer_token(value: &str) -> Option<&str> {

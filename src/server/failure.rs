@@ -5,7 +5,7 @@ use salvo::http::header::CONTENT_TYPE;
 use salvo::http::{HeaderName, HeaderValue, StatusCode};
 use salvo::prelude::Response;
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use crate::proxy::Failure;
 
 /// Writes the failure's status, headers and body.

@@ -8,7 +8,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use super::{Front, auth, body, failure, generate};
 use crate::proxy::{Failure, count};
 
@@ -43,7 +43,7 @@ impl CountTokens {
 
     async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
-        self.front.gate.knock(key.id, Instant::now())?;
+        self.front.rate_limits.admit_free(key.id, Instant::now())?;
         let body = body::read(req, &self.front.body_room).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;

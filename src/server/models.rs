@@ -8,7 +8,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::stamp::Arrival;
+use super::request_id::Arrival;
 use super::{Front, auth, failure};
 use crate::config::{Catalog, Lookup, Model, Rates};
 use crate::proxy::Failure;
@@ -17,7 +17,7 @@ use crate::proxy::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     /// `/v1/models`
-    OpenAi,
+    All,
     /// `/v1/models/{slug}`
     One,
     /// `/native/v1/models`
@@ -49,11 +49,11 @@ impl Models {
 
     async fn answer(&self, req: &Request, family: Family) -> Result<Value, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family).await?;
-        self.front.gate.knock(key.id, Instant::now())?;
+        self.front.rate_limits.admit_free(key.id, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {
-            List::OpenAi => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
+            List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
             List::Native => Ok(native(catalog, &key)),
             List::One => one(catalog, &key, &req.param::<String>("slug").unwrap_or_default()),
         }

@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use farebox_ledger::gateway_root;
 use farebox_protocol::Family;
 use serde::Deserialize;
 
@@ -74,7 +75,7 @@ impl Client {
     /// The base URL that this client wants, below the gateway's.
     #[must_use]
     pub fn base_url(&self, public_url: &str) -> String {
-        format!("{}/{}", root(public_url), self.base)
+        format!("{}/{}", gateway_root(public_url), self.base)
     }
 
     /// The family it speaks.
@@ -104,13 +105,6 @@ impl Block {
     pub fn comment(&self) -> &'static str {
         if self.language == "javascript" { "//" } else { "#" }
     }
-}
-
-/// A gateway's address without what clients append to it.
-#[must_use]
-pub fn root(url: &str) -> &str {
-    let url = url.trim_end_matches('/');
-    ["/native/v1", "/v1", "/native"].iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
 }
 
 /// Whether a value can stand between quotes in every template.

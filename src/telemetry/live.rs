@@ -15,18 +15,18 @@ const SLACK: usize = 1_024;
 
 /// The stream of ended requests.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveRing {
     past: Mutex<VecDeque<Arc<Record>>>,
     coming: Sender<Arc<Record>>,
 }
 
-impl Default for Live {
+impl Default for LiveRing {
     fn default() -> Self {
         Self { past: Mutex::new(VecDeque::with_capacity(REMEMBERED)), coming: broadcast::channel(SLACK).0 }
     }
 }
 
-impl Live {
+impl LiveRing {
     /// Adds an ended request.
     pub fn push(&self, record: Arc<Record>) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_gets_the_past_and_then_each_new_one_once() {
-        let live = Live::default();
+        let live = LiveRing::default();
         (0..250).for_each(|number| live.push(record(number)));
         let mut reader = live.follow();
         live.push(record(250));
@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_is_let_go() {
-        let live = Live::default();
+        let live = LiveRing::default();
         let mut reader = live.follow();
         (0..2_000).for_each(|number| live.push(record(number)));
         assert!(reader.next().await.is_none());

@@ -69,7 +69,7 @@ impl Observer for RequestLog {
             first_byte_ms = record.first_byte_ms,
             total_ms = record.total_ms,
             own_us = record.own_us,
-            attempts = %record.attempts.join("; "),
+            attempts = %record.attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             "request"
         );
     }

@@ -10,7 +10,7 @@ mod metrics;
 use std::sync::Arc;
 
 pub use exposition::{Exposition, Kind, seconds, usd};
-pub use live::{Follower, Live};
+pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
 pub use metrics::Metrics;
 
@@ -22,7 +22,7 @@ pub struct Telemetry {
     /// Counters since the start.
     pub metrics: Metrics,
     /// The last requests, and each new one.
-    pub live: Live,
+    pub live: LiveRing,
 }
 
 impl Observer for Telemetry {

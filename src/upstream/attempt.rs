@@ -11,7 +11,7 @@ use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use tokio::time::timeout;
 
-use super::classify::{self, Fault};
+use super::classify::{self, AttemptFailure};
 use super::client::Pool;
 use super::simulated::Simulated;
 use super::stream::{Body, Unread, cause};
@@ -57,24 +57,24 @@ pub(super) async fn attempt(
     call: &Call<'_>,
     target: &Target,
     prepared: &Prepared,
-) -> Result<Begun, Fault> {
+) -> Result<Begun, AttemptFailure> {
     let timeouts = &pool.provider.timeouts;
     let limit = if call.stream { timeouts.first_byte } else { timeouts.whole };
     let answer = async {
-        let reply = match pool.request(call, prepared).map_err(Fault::Operator)? {
+        let reply = match pool.request(call, prepared).map_err(AttemptFailure::Operator)? {
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body),
         };
         judge(reply, call).await
     };
-    timeout(limit, answer).await.unwrap_or_else(|_| Err(Fault::Broken(format!("no answer within {limit:?}"))))
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(AttemptFailure::Broken(format!("no answer within {limit:?}"))))
 }
 
-async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Fault> {
+async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
     let response = request.send().await.map_err(|error| match error {
-        error if error.is_builder() => Fault::Operator(format!("the request cannot be built: {}", cause(&error))),
-        error if error.is_connect() => Fault::Unsent(cause(&error)),
-        error => Fault::Broken(cause(&error)),
+        error if error.is_builder() => AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error))),
+        error if error.is_connect() => AttemptFailure::Unsent(cause(&error)),
+        error => AttemptFailure::Broken(cause(&error)),
     })?;
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = Kind::of(text(CONTENT_TYPE));
@@ -95,12 +95,12 @@ impl Kind {
     }
 }
 
-async fn judge(reply: Reply, call: &Call<'_>) -> Result<Begun, Fault> {
+async fn judge(reply: Reply, call: &Call<'_>) -> Result<Begun, AttemptFailure> {
     let Reply { status, kind, retry_after, mut body } = reply;
     match (status, kind) {
         (200..=299, Kind::Json) if call.stream => Err(json_to_stream(body, call.family).await),
         (200..=299, _) if call.stream => first_frame(body, call.family).await,
-        (200..=299, Kind::Events) => Err(Fault::Broken("a stream where a whole answer was asked for".to_owned())),
+        (200..=299, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
         (200..=299, _) => whole(body, call.family).await,
         _ => {
             let text = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
@@ -109,38 +109,38 @@ async fn judge(reply: Reply, call: &Call<'_>) -> Result<Begun, Fault> {
     }
 }
 
-async fn whole(mut body: Body, family: Family) -> Result<Begun, Fault> {
-    let bytes = body.whole(MAX_ANSWER_BYTES).await.map_err(Fault::Broken)?;
+async fn whole(mut body: Body, family: Family) -> Result<Begun, AttemptFailure> {
+    let bytes = body.whole(MAX_ANSWER_BYTES).await.map_err(AttemptFailure::Broken)?;
     match family.protocol().read_answer(&bytes) {
-        None => Err(Fault::Broken("the answer is not a JSON object".to_owned())),
+        None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
         Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts))),
     }
 }
 
-async fn json_to_stream(mut body: Body, family: Family) -> Fault {
+async fn json_to_stream(mut body: Body, family: Family) -> AttemptFailure {
     let bytes = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
     match family.protocol().read_answer(&bytes).and_then(|facts| facts.error) {
         Some(error) => classify::of_error(error),
-        None => Fault::Broken("JSON where a stream was asked for".to_owned()),
+        None => AttemptFailure::Broken("JSON where a stream was asked for".to_owned()),
     }
 }
 
-async fn first_frame(mut body: Body, family: Family) -> Result<Begun, Fault> {
+async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFailure> {
     let mut reader = FrameReader::new();
     loop {
-        while let Some(frame) = reader.next_frame().map_err(|error| Fault::Broken(error.to_string()))? {
+        while let Some(frame) = reader.next_frame().map_err(|error| AttemptFailure::Broken(error.to_string()))? {
             if decides(&frame) {
                 return check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body })));
             }
         }
-        if let Some(chunk) = body.chunk().await.map_err(Fault::Broken)? {
+        if let Some(chunk) = body.chunk().await.map_err(AttemptFailure::Broken)? {
             reader.push(chunk);
             continue;
         }
         return match reader.finish().frame.filter(decides) {
             Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body: Body::Over }))),
-            None => Err(Fault::Broken("the stream ended before its first event".to_owned())),
+            None => Err(AttemptFailure::Broken("the stream ended before its first event".to_owned())),
         };
     }
 }
@@ -149,12 +149,12 @@ fn decides(frame: &Frame) -> bool {
     frame.data().is_some() && frame.event() != Some("ping")
 }
 
-fn check(frame: &Frame, family: Family) -> Result<(), Fault> {
-    let error: Option<UpstreamError> = family.protocol().stream_reader().read(frame).error;
+fn check(frame: &Frame, family: Family) -> Result<(), AttemptFailure> {
+    let error: Option<UpstreamError> = family.protocol().reader().read(frame).error;
     let json = frame.data().is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
     match error {
         Some(error) => Err(classify::of_error(error)),
         None if json => Ok(()),
-        None => Err(Fault::Broken("the stream's first event is not JSON".to_owned())),
+        None => Err(AttemptFailure::Broken("the stream's first event is not JSON".to_owned())),
     }
 }

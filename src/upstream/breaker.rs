@@ -28,7 +28,7 @@ impl BreakerState {
         match self {
             Self::Closed => "closed",
             Self::Open => "open",
-            Self::HalfOpen => "half-open",
+            Self::HalfOpen => "half_open",
         }
     }
 }
@@ -45,12 +45,12 @@ pub(super) enum Pass {
 /// The breaker of one target.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    state: State,
+    state: Circuit,
     failures: u32,
 }
 
 #[derive(Debug)]
-enum State {
+enum Circuit {
     Closed,
     Open { until: Instant },
     HalfOpen,
@@ -61,7 +61,7 @@ const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
 impl Breaker {
     pub(super) fn new() -> Self {
-        Self { state: State::Closed, failures: 0 }
+        Self { state: Circuit::Closed, failures: 0 }
     }
 
     /// Asks for leave to send.
@@ -70,13 +70,13 @@ impl Breaker {
     /// How long to wait before asking again.
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
         match self.state {
-            State::Closed => Ok(Pass::Ordinary),
-            State::Open { until } if now < until => Err(until - now),
-            State::Open { .. } => {
-                self.state = State::HalfOpen;
+            Circuit::Closed => Ok(Pass::Ordinary),
+            Circuit::Open { until } if now < until => Err(until - now),
+            Circuit::Open { .. } => {
+                self.state = Circuit::HalfOpen;
                 Ok(Pass::Trial)
             }
-            State::HalfOpen => Err(TRIAL_WAIT),
+            Circuit::HalfOpen => Err(TRIAL_WAIT),
         }
     }
 
@@ -89,7 +89,7 @@ impl Breaker {
 
     /// A good answer ended.
     pub(super) fn succeeded(&mut self, pass: Pass) {
-        if pass == Pass::Trial || matches!(self.state, State::Closed) {
+        if pass == Pass::Trial || matches!(self.state, Circuit::Closed) {
             self.close();
         }
     }
@@ -97,29 +97,29 @@ impl Breaker {
     /// An answer failed through the target's fault; `rest` is the time the upstream named.
     pub(super) fn failed(&mut self, pass: Pass, now: Instant, policy: BreakerPolicy, rest: Option<Duration>) {
         // What was sent before the breaker opened says nothing new about the target.
-        if pass == Pass::Ordinary && !matches!(self.state, State::Closed) {
+        if pass == Pass::Ordinary && !matches!(self.state, Circuit::Closed) {
             return;
         }
         self.failures = self.failures.saturating_add(1);
         let named = rest.filter(|rest| !rest.is_zero());
         if pass == Pass::Trial || named.is_some() || self.failures >= policy.failures.max(1) {
-            self.state = State::Open { until: now + named.unwrap_or(policy.open) };
+            self.state = Circuit::Open { until: now + named.unwrap_or(policy.open) };
         }
     }
 
     /// The request ended without saying anything about the target: the customer left, or was at fault.
     pub(super) fn abandoned(&mut self, pass: Pass, now: Instant) {
-        if pass == Pass::Trial && matches!(self.state, State::HalfOpen) {
-            self.state = State::Open { until: now };
+        if pass == Pass::Trial && matches!(self.state, Circuit::HalfOpen) {
+            self.state = Circuit::Open { until: now };
         }
     }
 
     /// The state as an observer sees it, and how long an open one still rests.
     pub(super) fn state(&self, now: Instant) -> (BreakerState, Option<Duration>) {
         match self.state {
-            State::Closed => (BreakerState::Closed, None),
-            State::Open { until } if now < until => (BreakerState::Open, Some(until - now)),
-            State::Open { .. } | State::HalfOpen => (BreakerState::HalfOpen, None),
+            Circuit::Closed => (BreakerState::Closed, None),
+            Circuit::Open { until } if now < until => (BreakerState::Open, Some(until - now)),
+            Circuit::Open { .. } | Circuit::HalfOpen => (BreakerState::HalfOpen, None),
         }
     }
 
@@ -129,7 +129,7 @@ impl Breaker {
     }
 
     fn close(&mut self) {
-        self.state = State::Closed;
+        self.state = Circuit::Closed;
         self.failures = 0;
     }
 }

@@ -4,13 +4,47 @@
 //! recognised first, also when it comes as a 400, so that it never looks like the customer's. Words are matched at the start of
 //! a message only, because upstreams quote customers' texts.
 
+use std::fmt;
 use std::time::Duration;
 
 use farebox_protocol::UpstreamError;
 
+/// Kinds of failed tries, as the log and the metrics name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The customer's request is at fault.
+    Client,
+    /// The operator's account or configuration is.
+    Operator,
+    /// The provider has no room now.
+    Busy,
+    /// No proper answer came.
+    Broken,
+    /// The request provably never left.
+    Unsent,
+    /// Passed over: the provider is at its `max_concurrent`.
+    Full,
+    /// Passed over: its breaker is open.
+    Resting,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Client => "client",
+            Self::Operator => "operator",
+            Self::Busy => "busy",
+            Self::Broken => "broken",
+            Self::Unsent => "unsent",
+            Self::Full => "full",
+            Self::Resting => "resting",
+        })
+    }
+}
+
 /// Why a try failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum AttemptFailure {
     /// The customer's request is at fault.
     Client {
         /// As the upstream sent it; a 422 is a 400 here.
@@ -33,15 +67,23 @@ pub(super) enum Fault {
     Unsent(String),
 }
 
-impl Fault {
-    /// One word and the reason, for the operator's log.
-    pub(super) fn why(&self) -> String {
+impl AttemptFailure {
+    /// What kind of failure it is.
+    pub(super) fn class(&self) -> Class {
         match self {
-            Self::Client { status, error } => format!("client: {status} {}", words(error)),
-            Self::Operator(why) => format!("operator: {why}"),
-            Self::Busy { why, .. } => format!("busy: {why}"),
-            Self::Broken(why) => format!("broken: {why}"),
-            Self::Unsent(why) => format!("unsent: {why}"),
+            Self::Client { .. } => Class::Client,
+            Self::Operator(_) => Class::Operator,
+            Self::Busy { .. } => Class::Busy,
+            Self::Broken(_) => Class::Broken,
+            Self::Unsent(_) => Class::Unsent,
+        }
+    }
+
+    /// What went wrong, for the operator's log.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Client { status, error } => format!("{status} {}", words(error)),
+            Self::Operator(why) | Self::Busy { why, .. } | Self::Broken(why) | Self::Unsent(why) => why.clone(),
         }
     }
 
@@ -104,35 +146,35 @@ const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_lim
 const CLIENT_CODES: [&str; 4] = ["invalid_request_error", "invalid_prompt", "context_length_exceeded", "string_above_max_length"];
 
 /// Judges an answer that is not a success.
-pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
+pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptFailure {
     let json = is_object(body);
     let error = if json { UpstreamError::parse(body) } else { UpstreamError::default() };
     let why = format!("{status} {}", words(&error));
     match status {
-        401..=404 => Fault::Operator(why),
-        400 | 413 | 422 | 429 if is_operators(&error) => Fault::Operator(why),
-        400 | 422 if json => Fault::Client { status: 400, error },
-        413 if json => Fault::Client { status, error },
-        413 => Fault::Client { status, error: too_large() },
-        429 | 503 | 529 => Fault::Busy { why, retry_after },
-        _ if has(&error, &BUSY_CODES) => Fault::Busy { why, retry_after },
-        300..=399 => Fault::Broken(format!("{status} redirects are not followed")),
+        401..=404 => AttemptFailure::Operator(why),
+        400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
+        400 | 422 if json => AttemptFailure::Client { status: 400, error },
+        413 if json => AttemptFailure::Client { status, error },
+        413 => AttemptFailure::Client { status, error: too_large() },
+        429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
+        _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
+        300..=399 => AttemptFailure::Broken(format!("{status} redirects are not followed")),
         // A 400 that is no JSON comes from something in between, not from the model.
-        _ => Fault::Broken(why),
+        _ => AttemptFailure::Broken(why),
     }
 }
 
 /// Judges an error inside an answer whose status promised success.
-pub(super) fn of_error(error: UpstreamError) -> Fault {
+pub(super) fn of_error(error: UpstreamError) -> AttemptFailure {
     let why = format!("200 with an error: {}", words(&error));
     if is_operators(&error) {
-        Fault::Operator(why)
+        AttemptFailure::Operator(why)
     } else if has(&error, &BUSY_CODES) {
-        Fault::Busy { why, retry_after: None }
+        AttemptFailure::Busy { why, retry_after: None }
     } else if has(&error, &CLIENT_CODES) {
-        Fault::Client { status: 400, error }
+        AttemptFailure::Client { status: 400, error }
     } else {
-        Fault::Broken(why)
+        AttemptFailure::Broken(why)
     }
 }
 
@@ -185,8 +227,8 @@ mod tests {
         serde_json::json!({"error": {"type": kind, "code": code, "param": null, "message": message}}).to_string().into_bytes()
     }
 
-    fn class(fault: &Fault) -> String {
-        fault.why().split(':').next().unwrap_or_default().to_owned()
+    fn class(fault: &AttemptFailure) -> String {
+        fault.class().to_string()
     }
 
     #[test]
@@ -216,7 +258,7 @@ mod tests {
     #[test]
     fn a_json_400_is_the_customers_with_its_wording() {
         let fault = of_status(422, None, &body("invalid_request_error", "", "max_tokens: too large"));
-        let Fault::Client { status: 400, error } = fault else { panic!("{fault:?}") };
+        let AttemptFailure::Client { status: 400, error } = fault else { panic!("{fault:?}") };
         assert_eq!(error.message, "max_tokens: too large");
         assert_eq!(class(&of_status(413, None, &body("request_too_large", "", "no"))), "client");
     }

@@ -18,28 +18,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::retry::Budget;
-use super::{Call, Prepared};
-use crate::config::{Endpoint, Provider};
+use super::{Call, Operation, Prepared};
+use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
-
-/// Request headers no caller may set: credentials, and what belongs to the connection.
-const REFUSED: [&str; 13] = [
-    "authorization",
-    "x-api-key",
-    "proxy-authorization",
-    "cookie",
-    "host",
-    "connection",
-    "content-length",
-    "content-type",
-    "accept",
-    "accept-encoding",
-    "transfer-encoding",
-    "te",
-    "upgrade",
-];
 
 /// Where system certificates are kept, whatever the distribution.
 const SYSTEM_BUNDLES: [&str; 4] =
@@ -113,8 +96,12 @@ impl Pool {
     pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else { return Ok(None) };
         let protocol = call.family.protocol();
+        let path = match call.operation {
+            Operation::Generate => protocol.path(),
+            Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
+        };
         let mut url = http.base.clone();
-        url.set_path(&[http.base.path().trim_end_matches('/'), protocol.path(), call.path_suffix].concat());
+        url.set_path(&[http.base.path().trim_end_matches('/'), path].concat());
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -169,7 +156,9 @@ fn slots_of(most: u32) -> usize {
 
 fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(prepared.len() + 5);
-    for (name, value) in prepared.iter().filter(|(name, _)| !REFUSED.iter().any(|refused| name.eq_ignore_ascii_case(refused))) {
+    for (name, value) in
+        prepared.iter().filter(|(name, _)| !RESERVED_HEADERS.iter().any(|refused| name.eq_ignore_ascii_case(refused)))
+    {
         let (name, value) = header(name, value)?;
         headers.append(name, value);
     }

@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::breaker::{Breaker, BreakerState, Pass};
+use super::classify::Class;
 use crate::config::BreakerPolicy;
 
 /// The health of one target of one slug.
@@ -131,14 +132,14 @@ impl Try {
     }
 
     /// The target failed.
-    pub(super) fn failed(&mut self, reason: &str, rest: Option<Duration>) {
+    pub(super) fn failed(&mut self, class: Class, reason: &str, rest: Option<Duration>) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
         let mut inner = self.health.lock();
         inner.breaker(self.family).failed(self.pass, Instant::now(), self.policy, rest.map(|rest| rest.min(LONGEST_REST)));
         inner.errors += 1;
-        inner.last_reason = Some(reason.to_owned());
+        inner.last_reason = Some(format!("{class}: {reason}"));
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, POLICY, None).unwrap().failed("broken: x", None);
+        health.begin(Family::Chat, POLICY, None).unwrap().failed(Class::Broken, "x", None);
         assert_eq!(health.begin(Family::Chat, POLICY, None).unwrap_err(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
         let trial = health.begin(Family::Chat, POLICY, None).unwrap();
@@ -180,7 +181,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failing_family_leaves_the_others_alone() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, POLICY, None).unwrap().failed("broken: x", None);
+        health.begin(Family::Chat, POLICY, None).unwrap().failed(Class::Broken, "x", None);
         assert!(health.begin(Family::Chat, POLICY, None).is_err());
         assert!(health.begin(Family::Messages, POLICY, None).is_ok());
         assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
@@ -192,8 +193,8 @@ mod tests {
         let running = health.begin(Family::Chat, POLICY, None).unwrap();
         let mut broken = health.begin(Family::Chat, POLICY, None).unwrap();
         broken.began();
-        broken.failed("broken: cut", Some(Duration::from_secs(9_000)));
-        broken.failed("broken: again", None);
+        broken.failed(Class::Broken, "cut", Some(Duration::from_secs(9_000)));
+        broken.failed(Class::Broken, "again", None);
         drop(broken);
         let state = health.state("slug", "a/b");
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));

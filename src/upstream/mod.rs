@@ -9,9 +9,9 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
+mod redact;
 mod retry;
 mod route;
-mod scrub;
 mod simulated;
 mod stream;
 #[cfg(test)]
@@ -29,12 +29,13 @@ use tokio::time::Instant;
 use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
-use classify::Fault;
+use classify::AttemptFailure;
+pub use classify::Class;
 use client::{Pool, Trust};
 pub use health::TargetState;
 use health::{Health, Try};
+use redact::Known;
 use retry::Move;
-use scrub::Known;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -42,12 +43,12 @@ pub use stream::{FrameStream, StreamBroken};
 pub struct Upstreams {
     trust: Trust,
     simulated: Simulated,
-    known: RwLock<State>,
+    known: RwLock<Pools>,
 }
 
 /// What is kept for one snapshot.
 #[derive(Default)]
-struct State {
+struct Pools {
     pools: HashMap<String, Arc<Pool>>,
     /// In the order of the files.
     targets: Vec<Listed>,
@@ -63,15 +64,26 @@ struct Listed {
     health: Arc<Health>,
 }
 
+/// What a target is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Make an answer.
+    Generate,
+    /// Count the input's tokens, for free.
+    CountTokens,
+}
+
 /// One request to send somewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
-    /// The customer's family; only targets that speak it are tried.
+    /// The customer's family: only targets that speak it are tried, as long as answers are not translated.
+    pub caller: Family,
+    /// The target's family: its path, its authentication, and how its answer is read.
     pub family: Family,
-    /// Appended to the family's path (`/count_tokens`), usually empty.
-    pub path_suffix: &'a str,
+    /// What is asked for.
+    pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
 }
@@ -90,6 +102,8 @@ pub struct Prepared {
 pub struct Answer {
     /// Who answered.
     pub target: Target,
+    /// The family it answered in.
+    pub family: Family,
     /// Tries that failed before.
     pub attempts: Vec<Attempt>,
     /// What it said.
@@ -132,21 +146,15 @@ pub enum DispatchError {
 pub struct Attempt {
     /// `provider/model`.
     pub target: String,
-    /// What went wrong, in words for the operator's log: one word for metrics, a colon, the reason. Never a secret.
-    pub why: String,
+    /// What kind of failure it is.
+    pub class: Class,
+    /// What went wrong, in words for the operator's log. Never a secret.
+    pub reason: String,
 }
 
 impl fmt::Display for Attempt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.target, self.why)
-    }
-}
-
-impl Attempt {
-    /// The one word for metrics: operator, busy, broken, unsent, full, resting.
-    #[must_use]
-    pub fn class(&self) -> &str {
-        self.why.split(':').next().unwrap_or_default()
+        write!(out, "{}: {}: {}", self.target, self.class, self.reason)
     }
 }
 
@@ -162,14 +170,14 @@ impl Upstreams {
     /// When a client cannot be built.
     pub fn new(config: &Config) -> Result<Self, String> {
         let trust = Trust::load()?;
-        let state = State::following(&State::default(), config, &trust)?;
+        let state = Pools::following(&Pools::default(), config, &trust)?;
         Ok(Self { trust, simulated: Simulated::default(), known: RwLock::new(state) })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
     pub fn reconcile(&self, config: &Config) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        match State::following(&known, config, &self.trust) {
+        match Pools::following(&known, config, &self.trust) {
             Ok(state) => *known = state,
             Err(error) => tracing::error!(error, "providers keep their old connections"),
         }
@@ -192,11 +200,14 @@ impl Upstreams {
         prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
     ) -> Result<Answer, DispatchError> {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
-        for target in route::candidates(call.route, call.family) {
+        for target in route::candidates(call.route, call.caller) {
             match self.ask(&call, target, prepare, &mut failures).await {
-                Some(Ok(content)) => return Ok(Answer { target: target.clone(), attempts: failures.attempts, content }),
-                Some(Err(Fault::Client { status, error })) => {
-                    let error = scrub::scrub(&error, &Known::of(call.route));
+                Some(Ok(content)) => {
+                    let Failures { attempts, .. } = failures;
+                    return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
+                }
+                Some(Err(AttemptFailure::Client { status, error })) => {
+                    let error = redact::for_customer(&error, &Known::of(call.route));
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -212,11 +223,11 @@ impl Upstreams {
         target: &Target,
         prepare: &(dyn Fn(&Target) -> Prepared + Send + Sync),
         failures: &mut Failures<'_>,
-    ) -> Option<Result<AnswerContent, Fault>> {
+    ) -> Option<Result<AnswerContent, AttemptFailure>> {
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
-                failures.add(target, &format!("operator: {error}"), None);
+                failures.add(target, Class::Operator, &error, None);
                 return None;
             }
         };
@@ -226,7 +237,7 @@ impl Upstreams {
             let mut running = match route::enter(&pool, &health, call.route, call.family) {
                 Ok(running) => running,
                 Err(skip) => {
-                    failures.add(target, &skip.why(), Some(skip.retry_after()));
+                    failures.add(target, skip.class(), &skip.reason(), Some(skip.retry_after()));
                     return None;
                 }
             };
@@ -240,9 +251,9 @@ impl Upstreams {
             if next == Move::Stop {
                 return Some(Err(fault));
             }
-            let why = failures.add(target, &fault.why(), fault.retry_after());
+            let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
             if is_generation(call) {
-                running.failed(&why, fault.retry_after());
+                running.failed(fault.class(), &reason, fault.retry_after());
             }
             if next == Move::NextTarget {
                 return Some(Err(fault));
@@ -271,7 +282,7 @@ impl fmt::Debug for Upstreams {
     }
 }
 
-impl State {
+impl Pools {
     /// The state for a snapshot, taking over what did not change.
     fn following(before: &Self, config: &Config, trust: &Trust) -> Result<Self, String> {
         let mut state = Self::default();
@@ -310,18 +321,18 @@ struct Failures<'a> {
 
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
-    fn add(&mut self, target: &Target, why: &str, retry_after: Option<Duration>) -> String {
-        let why = scrub::text_for_operator(why, &Known::of(self.route));
-        self.attempts.push(Attempt { target: label(target), why: why.clone() });
+    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> String {
+        let reason = redact::for_operator(reason, &Known::of(self.route));
+        self.attempts.push(Attempt { target: label(target), class, reason: reason.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
-        why
+        reason
     }
 }
 
 /// Side paths say nothing about a target's health: many providers have no `count_tokens`, and a working one proves little.
 fn is_generation(call: &Call<'_>) -> bool {
-    call.path_suffix.is_empty()
+    call.operation == Operation::Generate
 }
 
 fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::classify::Fault;
+use super::classify::AttemptFailure;
 
 /// What to do after a failed try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +22,13 @@ pub(super) enum Move {
 }
 
 /// Decides, after `tries` at one target of which the last ended in `fault`; `extra` more are allowed.
-pub(super) fn after(fault: &Fault, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
+pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
     match fault {
-        Fault::Client { .. } => Move::Stop,
-        Fault::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
-        Fault::Unsent(_) | Fault::Operator(_) | Fault::Busy { .. } | Fault::Broken(_) => Move::NextTarget,
+        AttemptFailure::Client { .. } => Move::Stop,
+        AttemptFailure::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
+        AttemptFailure::Unsent(_) | AttemptFailure::Operator(_) | AttemptFailure::Busy { .. } | AttemptFailure::Broken(_) => {
+            Move::NextTarget
+        }
     }
 }
 
@@ -87,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn unsent() -> Fault {
-        Fault::Unsent("connection refused".to_owned())
+    fn unsent() -> AttemptFailure {
+        AttemptFailure::Unsent("connection refused".to_owned())
     }
 
     #[test]
@@ -98,12 +100,14 @@ mod tests {
         assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Move::SameTarget);
         assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Move::NextTarget);
         assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Move::NextTarget);
-        for fault in
-            [Fault::Operator(String::new()), Fault::Broken(String::new()), Fault::Busy { why: String::new(), retry_after: None }]
-        {
+        for fault in [
+            AttemptFailure::Operator(String::new()),
+            AttemptFailure::Broken(String::new()),
+            AttemptFailure::Busy { why: String::new(), retry_after: None },
+        ] {
             assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
         }
-        let client = Fault::Client { status: 400, error: UpstreamError::default() };
+        let client = AttemptFailure::Client { status: 400, error: UpstreamError::default() };
         assert_eq!(after(&client, 1, 5, now, &mut budget), Move::Stop);
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use farebox_protocol::Family;
 
+use super::classify::Class;
 use super::client::Pool;
 use super::health::{Health, Try};
 use crate::config::{Route, Target};
@@ -21,11 +22,19 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// One word and the reason, for the operator's log.
-    pub(super) fn why(&self) -> String {
+    /// What kind of failure it is.
+    pub(super) fn class(&self) -> Class {
         match self {
-            Self::Full => "full: the provider is at max_concurrent".to_owned(),
-            Self::Resting(wait) => format!("resting: for another {:.1} s", wait.as_secs_f64()),
+            Self::Full => Class::Full,
+            Self::Resting(_) => Class::Resting,
+        }
+    }
+
+    /// What keeps it from being asked, for the operator's log.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Full => "the provider is at max_concurrent".to_owned(),
+            Self::Resting(wait) => format!("for another {:.1} s", wait.as_secs_f64()),
         }
     }
 

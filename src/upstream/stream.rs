@@ -13,8 +13,9 @@ use farebox_protocol::{Frame, FrameReader};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
+use super::classify::Class;
 use super::health::Try;
-use crate::alarm::Alarm;
+use crate::deadline::Deadline;
 
 /// The bytes of one answer.
 pub(super) enum Body {
@@ -120,7 +121,7 @@ struct Running {
     unread: Box<Unread>,
     idle: Duration,
     waiting_since: Option<Instant>,
-    alarm: Alarm,
+    alarm: Deadline,
     broken: Option<StreamBroken>,
     health: Try,
 }
@@ -132,7 +133,7 @@ impl FrameStream {
             unread,
             idle,
             waiting_since: None,
-            alarm: Alarm::at(Instant::now() + idle),
+            alarm: Deadline::at(Instant::now() + idle),
             broken: None,
             health,
         }))
@@ -162,7 +163,7 @@ impl FrameStream {
 
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
-        self.0.health.failed(&format!("broken: {why}"), None);
+        self.0.health.failed(Class::Broken, why, None);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use farebox_protocol::{Family, UpstreamError};
+use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
-use crate::config::{BreakerPolicy, Catalog, ChatLimit, Endpoint, OnDisconnect, Timeouts};
+use crate::config::{BreakerPolicy, Catalog, Endpoint, OnDisconnect, Timeouts};
 
 #[path = "../../tests/support/upstream.rs"]
 mod scripted;
@@ -26,6 +26,7 @@ fn provider(name: &str, base: &str) -> Provider {
         max_concurrent: None,
         chat_limit: ChatLimit::MaxCompletionTokens,
         reasoning_outside: false,
+        pass: Vec::new(),
         refuse_beta: Vec::new(),
     }
 }
@@ -86,7 +87,7 @@ impl Desk {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let call = Call { route: &self.route, family, path_suffix: "", stream };
+        let call = Call { route: &self.route, caller: family, family, operation: Operation::Generate, stream };
         self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
     }
 
@@ -109,10 +110,16 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
     Ok(String::from_utf8(all).unwrap())
 }
 
+/// A call that only counts tokens.
+fn counting(route: &Route) -> Call<'_> {
+    let family = Family::Messages;
+    Call { route, caller: family, family, operation: Operation::CountTokens, stream: false }
+}
+
 #[track_caller]
 fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
     match result {
-        Err(DispatchError::NoTarget { attempts, .. }) => attempts.iter().map(|attempt| attempt.class().to_owned()).collect(),
+        Err(DispatchError::NoTarget { attempts, .. }) => attempts.iter().map(|attempt| attempt.class.to_string()).collect(),
         other => panic!("{other:?}"),
     }
 }

@@ -88,8 +88,8 @@ TOML
 # new_key NAME USD: sets key_id and secret.
 new_key() {
   local made
-  if [ "$2" = 0 ]; then made=$("$farebox" keys create --label "$1" --json)
-  else made=$("$farebox" keys create --label "$1" --balance "$2" --reference "first-$1" --json); fi
+  if [ "$2" = 0 ]; then made=$("$farebox" keys create --new-ledger --label "$1" --json)
+  else made=$("$farebox" keys create --new-ledger --label "$1" --balance "$2" --reference "first-$1" --json); fi
   key_id=$(field id <<< "$made"); secret=$(field secret <<< "$made"); label=$1
 }
 

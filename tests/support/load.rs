@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox::clock;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, KeyId, KeySettings, Ledger, NewKey, OperationId, Secret};
+use farebox_ledger::{Amount, KeyId, KeySettings, Ledger, OperationId};
 use farebox_protocol::{Family, Usage};
 use tokio::task::JoinSet;
 
@@ -168,13 +167,8 @@ pub(crate) struct Told {
 }
 
 /// A new key in a ledger.
-pub(crate) async fn key(ledger: &SqliteLedger, amount: &str) -> TestKey {
-    let id = clock::key_id();
-    let secret = Secret::generate(id, clock::random());
-    let first_credit = Some((Amount::from_usd_str(amount).unwrap(), format!("first-{id}")));
-    let settings = KeySettings { label: "load".to_owned(), ..KeySettings::default() };
-    ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: super::act() }).await.unwrap();
-    TestKey { id, secret: secret.reveal().to_owned() }
+pub(crate) async fn key(ledger: &dyn Ledger, amount: &str) -> TestKey {
+    super::new_key(ledger, amount, KeySettings { label: "load".to_owned(), ..KeySettings::default() }).await
 }
 
 /// A marked request of any family.

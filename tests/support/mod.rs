@@ -3,10 +3,15 @@
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
 
 pub(crate) mod big_ledger;
+pub(crate) mod billing;
 pub(crate) mod browser;
 pub(crate) mod checker;
+#[path = "../../ledger/tests/common/cluster.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+pub(crate) mod cluster;
 pub(crate) mod load;
 pub(crate) mod process;
+pub(crate) mod skip;
 pub(crate) mod upstream;
 
 use std::path::PathBuf;
@@ -20,7 +25,7 @@ use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
-use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
 };
@@ -30,13 +35,29 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// Makes a key in a ledger, with money on it unless the amount is zero.
+pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySettings) -> TestKey {
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let amount = Amount::from_usd_str(usd).unwrap();
+    let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
+    ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
+    TestKey { id, secret: secret.reveal().to_owned() }
+}
+
+/// A payment onto a key, made now.
+pub(crate) fn payment(key: KeyId, amount: Amount, reference: String) -> Credit {
+    let Act { operation, actor, at } = act();
+    Credit { operation, key, kind: CreditKind::TopUp, amount, reference, actor, at }
+}
+
 /// A running gateway. Dropping it stops it.
 pub(crate) struct Gateway {
     pub(crate) base: String,
     /// Where the operator reaches it.
     pub(crate) admin: String,
     pub(crate) front: Arc<Front>,
-    pub(crate) ledger: Arc<SqliteLedger>,
+    pub(crate) ledger: SharedStore,
     pub(crate) records: Arc<Records>,
     pub(crate) client: reqwest::Client,
     folder: TempDir,
@@ -136,7 +157,8 @@ impl Gateway {
 
     /// The same, with anchors beside its ledger.
     pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
-        let beside = |settings: &mut Settings| settings.anchors = Some(settings.ledger.with_file_name("anchors"));
+        let beside =
+            |settings: &mut Settings| settings.anchors = settings.ledger.path().map(|path| path.with_file_name("anchors"));
         Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
@@ -147,27 +169,13 @@ impl Gateway {
 
     /// A key with settings.
     pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
-        let id = clock::key_id();
-        let secret = Secret::generate(id, clock::random());
-        let amount = Amount::from_usd_str(usd).unwrap();
-        let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
-        self.ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
-        TestKey { id, secret: secret.reveal().to_owned() }
+        new_key(&*self.ledger, usd, settings).await
     }
 
     /// Pays money onto a key.
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
-        let operation = clock::operation_id();
-        let credit = Credit {
-            operation,
-            key: key.id,
-            kind: CreditKind::TopUp,
-            amount: Amount::from_usd_str(usd).unwrap(),
-            reference: format!("top-up-{operation}"),
-            actor: "tests".to_owned(),
-            at: clock::now(),
-        };
-        self.ledger.credit(credit).await.unwrap();
+        let reference = format!("top-up-{}", clock::operation_id());
+        self.ledger.credit(payment(key.id, Amount::from_usd_str(usd).unwrap(), reference)).await.unwrap();
     }
 
     /// Sends a JSON body with this key.

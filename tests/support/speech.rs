@@ -53,7 +53,7 @@ impl Speech {
         self
     }
 
-    /// The stop reason in the family's words.
+    /// The stop reason in the family's words; for responses the status, `incomplete` at the output limit.
     pub(crate) fn stop(mut self, stop: &str) -> Self {
         self.stop = Some(stop.to_owned());
         self
@@ -141,7 +141,8 @@ impl Speech {
         json!({
             "id": self.id, "object": "response", "created_at": 1_700_000_000, "model": self.model,
             "status": if ends { self.stop_word("completed") } else { "in_progress".to_owned() },
-            "incomplete_details": null, "error": null,
+            "incomplete_details": self.stop.as_ref().filter(|_| ends).map(|_| json!({"reason": "max_output_tokens"})),
+            "error": null,
             "output": if ends { json!([item]) } else { json!([]) },
             "usage": if ends { self.counts() } else { Value::Null }})
     }

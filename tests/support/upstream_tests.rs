@@ -154,17 +154,17 @@ fn speeches_are_well_formed_in_every_family() {
         assert_eq!(facts.usage.output, Some(3));
         assert_eq!(facts.error, None);
 
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         let facts: Vec<_> = frames(&speech.stream()).iter().map(|frame| reader.read(frame)).collect();
         assert!(facts.iter().all(|facts| facts.error.is_none()));
         assert!(facts.last().unwrap().end, "{family}");
-        assert!(facts.iter().any(|facts| facts.stop), "{family}");
+        assert!(facts.iter().any(|facts| facts.stop.is_some()), "{family}");
         assert_eq!(reader.usage().output, Some(3), "{family}");
         assert_eq!(reader.usage().cache_read, Some(4), "{family}");
         assert_eq!(facts.iter().map(|facts| facts.shown.ascii).sum::<u64>(), 13, "{family}");
 
         let silent = speech.claims(serde_json::Value::Null);
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         frames(&silent.stream()).iter().for_each(|frame| drop(reader.read(frame)));
         assert_eq!(reader.usage().output, None, "{family}");
     }

@@ -231,10 +231,10 @@ impl Client {
     }
 
     /// Opens the stream of requests.
-    pub(crate) async fn live(&self) -> io::Result<Live> {
+    pub(crate) async fn live(&self) -> io::Result<LiveStream> {
         let opened = tokio::time::timeout(WHOLE, self.get("/live")).await;
         let body = opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
-        Ok(Live { body, pending: Vec::new() })
+        Ok(LiveStream { body, pending: Vec::new() })
     }
 
     async fn get(&self, path: &str) -> io::Result<Body> {
@@ -248,12 +248,12 @@ impl Client {
 }
 
 /// The open stream of requests.
-pub(crate) struct Live {
+pub(crate) struct LiveStream {
     body: Body,
     pending: Vec<u8>,
 }
 
-impl Live {
+impl LiveStream {
     /// The next requests that arrived, at least one; `None` when the gateway ended the stream.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<LiveEvent>>> {
         loop {

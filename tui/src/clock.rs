@@ -1,26 +1,11 @@
-//! The one place of the console that reads the wall clock and the system's randomness; all else gets them passed in.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! The ledger's clock and randomness, and days as the console writes them; all else gets instants passed in.
 
 use farebox_ledger::Timestamp;
-
-/// Now, by the wall clock.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
+pub(crate) use farebox_ledger::clock::{now, random};
 
 /// Random bits for operation and key ids.
 pub(crate) fn random_bits() -> u128 {
     u128::from_be_bytes(random())
-}
-
-/// Random bytes for secrets. A machine without randomness cannot make keys, so there is nothing to go on with.
-pub(crate) fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    #[expect(clippy::expect_used, reason = "a system without randomness cannot make unguessable secrets")]
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    bytes
 }
 
 /// The first instant after a day written `YYYY-MM-DD` (UTC): when a key that expires on that day stops working.

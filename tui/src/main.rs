@@ -24,8 +24,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
-use farebox_ledger::LedgerAddress;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::{Durability, OpenMode};
+
+use farebox_ledger::{LedgerAddress, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -51,7 +52,7 @@ struct Args {
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
-    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
     /// Who acts, in the audit; by default who called sudo, else the system user.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
@@ -85,18 +86,23 @@ fn run(args: Args) -> Result<(), String> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let ledger = SqliteLedger::open(args.ledger.path(), mode, Durability::Prompt).map_err(|error| error.to_string())?;
-        let ledger = Arc::new(ledger);
+        let ledger =
+            farebox_ledger::store::open(&args.ledger, mode, Durability::Prompt).await.map_err(|error| error.to_string())?;
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
-        let store = Store::new(shared, StateFile::new(args.ledger.path()), client, tell);
+        let store = Store::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
         let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
         result
     })
+}
+
+/// What tells this ledger from others: its file, or its database without a password.
+fn place(ledger: &LedgerAddress) -> PathBuf {
+    ledger.path().map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
 
 fn options(args: &Args) -> Options {
@@ -104,22 +110,13 @@ fn options(args: &Args) -> Options {
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
-        ledger: args.ledger.path().file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
+        ledger: place(&args.ledger).file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
         operator: typed.or_else(sudo_user).unwrap_or_else(farebox_ledger::owner::user_name),
         random: clock::random_bits,
     }
-}
-
-/// The base of printed URLs, without the paths that are put behind it.
-fn public_url(text: &str) -> Result<String, String> {
-    if !text.starts_with("https://") && !text.starts_with("http://") {
-        return Err("write it whole, as in https://llm.example.com".to_owned());
-    }
-    let base = text.trim_end_matches('/');
-    Ok(["/native/v1", "/v1", "/native"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base).to_owned())
 }
 
 /// The one loop.
@@ -175,17 +172,4 @@ fn update(app: &mut App, action: Action, store: &mut Store, term: &mut Term) -> 
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod main_tests {
-    use super::public_url;
-
-    #[test]
-    fn a_public_url_is_the_base_of_both_paths() {
-        for given in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/"] {
-            assert_eq!(public_url(given).as_deref(), Ok("https://a.example"));
-        }
-        assert!(public_url("a.example").unwrap_err().contains("https://"));
-    }
 }

@@ -1,9 +1,12 @@
 //! How fast the real console is on a ledger of 10,000 keys and 100,000 entries: first paint, first rows and other screens.
 //!
 //! The best of several tries counts: the machine may be busy, the console may not be slow. `FAREBOX_BIG_LEDGER` names a ledger
-//! to take instead, made by the example `seed`. Skipped where `script`, which gives the console a terminal, is not installed.
+//! to take instead, made by the example `seed`. `script` gives the console a terminal.
 
-#![expect(clippy::unwrap_used, reason = "a test says what is wrong by failing")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
+
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -80,7 +83,7 @@ impl Drop for Running {
 #[test]
 fn first_paint_and_screens_are_quick() {
     if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return println!("skipped: script (util-linux) is not installed");
+        return skip::skip("the console's speed: script (util-linux) is not installed");
     }
     let directory = tempfile::tempdir().unwrap();
     let ledger = std::env::var_os("FAREBOX_BIG_LEDGER").map_or_else(

@@ -22,7 +22,7 @@ pub(crate) fn all(root: &Path) -> Vec<Kind> {
         kinds.extend(read(&file.path()).map(|text| Kind { name, text }));
     }
     for (name, path) in [
-        ("code.rs", "src/proxy/job.rs"),
+        ("code.rs", "src/proxy/admitted.rs"),
         ("manual.md", "docs/operations.md"),
         ("code.js", "src/customer/assets/page.js"),
         ("code.css", "src/customer/assets/page.css"),

@@ -13,13 +13,22 @@ use std::path::Path;
 
 use actual::Tokenizer;
 use bodies::Request;
+use farebox::config::Limits;
 use farebox::metering::estimate;
 use farebox_protocol::{BadRequest, Family};
 use kinds::Kind;
 
 /// Characters of a message: tiny to long.
 const LENGTHS: [usize; 5] = [12, 120, 1_200, 12_000, 120_000];
-const CONTEXT: u64 = 10_000_000;
+const LIMITS: Limits = Limits {
+    context: 10_000_000,
+    max_output: 64_000,
+    default_output: 8_192,
+    speed: 150,
+    image_bytes: None,
+    picture_tokens: None,
+    tools: None,
+};
 
 /// Ratios for one tokenizer.
 #[derive(Debug, Default, Clone)]
@@ -78,8 +87,8 @@ fn families(clients: &[Request], kinds: &[Kind]) -> Vec<(String, Vec<Request>)> 
 fn ratios(requests: &[Request], tokenizer: &mut Tokenizer) -> Result<Ratios, BadRequest> {
     let mut ratios = Ratios::default();
     for request in requests {
-        let seen = request.family.protocol().inspect(request.body.to_string().as_bytes())?;
-        let found = estimate::input(&seen.content, CONTEXT);
+        let seen = request.family.protocol().inspect(request.body.to_string().as_bytes(), 0)?;
+        let found = estimate::input(&seen.content, &LIMITS);
         let actual = tokenizer.request(request).max(1) as f64;
         ratios.estimate.push(found.input as f64 / actual);
         ratios.least.push(found.least as f64 / actual);

@@ -14,9 +14,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
-use super::location::{FileId, Location, check_log_is_there, resolve};
+use super::location::{FileId, Location, beside, cannot_open, check_log_is_there, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
-use crate::{LedgerError, Timestamp, owner};
+use crate::LedgerError;
 
 /// Older ones can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -68,7 +68,7 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
             )));
         }
         Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
-        Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()?).map_err(|error| refuse(path, &error))?,
+        Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?,
         Found::Foreign => return Err(unusable(format!("{} is a database of another program, not a ledger", path.display()))),
     }
     if mode != OpenMode::ReadOnly {
@@ -79,7 +79,8 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
 
 /// Opens an existing ledger for reading what every version of the schema has.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
-    match open_and_identify(path, OpenMode::ReadOnly)? {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
         (conn, Found::Ledger(_)) => Ok(conn),
         _ => Err(unusable(format!("{} is not a ledger", path.display()))),
     }
@@ -117,17 +118,6 @@ pub(super) fn fold_log(location: &Location) {
     }
 }
 
-/// The log beside a ledger.
-pub(super) fn wal_path(path: &Path) -> PathBuf {
-    beside(path, "-wal")
-}
-
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     match path.metadata() {
         Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
@@ -150,8 +140,9 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
         let Ok(found) = file.symlink_metadata() else { continue };
-        if !found.is_file() {
-            return Err(unusable(format!("{} is not a plain file; remove it", file.display())));
+        let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
+        if !found.is_file() || shared {
+            return Err(unusable(format!("{} is not a plain file of its own; remove it", file.display())));
         }
         if is_open_to_everyone(&found) {
             return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));
@@ -166,17 +157,6 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, &error.into()))?;
     }
     Ok(())
-}
-
-/// Why a file cannot be opened. Where it is a matter of rights: who has them, and how to act as that user.
-pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
-    let shown = path.display();
-    if error.kind() != ErrorKind::PermissionDenied {
-        return unusable(format!("{shown} cannot be opened: {error}"));
-    }
-    let (owner, user) = (owner::of(path), owner::user_name());
-    let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
-    unusable(format!("{shown} belongs to {owner} and {user} may not use it; {remedy}"))
 }
 
 fn is_open_to_everyone(found: &Metadata) -> bool {
@@ -212,10 +192,8 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
 }
 
 /// Chance and time for a ledger that is made now.
-fn birth() -> Result<Birth, LedgerError> {
-    let mut ledger = [0; 16];
-    getrandom::fill(&mut ledger).map_err(|error| unusable(format!("the system gives no random bytes: {error}")))?;
-    Ok(Birth { ledger, at: Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()) })
+fn birth() -> Birth {
+    Birth { ledger: crate::clock::random(), at: crate::clock::now() }
 }
 
 fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {

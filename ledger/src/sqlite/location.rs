@@ -9,8 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::files::{beside, wal_path};
-use crate::LedgerError;
+use crate::{LedgerError, owner};
 
 /// What the file system knows a file by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +123,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
         ErrorKind::NotFound => {
             LedgerError::Unusable(format!("there is no folder for {}; name the ledger with --ledger", path.display()))
         }
-        _ => super::files::cannot_open(path, &error),
+        _ => cannot_open(path, &error),
     };
     match path.canonicalize() {
         Ok(real) => Ok(real),
@@ -155,4 +154,26 @@ pub(super) fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
         "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
         real.display()
     )))
+}
+
+/// The log beside a ledger.
+pub(super) fn wal_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Why a file cannot be opened. Where it is a matter of rights: who has them, and how to act as that user.
+pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
+    let shown = path.display();
+    if error.kind() != ErrorKind::PermissionDenied {
+        return LedgerError::Unusable(format!("{shown} cannot be opened: {error}"));
+    }
+    let (owner, user) = (owner::of(path), owner::user_name());
+    let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
+    LedgerError::Unusable(format!("{shown} belongs to {owner} and {user} may not use it; {remedy}"))
 }

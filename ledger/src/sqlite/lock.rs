@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use nix::fcntl::OFlag;
 
-use super::files::{beside, cannot_open};
-use super::location::{FileId, resolve};
+use super::location::{FileId, beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
@@ -93,7 +92,7 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     if !holder.is_empty() && !holder.starts_with("process ") {
         return Err(LedgerError::Unusable(format!("{} is not a lock of Farebox; move it away", path.display())));
     }
-    let holder = format!("process {} since {:.0}", std::process::id(), jiff::Timestamp::now());
+    let holder = format!("process {} since {}", std::process::id(), crate::clock::now());
     let written = file.rewind().and_then(|()| writeln!(file, "{holder:<LINE$}"));
     written.map_err(|error| cannot_open(path, &error))?;
     Ok(Ok(file))

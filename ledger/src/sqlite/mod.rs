@@ -1,23 +1,23 @@
 //! The ledger in one SQLite file.
 //!
-//! One writer thread per process gathers operations into batches (`writer`, `pace`); its log is synced and copied beside it
+//! One writer thread per process gathers operations into batches (`writer`, `batching`); its log is synced and copied beside it
 //! (`upkeep`); readers have connections of their own (`readers`).
 //! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
 //! nothing is remembered from one batch to the next. The schema repeats the rules of `account`, so that even a wrong program
 //! cannot store a wrong account.
 
+mod backup;
 mod batch;
+mod batching;
 mod files;
 mod lists;
 mod location;
 mod lock;
 mod migrations;
-mod pace;
 mod readers;
 mod reads;
 mod reopen;
 mod rows;
-mod safekeeping;
 mod statements;
 mod stats;
 #[cfg(test)]
@@ -174,7 +174,7 @@ impl SqliteLedger {
     /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing is left of it.
     pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
         let to = to.to_owned();
-        self.current()?.readers.alone(move |conn, _| Ok(safekeeping::backup(conn, &to))).await?
+        self.current()?.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?
     }
 
     /// Continues an anchor over what was appended since.
@@ -183,7 +183,7 @@ impl SqliteLedger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
         let since = since.clone();
-        self.current()?.readers.alone(move |conn, _| safekeeping::anchor(conn, &since, now)).await
+        self.current()?.readers.alone(move |conn, _| backup::anchor(conn, &since, now)).await
     }
 
     /// As [`Ledger::verify`], and compares the ledger with its anchors.

@@ -21,12 +21,12 @@ pub(super) struct Chore {
 
 #[derive(Debug, Default)]
 struct Duty {
-    state: Mutex<State>,
+    state: Mutex<Alarm>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Alarm {
     due: Option<Instant>,
     closed: bool,
 }
@@ -57,7 +57,7 @@ impl Chore {
 }
 
 impl Duty {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Alarm> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

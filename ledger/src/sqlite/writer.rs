@@ -14,16 +14,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
+use super::batching::{Batching, MAX_BATCH};
 use super::location::{Displaced, Location};
-use super::pace::Pace;
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::apply::apply;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{Finish, LedgerError, Refusal};
 
-/// A batch never has more operations, so that nobody waits behind a huge one.
-pub(super) const MAX_BATCH: usize = 512;
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
 /// A charge is on disk at most 50 ms after its commit; the rest is for the batch that may be running.
@@ -338,7 +336,7 @@ struct Worker<'c> {
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
-    pace: Pace,
+    batching: Batching,
 }
 
 /// What follows a commit without making it wait.
@@ -383,7 +381,7 @@ impl<'c> Worker<'c> {
             last_try: false,
             retry_at: None,
             full_until: None,
-            pace: Pace::default(),
+            batching: Batching::default(),
         }
     }
 
@@ -429,9 +427,9 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        let deadline = soon(self.pace.patience());
-        while queue.jobs.len() < self.pace.expected && queue.closed.is_none() && !past(deadline) {
-            queue.wanted = self.pace.expected;
+        let deadline = soon(self.batching.patience());
+        while queue.jobs.len() < self.batching.expected && queue.closed.is_none() && !past(deadline) {
+            queue.wanted = self.batching.expected;
             let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
             queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -539,7 +537,7 @@ impl<'c> Worker<'c> {
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
         let took = clock().saturating_duration_since(begun);
-        self.pace.note(operations);
+        self.batching.note(operations);
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);

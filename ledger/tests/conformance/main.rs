@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 #[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 mod lists;
 

@@ -1,10 +1,11 @@
 //! What a chat request asks for.
 //!
-//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
+//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
+//! A field in no table is unknown.
 
-use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
-use crate::inspect::{self, Request, flag, limit, options, positive, text};
+use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::inspect::{self, Request, Verdict, flag, limit, options, positive};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
@@ -26,25 +27,32 @@ const BOUGHT: &[Rule] = &[
     ("custom_llm_provider", Free::Nothing,                      HOST),
     ("service_tier",        Free::Words(&["auto", "default"]),  TIER),
     ("speed",               Free::Words(&["standard"]),         TIER),
-    ("moderation",          Free::Nothing,                      MODEL),
+    ("moderation",          Free::Absent,                       MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
-    ("prompt",              Free::Nothing,                      "the conversation goes in `messages`"),
+    ("prompt",              Free::Absent,                       "the conversation goes in `messages`"),
     ("plugins",             Free::Nothing,                      SERVER_TOOL),
-    ("web_search_options",  Free::Nothing,                      SERVER_TOOL),
-    ("search_parameters",   Free::Nothing,                      SERVER_TOOL),
+    ("web_search_options",  Free::Absent,                       SERVER_TOOL),
+    ("search_parameters",   Free::Absent,                       SERVER_TOOL),
     ("enable_search",       Free::Nothing,                      SERVER_TOOL),
     ("mcp_servers",         Free::Nothing,                      SERVER_TOOL),
-    ("container",           Free::Nothing,                      SERVER_TOOL),
+    ("container",           Free::Absent,                       SERVER_TOOL),
     ("file_id",             Free::Nothing,                      STATE),
     ("file_ids",            Free::Nothing,                      STATE),
     ("modalities",          Free::Lists(&["text"]),             MEDIA),
-    ("audio",               Free::Nothing,                      MEDIA),
+    ("audio",               Free::Absent,                       MEDIA),
+];
+
+/// Fields that pass untouched.
+#[rustfmt::skip]
+const KNOWN: &[&str] = &[
+    "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed", "stop",
+    "functions", "function_call", "parallel_tool_calls", "response_format", "prediction", "verbosity", "metadata", "user",
+    "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 ];
 
 /// Types of tools.
 #[rustfmt::skip]
 const TOOLS: &[Row] = &[
-    ("",                    Tool::Passes),
     ("function",            Tool::Passes),
     ("custom",              Tool::Passes),
     ("namespace",           Tool::Passes),
@@ -52,9 +60,9 @@ const TOOLS: &[Row] = &[
     ("web_search_*",        Tool::Search),
 ];
 
-pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
+pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
@@ -63,7 +71,7 @@ pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
     Ok(request.finish())
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
@@ -77,18 +85,15 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "n" => choices(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
-        "functions" | "response_format" | "prediction" => text(cursor, seen)?,
         "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
-        "cache_control" => content::cache_control(cursor, seen)?,
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => {
-            cursor.skip()?;
-        }
+        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ => return inspect::known(name, KNOWN, cursor, seen),
     }
-    Ok(true)
+    Ok(Verdict::Stays)
 }
 
 fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {

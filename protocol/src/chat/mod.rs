@@ -1,14 +1,36 @@
 //! Chat completions: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
-mod draft;
-mod ending;
+mod calls;
+mod chunk;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_tools;
+pub(crate) mod encode;
+pub(crate) mod encode_answer;
+mod encode_turns;
 mod error;
 mod inspect;
 mod patch;
-mod usage;
+mod reader;
+mod synthetic;
+mod writer;
 
-use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Inspection, Protocol, StreamReader, Words};
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
+use crate::{
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
+};
+
+/// Where the simulated provider finds things; instructions are messages.
+const NAMES: Names = Names {
+    limits: &["max_tokens", "max_completion_tokens"],
+    instructions: "",
+    conversation: "messages",
+    schemas: &["/response_format/json_schema/schema"],
+};
 
 /// The chat dialect.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +45,27 @@ impl Protocol for Chat {
         "/chat/completions"
     }
 
+    fn count_path(&self) -> Option<&'static str> {
+        None
+    }
+
     fn public_path(&self) -> &'static str {
         "/v1/chat/completions"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        None
+    fn limit_field(&self, chat: ChatLimit) -> &'static str {
+        match chat {
+            ChatLimit::MaxCompletionTokens => "max_completion_tokens",
+            ChatLimit::MaxTokens => "max_tokens",
+        }
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -39,8 +76,12 @@ impl Protocol for Chat {
         &[]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        true
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
@@ -48,19 +89,35 @@ impl Protocol for Chat {
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        usage::read_answer(body)
+        reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
-        Box::new(usage::Reader::default())
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(reader::Reader::default())
     }
 
-    fn write_answer(&self, draft: &Draft) -> Vec<u8> {
-        draft::write_answer(draft)
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>> {
-        draft::write_frames(draft)
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "messages": [{ "role": "user", "content": words }], "max_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/choices/0/message/content")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
+    }
+
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
+        synthetic::write_answer(draft)
+    }
+
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
+        synthetic::write_frames(draft)
     }
 
     fn words(&self, case: Case) -> Words {

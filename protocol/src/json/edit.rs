@@ -63,11 +63,11 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// The body with its edits made, in one pass and one allocation. Edits at one place keep their order; one that begins inside an
-/// earlier one is left out.
+/// The body with its edits made, in one pass and one allocation. Insertions stand before what is taken out at the same place, and
+/// edits that are alike keep their order; one that begins inside an earlier one is left out.
 #[must_use]
 pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
-    edits.sort_by_key(|edit| edit.at.start);
+    edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
     let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
     let mut out = Vec::with_capacity(body.len() + added);
     let mut done = 0;

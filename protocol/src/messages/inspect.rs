@@ -1,12 +1,13 @@
 //! What a messages request asks for.
 //!
-//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
+//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
+//! A field in no table is unknown.
 
 use std::borrow::Cow;
 
-use crate::bought::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
-use crate::inspect::{self, Request, flag, limit, options, positive, text};
+use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::inspect::{self, Request, Verdict, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
@@ -25,13 +26,16 @@ const BOUGHT: &[Rule] = &[
     ("service_tier",        Free::Words(&["auto", "default", "standard_only"]), TIER),
     ("speed",               Free::Words(&["standard"]),                         TIER),
     ("billing_policy",      Free::Nothing,                                      TIER),
-    ("thread",              Free::Nothing,                                      STATE),
+    ("thread",              Free::Absent,                                       STATE),
     ("plugins",             Free::Nothing,                                      SERVER_TOOL),
     ("mcp_servers",         Free::Nothing,                                      SERVER_TOOL),
-    ("container",           Free::Nothing,                                      SERVER_TOOL),
+    ("container",           Free::Absent,                                       SERVER_TOOL),
     ("file_id",             Free::Nothing,                                      STATE),
     ("file_ids",            Free::Nothing,                                      STATE),
 ];
+
+/// Fields that pass untouched.
+const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "stop_sequences", "context_management", "safeguards"];
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
@@ -48,17 +52,17 @@ const TOOLS: &[Row] = &[
     ("web_search_*",        Tool::Search),
 ];
 
-pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
-    let seen = inspect_count(body)?;
+pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+    let seen = inspect_count(body, seed)?;
     if seen.limit.is_none() {
         return Err(BadRequest::at("max_tokens", "`max_tokens` is required: send the most tokens the answer may have."));
     }
     Ok(seen)
 }
 
-pub(super) fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
+pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
@@ -67,7 +71,7 @@ pub(super) fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
     Ok(request.finish())
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
@@ -83,13 +87,11 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
-        "cache_control" => content::cache_control(cursor, seen)?,
-        _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => {
-            cursor.skip()?;
-        }
+        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
+        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ => return inspect::known(name, KNOWN, cursor, seen),
     }
-    Ok(true)
+    Ok(Verdict::Stays)
 }
 
 /// What a stream shows of thinking is a summary at best, and often nothing.

@@ -1,22 +1,47 @@
 //! Native messages: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
-mod draft;
-mod ending;
+pub(crate) mod budget;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_tools;
+pub(crate) mod encode;
+pub(crate) mod encode_answer;
+mod encode_turns;
 mod error;
 mod inspect;
+mod marks;
 mod patch;
-mod usage;
+mod reader;
+mod synthetic;
+mod writer;
 
-use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Inspection, Protocol, StreamReader, Words};
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
+use crate::{
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
+};
 
 /// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
 ///
 /// # Errors
 /// As [`Protocol::inspect`].
-pub fn inspect_count(body: &[u8]) -> Result<Inspection, BadRequest> {
-    inspect::inspect_count(body)
+pub fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+    inspect::inspect_count(body, seed)
 }
+
+/// Where the simulated provider finds things.
+const NAMES: Names = Names {
+    limits: &["max_tokens"],
+    instructions: "system",
+    conversation: "messages",
+    schemas: &["/output_config/format/schema", "/output_format/schema"],
+};
+
+/// The header by which native clients switch on what is not yet in the dialect.
+pub const FLAGS_HEADER: &str = "anthropic-beta";
 
 /// The messages dialect.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +56,24 @@ impl Protocol for Messages {
         "/messages"
     }
 
+    fn count_path(&self) -> Option<&'static str> {
+        Some("/messages/count_tokens")
+    }
+
     fn public_path(&self) -> &'static str {
         "/native/v1/messages"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        Some("max_tokens")
+    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+        "max_tokens"
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer, AuthStyle::ApiKey]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -44,11 +81,15 @@ impl Protocol for Messages {
     }
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
-        &["anthropic-version", "anthropic-beta"]
+        &["anthropic-version", FLAGS_HEADER]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        false
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
@@ -56,19 +97,35 @@ impl Protocol for Messages {
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        usage::read_answer(body)
+        reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
-        Box::new(usage::Reader::default())
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(reader::Reader::default())
     }
 
-    fn write_answer(&self, draft: &Draft) -> Vec<u8> {
-        draft::write_answer(draft)
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>> {
-        draft::write_frames(draft)
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "messages": [{ "role": "user", "content": words }], "max_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/content/0/text")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
+    }
+
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
+        synthetic::write_answer(draft)
+    }
+
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
+        synthetic::write_frames(draft)
     }
 
     fn words(&self, case: Case) -> Words {

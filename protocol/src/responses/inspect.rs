@@ -1,10 +1,11 @@
 //! What a responses request asks for.
 //!
-//! Two tables say what may be bought; the fields below them are the ones the gateway needs. All others pass unseen.
+//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
+//! A field in no table is unknown.
 
-use crate::bought::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::content::{self, Out};
-use crate::inspect::{self, Request, flag, limit, options, text};
+use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::inspect::{self, Request, Verdict, flag, limit, options};
 use crate::json::Cursor;
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
@@ -24,20 +25,28 @@ const BOUGHT: &[Rule] = &[
     ("service_tier",         Free::Words(&["auto", "default"]), TIER),
     ("speed",                Free::Words(&["standard"]),        TIER),
     ("access_programs",      Free::Nothing,                     TIER),
-    ("moderation",           Free::Nothing,                     MODEL),
+    ("moderation",           Free::Absent,                      MODEL),
     ("previous_response_id", Free::Nothing,                     STATE),
-    ("conversation",         Free::Nothing,                     STATE),
+    ("conversation",         Free::Absent,                      STATE),
     ("background",           Free::Nothing,                     STATE),
-    ("prompt",               Free::Nothing,                     STATE),
+    ("prompt",               Free::Absent,                      STATE),
     ("file_id",              Free::Nothing,                     STATE),
     ("file_ids",             Free::Nothing,                     STATE),
     ("plugins",              Free::Nothing,                     SERVER_TOOL),
-    ("web_search_options",   Free::Nothing,                     SERVER_TOOL),
-    ("search_parameters",    Free::Nothing,                     SERVER_TOOL),
+    ("web_search_options",   Free::Absent,                      SERVER_TOOL),
+    ("search_parameters",    Free::Absent,                      SERVER_TOOL),
     ("mcp_servers",          Free::Nothing,                     SERVER_TOOL),
-    ("container",            Free::Nothing,                     SERVER_TOOL),
+    ("container",            Free::Absent,                      SERVER_TOOL),
     ("modalities",           Free::Lists(&["text"]),            MEDIA),
-    ("audio",                Free::Nothing,                     MEDIA),
+    ("audio",                Free::Absent,                      MEDIA),
+];
+
+/// Fields that pass untouched.
+#[rustfmt::skip]
+const KNOWN: &[&str] = &[
+    "instructions", "text", "temperature", "top_p", "top_logprobs", "max_tool_calls", "parallel_tool_calls", "include",
+    "truncation", "context_management", "stream_options", "metadata", "client_metadata", "user", "safety_identifier",
+    "prompt_cache_key", "prompt_cache_retention",
 ];
 
 /// Members of `reasoning` that do.
@@ -59,9 +68,9 @@ const TOOLS: &[Row] = &[
     ("web_search_*",         Tool::Search),
 ];
 
-pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
+pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at("input", "`input` must be a text or a list with at least one item."));
@@ -70,7 +79,7 @@ pub(super) fn inspect(body: &[u8]) -> Result<Inspection, BadRequest> {
     Ok(request.finish())
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<bool, BadRequest> {
+fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "input" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
@@ -78,26 +87,23 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "max_output_tokens" => limit("max_output_tokens", cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
-        "instructions" | "text" => text(cursor, seen)?,
         "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if bought::check(BOUGHT, name, cursor)? => {}
-        _ => {
-            cursor.skip()?;
-        }
+        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ => return inspect::known(name, KNOWN, cursor, seen),
     }
-    Ok(true)
+    Ok(Verdict::Stays)
 }
 
 /// A stream shows summaries of reasoning at best. A mode other than the standard one is another service.
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut none = false;
     let given = options("reasoning", cursor, |name, cursor| match name {
-        "mode" => bought::check(REASONING, name, cursor).map(drop),
+        "mode" => fields::check(REASONING, name, cursor).map(drop),
         "effort" => {
-            none = content::word(cursor)? == "none";
+            none = crate::inspect::word(cursor)? == "none";
             Ok(())
         }
         _ => Ok(cursor.skip().map(drop)?),

@@ -2,8 +2,8 @@
 //!
 //! Texts are kept as they stand in JSON, so that nothing is unescaped and escaped again. Only an ending made here reads them.
 
-use super::usage::Event;
-use crate::json::{Cursor, Kind, Value, set_members};
+use crate::json::{Cursor, set_members};
+use crate::{Brings, ItemEvent};
 
 /// All items, in the order they began.
 #[derive(Debug, Default)]
@@ -38,39 +38,28 @@ pub(super) struct Part {
 }
 
 impl Items {
-    /// Takes over what one event tells.
-    pub(super) fn note(&mut self, kind: &str, cursor: &Cursor<'_>, event: &Event) {
+    /// Takes over what one event brings; `text` is what stands at its place.
+    pub(super) fn note(&mut self, event: &ItemEvent, text: &str) {
         // Some servers leave indices out: then an event means the latest item.
         let known = match event.output_index {
             Some(index) => self.list.iter().position(|item| item.index == index),
             None => self.list.len().checked_sub(1),
         };
-        match (kind.strip_prefix("response.").unwrap_or_default(), known) {
-            ("output_item.added", _) => {
+        match (event.brings, known.and_then(|at| self.list.get_mut(at))) {
+            (Brings::Item, _) => {
                 let index = event.output_index.unwrap_or(self.list.len() as u64);
                 self.list.retain(|item| item.index != index);
-                self.list.extend(Item::begin(index, cursor, event));
+                self.list.extend(Item::begin(index, text));
             }
-            ("output_item.done", Some(at)) => {
-                if let (Some(item), Some(value)) = (self.list.get_mut(at), &event.item) {
-                    cursor.slice(value.span.clone()).clone_into(&mut item.raw);
-                    item.done = true;
-                    item.parts = Vec::new();
-                    item.arguments = String::new();
-                }
+            (Brings::ItemDone, Some(item)) if !text.is_empty() => {
+                text.clone_into(&mut item.raw);
+                item.done = true;
+                item.parts = Vec::new();
+                item.arguments = String::new();
             }
-            (rest, Some(at)) => {
-                if let Some(item) = self.list.get_mut(at) {
-                    item.note(rest, cursor, event);
-                }
-            }
+            (_, Some(item)) => item.note(event, text),
             (_, None) => {}
         }
-    }
-
-    /// Whether the event's item is hidden reasoning.
-    pub(super) fn is_reasoning(&self, cursor: &Cursor<'_>, event: &Event) -> bool {
-        event.item.as_ref().is_some_and(|item| member(cursor, item, "type") == "reasoning")
     }
 
     /// Items that have not ended.
@@ -86,53 +75,49 @@ impl Items {
 }
 
 impl Item {
-    fn begin(index: u64, cursor: &Cursor<'_>, event: &Event) -> Option<Self> {
-        let value = event.item.as_ref().filter(|item| item.kind == Kind::Object)?;
+    fn begin(index: u64, text: &str) -> Option<Self> {
+        if !text.starts_with('{') {
+            return None;
+        }
         Some(Self {
             index,
-            kind: member(cursor, value, "type"),
-            id: member(cursor, value, "id"),
-            raw: cursor.slice(value.span.clone()).to_owned(),
+            kind: text_member(text, "type"),
+            id: text_member(text, "id"),
+            raw: text.to_owned(),
             parts: Vec::new(),
             arguments: String::new(),
             done: false,
         })
     }
 
-    fn note(&mut self, event_kind: &str, cursor: &Cursor<'_>, event: &Event) {
-        let delta = event.delta.as_ref().and_then(|delta| cursor.raw_text(delta));
-        match event_kind {
-            "content_part.added" | "reasoning_summary_part.added" => {
-                let Some(part) = &event.part else { return };
-                let (kind, raw) = (member(cursor, part, "type"), cursor.slice(part.span.clone()));
-                self.begin_part(event, &kind, raw);
-            }
-            "content_part.done" | "reasoning_summary_part.done" => {
-                if let (Some(part), Some(value)) = (self.part(event), &event.part) {
-                    cursor.slice(value.span.clone()).clone_into(&mut part.raw);
+    fn note(&mut self, event: &ItemEvent, text: &str) {
+        match event.brings {
+            Brings::Part if !text.is_empty() => self.begin_part(event, &text_member(text, "type"), text),
+            Brings::PartDone if !text.is_empty() => {
+                if let Some(part) = self.part(event) {
+                    text.clone_into(&mut part.raw);
                     part.done = true;
                 }
             }
-            "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
-                self.arguments.push_str(delta.unwrap_or_default());
-            }
-            _ => {
-                if event_kind == "output_text.delta" && self.part(event).is_none() {
+            Brings::Arguments => self.arguments.push_str(text),
+            Brings::OutputText | Brings::Text => {
+                if event.brings == Brings::OutputText && self.part(event).is_none() {
                     self.begin_part(event, "output_text", r#"{"type":"output_text","annotations":[]}"#);
                 }
-                if let (Some(part), Some(delta)) = (self.part(event), delta) {
-                    part.text.push_str(delta);
+                if let Some(part) = self.part(event) {
+                    part.text.push_str(text);
                 }
             }
+            Brings::Nothing | Brings::Response | Brings::Item | Brings::ItemDone | Brings::Part | Brings::PartDone => {}
         }
     }
 
-    fn begin_part(&mut self, event: &Event, kind: &str, raw: &str) {
+    fn begin_part(&mut self, event: &ItemEvent, kind: &str, raw: &str) {
         let index = event.part_index.unwrap_or(0);
         self.parts.push(Part { index, kind: kind.to_owned(), text: String::new(), raw: raw.to_owned(), done: false });
     }
 
-    fn part(&mut self, event: &Event) -> Option<&mut Part> {
+    fn part(&mut self, event: &ItemEvent) -> Option<&mut Part> {
         let index = event.part_index.unwrap_or(0);
         self.parts.iter_mut().find(|part| part.index == index)
     }
@@ -171,9 +156,9 @@ impl Part {
     }
 }
 
-/// A string member of an object, unescaped, or nothing.
-fn member(cursor: &Cursor<'_>, object: &Value, name: &str) -> String {
-    let mut cursor = cursor.back_to(object.span.start);
+/// A string member of the object at `at`, unescaped, or nothing.
+pub(super) fn member(cursor: &Cursor<'_>, at: usize, name: &str) -> String {
+    let mut cursor = cursor.back_to(at);
     let Ok(mut walk) = cursor.enter_object() else { return String::new() };
     while let Ok(Some(key)) = cursor.member(&mut walk) {
         let Ok(value) = cursor.skip() else { break };
@@ -182,4 +167,8 @@ fn member(cursor: &Cursor<'_>, object: &Value, name: &str) -> String {
         }
     }
     String::new()
+}
+
+fn text_member(object: &str, name: &str) -> String {
+    Cursor::new(object.as_bytes()).map(|cursor| member(&cursor, 0, name)).unwrap_or_default()
 }

@@ -2,15 +2,36 @@
 //! function names are in the other two families. `items` is this family's
 //! own: its endings must repeat what was streamed.
 
-mod draft;
-mod ending;
+mod blocks;
+pub(crate) mod decode;
+pub(crate) mod decode_answer;
+mod decode_items;
+mod decode_tools;
+pub(crate) mod encode_answer;
+mod encode_items;
 mod error;
 mod inspect;
 mod items;
 mod patch;
-mod usage;
+mod reader;
+mod synthetic;
+mod writer;
 
-use crate::{AnswerFacts, AuthStyle, BadRequest, Case, Draft, Edits, Family, Inspection, Protocol, StreamReader, Words};
+use serde_json::{Value, json};
+
+use crate::prompt::{Names, Prompt};
+use crate::{
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, SyntheticAnswer, Words,
+    Writer,
+};
+
+/// Where the simulated provider finds things.
+const NAMES: Names = Names {
+    limits: &["max_output_tokens"],
+    instructions: "instructions",
+    conversation: "input",
+    schemas: &["/text/format/schema"],
+};
 
 /// The responses dialect.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +46,24 @@ impl Protocol for Responses {
         "/responses"
     }
 
+    fn count_path(&self) -> Option<&'static str> {
+        None
+    }
+
     fn public_path(&self) -> &'static str {
         "/v1/responses"
     }
 
-    fn limit_field(&self) -> Option<&'static str> {
-        Some("max_output_tokens")
+    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+        "max_output_tokens"
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "input"
+    }
+
+    fn credentials(&self) -> &'static [AuthStyle] {
+        &[AuthStyle::Bearer]
     }
 
     fn default_auth(&self) -> AuthStyle {
@@ -41,8 +74,12 @@ impl Protocol for Responses {
         &[]
     }
 
-    fn inspect(&self, body: &[u8]) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body)
+    fn refuses_unknown_fields(&self) -> bool {
+        false
+    }
+
+    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect(body, seed)
     }
 
     fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
@@ -50,19 +87,35 @@ impl Protocol for Responses {
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        usage::read_answer(body)
+        reader::read_answer(body)
     }
 
-    fn stream_reader(&self) -> Box<dyn StreamReader> {
-        Box::new(usage::Reader::default())
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(reader::Reader::default())
     }
 
-    fn write_answer(&self, draft: &Draft) -> Vec<u8> {
-        draft::write_answer(draft)
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(writer::Writer::default())
     }
 
-    fn write_frames(&self, draft: &Draft) -> Vec<Vec<u8>> {
-        draft::write_frames(draft)
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        json!({ "model": model, "input": words, "max_output_tokens": limit }).to_string()
+    }
+
+    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
+        answer.pointer("/output/0/content/0/text")?.as_str()
+    }
+
+    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
+        Prompt::read(body, &NAMES)
+    }
+
+    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
+        synthetic::write_answer(draft)
+    }
+
+    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
+        synthetic::write_frames(draft)
     }
 
     fn words(&self, case: Case) -> Words {

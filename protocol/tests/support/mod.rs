@@ -23,17 +23,42 @@ pub(crate) fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// Recordings of real clients (`tests/fixtures/clients` of the whole project) whose bodies are tried here, by family.
+fn recorded(family: Family) -> &'static [&'static str] {
+    match family {
+        Family::Chat => &[
+            "aider.chat.01",
+            "instructor.chat.01",
+            "llm.chat.01",
+            "openai-python.chat.stream.01",
+            "openai-python.chat.tool.01",
+            "opencode.chat.tool.03",
+        ],
+        Family::Responses => {
+            &["codex.tool.02", "openai-agents.responses.tool.02", "openai-python.responses.stream.01", "opencode.responses.02"]
+        }
+        Family::Messages => &[
+            "claude-code.interactive.03",
+            "claude-code.midstream-fallback.03",
+            "claude-code.print.tool.02",
+            "claude-code.slug-dotted.01",
+            "litellm.messages.stream.01",
+            "opencode.messages.tool.03",
+        ],
+    }
+}
+
 /// Recorded requests, expanded and compact as clients send them.
 pub(crate) fn requests(family: Family) -> Vec<(String, Vec<u8>)> {
-    let mut all = fixtures(family, ".json");
-    all.retain(|(name, _)| !name.ends_with(".answer"));
-    all.into_iter()
-        .map(|(name, bytes)| {
-            let mut body: Value = serde_json::from_slice(&bytes).expect("a JSON fixture");
-            expand(&mut body);
-            (name, body.to_string().into_bytes())
-        })
-        .collect()
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/clients");
+    let read = |name: &&str| {
+        let bytes = std::fs::read(folder.join(format!("{name}.json"))).expect("a recording");
+        let mut recording: Value = serde_json::from_slice(&bytes).expect("a recording is JSON");
+        let mut body = recording["body"].take();
+        expand(&mut body);
+        ((*name).to_owned(), body.to_string().into_bytes())
+    };
+    recorded(family).iter().map(read).collect()
 }
 
 fn expand(value: &mut Value) {

@@ -4,8 +4,8 @@ use farebox_ledger::{Bill, Entry};
 use maud::{Markup, html};
 
 use super::shown;
+use crate::customer::activity::Refused;
 use crate::customer::receipt;
-use crate::customer::refusals::Refused;
 use crate::proxy::record;
 
 /// The table of requests. Also a part of the overview.
@@ -27,7 +27,7 @@ fn row(entry: &Entry) -> Markup {
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
     let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
-    let good = bill.status < 400 && matches!(bill.end_reason.as_str(), "stop" | "length");
+    let good = bill.status < 400 && bill.end_reason.is_own_end();
     let id = record::request_id(entry.operation);
     html! {
         tr role="row" {

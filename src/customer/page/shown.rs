@@ -46,7 +46,12 @@ pub(super) fn duration(ms: u32) -> String {
 pub(super) fn explain(reason: &str) -> &'static str {
     match reason {
         "stop" => "It ended by itself.",
-        "length" => "It reached its output limit.",
+        "length" => "It reached its output limit. Ask for more output to get a longer answer.",
+        "tool_calls" => "The model asked your program to run a tool.",
+        "content_filter" => "The provider's content filter ended it.",
+        "refusal" => "The model refused to answer.",
+        "pause" => "The model paused; send its answer back to let it go on.",
+        "other" => "The provider ended it for a reason of its own.",
         "balance" => "The balance was used up: the answer was ended as at a length limit. Top up the same key.",
         "client_gone" => "Your program left before the end.",
         "upstream_broken" => "The provider broke off. Only what was delivered is charged; try again.",
@@ -73,7 +78,17 @@ pub(super) fn explain(reason: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use farebox_ledger::EndReason;
+
     use super::*;
+
+    #[test]
+    fn every_end_of_an_answer_is_explained() {
+        for reason in ["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "other"] {
+            assert!(EndReason::from(reason).is_own_end() && !explain(reason).is_empty(), "{reason}");
+        }
+        assert!(!EndReason::UpstreamBroken.is_own_end() && !EndReason::Balance.is_own_end());
+    }
 
     #[test]
     fn numbers_are_exact_and_readable() {

@@ -20,12 +20,12 @@ const MOST_READERS: usize = 32;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The handler.
-pub(super) struct Live {
+pub(super) struct LiveStream {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl Live {
+impl LiveStream {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }

@@ -61,7 +61,7 @@ pub fn service(admin: &Arc<Admin>) -> Service {
         .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
         .push(Router::with_path("metrics").get(metrics::Metrics::new(Arc::clone(admin))))
         .push(guarded().path("status").get(status::Status::new(Arc::clone(admin))))
-        .push(guarded().path("live").get(live::Live::new(Arc::clone(admin))));
+        .push(guarded().path("live").get(live::LiveStream::new(Arc::clone(admin))));
     Service::new(router).hoop(CatchPanic::new()).catcher(Catcher::default().hoop(NotFound))
 }
 

@@ -59,7 +59,7 @@ impl Admin {
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
                 "ledger": ledger(&self.ledger.stats(), &self.ledger.place()),
-                "outline": config.outline(),
+                "summary": config.summary(),
             }),
         ];
         for part in parts {

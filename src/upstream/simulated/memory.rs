@@ -5,18 +5,17 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use super::CHARS_PER_TOKEN;
-use super::prompt::BLOCK_CHARS;
+use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN};
 
 /// Blocks remembered: about 4 million tokens.
 const MOST: usize = 1 << 16;
 
 /// Hashes of the beginnings of prompts.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<Seen>);
+pub(super) struct Memory(Mutex<Prefixes>);
 
 #[derive(Default)]
-struct Seen {
+struct Prefixes {
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }

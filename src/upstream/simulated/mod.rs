@@ -5,7 +5,6 @@
 //! `sim-slow`, `sim-cut`, `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
 
 mod memory;
-mod prompt;
 mod speak;
 mod tools;
 
@@ -13,21 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Case, Draft, DraftStop, Family, ToolCall, Usage};
+use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
 use serde_json::json;
 
-use super::Call;
 use super::attempt::{Kind, Reply};
 use super::stream::{Body, Paced};
+use super::{Call, Operation};
 use crate::clock;
+use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN, Prompt};
 use memory::Memory;
-use prompt::Prompt;
 
 /// Between two frames of an ordinary stream.
 const PACE: Duration = Duration::from_millis(5);
 const SLOW_START: Duration = Duration::from_secs(2);
 const SLOW_PACE: Duration = Duration::from_millis(200);
-const CHARS_PER_TOKEN: u64 = 4;
 
 /// The built-in provider and the prompts it remembers.
 #[derive(Default)]
@@ -67,11 +65,11 @@ impl Simulated {
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
         }
-        let prompt = match Prompt::read(body) {
+        let prompt = match call.family.protocol().read_prompt(body) {
             Ok(prompt) => prompt,
             Err(message) => return refusal(400, call.family.protocol().words(Case::BadRequest).kind, &message),
         };
-        if call.path_suffix == "/count_tokens" {
+        if call.operation == Operation::CountTokens {
             return whole(json!({"input_tokens": prompt.tokens()}).to_string().into_bytes(), manner);
         }
         let draft = self.draft(&prompt, model, manner);
@@ -82,7 +80,7 @@ impl Simulated {
         }
     }
 
-    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> Draft {
+    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> SyntheticAnswer {
         let now = clock::now().millis();
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let id = format!("sim{now:x}{number:04x}");
@@ -90,13 +88,13 @@ impl Simulated {
         let call =
             tools::wanted(prompt).filter(|(name, arguments)| tokens(name.chars().count() + arguments.chars().count()) <= limit);
         let (text, stop) = match &call {
-            Some(_) => (String::new(), DraftStop::Tool),
+            Some(_) => (String::new(), SyntheticStop::Tool),
             None => speak::within(speak::text(prompt), limit),
         };
         let said =
             text.chars().count() + call.as_ref().map_or(0, |(name, arguments)| name.chars().count() + arguments.chars().count());
         let usage = self.usage(prompt, tokens(said));
-        Draft {
+        SyntheticAnswer {
             tool: call.map(|(name, arguments)| ToolCall { id: id.clone(), name, arguments }),
             id,
             model: model.to_owned(),
@@ -125,7 +123,7 @@ fn tokens(chars: usize) -> u64 {
 
 /// Whole remembered blocks in so many characters, as tokens.
 fn tokens_of_blocks(chars: u64) -> u64 {
-    chars / prompt::BLOCK_CHARS * (prompt::BLOCK_CHARS / CHARS_PER_TOKEN)
+    chars / BLOCK_CHARS * (BLOCK_CHARS / CHARS_PER_TOKEN)
 }
 
 fn refusal(status: u16, kind: &str, message: &str) -> Reply {
@@ -139,7 +137,7 @@ fn whole(body: Vec<u8>, manner: Manner) -> Reply {
     reply(200, Kind::Json, Paced::new(pieces, manner == Manner::Cut))
 }
 
-fn stream(draft: &Draft, family: Family, manner: Manner) -> Reply {
+fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> Reply {
     let (first, pace) = if manner == Manner::Slow { (SLOW_START, SLOW_PACE) } else { (Duration::ZERO, PACE) };
     let frames = family.protocol().write_frames(draft);
     let sent = if manner == Manner::Cut { frames.len().div_ceil(2) } else { frames.len() };

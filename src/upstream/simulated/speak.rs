@@ -5,10 +5,11 @@
 
 use std::fmt::Write;
 
-use farebox_protocol::DraftStop;
+use farebox_protocol::SyntheticStop;
 
-use super::prompt::Prompt;
-use super::{CHARS_PER_TOKEN, tools};
+use farebox_protocol::prompt::{CHARS_PER_TOKEN, Prompt};
+
+use super::tools;
 
 const REQUESTS: [&str; 6] = ["say ", "reply with ", "respond with ", "answer with ", "repeat ", "echo "];
 const MOST_REPEATED: usize = 1_000;
@@ -41,11 +42,11 @@ pub(super) fn text(prompt: &Prompt) -> String {
 }
 
 /// The text as far as the output limit lets it.
-pub(super) fn within(text: String, limit: u64) -> (String, DraftStop) {
+pub(super) fn within(text: String, limit: u64) -> (String, SyntheticStop) {
     let most = usize::try_from(limit.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
     match text.char_indices().nth(most) {
-        Some((at, _)) => (text[..at].to_owned(), DraftStop::Length),
-        None => (text, DraftStop::Stop),
+        Some((at, _)) => (text[..at].to_owned(), SyntheticStop::Length),
+        None => (text, SyntheticStop::Stop),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use farebox_protocol::FrameReader;
+use farebox_protocol::{FrameReader, Stop};
 use serde_json::Value;
 
 use super::*;
@@ -13,13 +13,13 @@ fn user(text: &str) -> Value {
 }
 
 fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value) -> Reply {
-    ask_at(simulated, family, model, stream, body, "")
+    ask_at(simulated, family, model, stream, body, Operation::Generate)
 }
 
-fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, path_suffix: &str) -> Reply {
+fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: "s".to_owned(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, family, path_suffix, stream };
+    let call = Call { route: &route, caller: family, family, operation, stream };
     simulated.answer(&call, model, body.to_string().as_bytes())
 }
 
@@ -36,7 +36,9 @@ fn said(answer: &Value) -> &str {
 }
 
 async fn said_to(body: &Value) -> String {
-    said(&chat(&Simulated::default(), body).await).to_owned()
+    let family = if body["input"].is_null() { Family::Chat } else { Family::Responses };
+    let answer = json_of(ask(&Simulated::default(), family, "sim", false, body)).await;
+    family.protocol().first_text(&answer).unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
@@ -58,7 +60,8 @@ async fn text_follows_from_the_last_user_message() {
 async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
     for family in Family::ALL {
         let simulated = Simulated::default();
-        let body = json!({"messages": [{"role": "user", "content": "Say one two three four five six"}], "stream_options": {"include_usage": true}});
+        let mut body = json!({"stream_options": {"include_usage": true}});
+        body[family.protocol().conversation_field()] = json!([{"role": "user", "content": "Say one two three four five six"}]);
         let mut reply = ask(&simulated, family, "sim", false, &body);
         assert_eq!((reply.status, reply.kind), (200, Kind::Json));
         let whole = family.protocol().read_answer(&reply.body.whole(1 << 20).await.unwrap()).unwrap();
@@ -67,7 +70,7 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
 
         let mut reply = ask(&simulated, family, "sim", true, &body);
         let mut frames = FrameReader::new();
-        let mut reader = family.protocol().stream_reader();
+        let mut reader = family.protocol().reader();
         let mut ended = false;
         while let Some(chunk) = reply.body.chunk().await.unwrap() {
             frames.push(chunk);
@@ -113,13 +116,20 @@ async fn a_cache_mark_writes_what_was_not_read() {
 
 #[tokio::test]
 async fn output_limits_hold_in_every_field() {
-    for field in ["max_tokens", "max_completion_tokens", "max_output_tokens"] {
-        let mut body = user("write 100 words");
+    for (family, field) in [
+        (Family::Chat, "max_tokens"),
+        (Family::Chat, "max_completion_tokens"),
+        (Family::Responses, "max_output_tokens"),
+        (Family::Messages, "max_tokens"),
+    ] {
+        let protocol = family.protocol();
+        let mut body: Value = serde_json::from_str(&protocol.write_question("m", "write 100 words", 5)).unwrap();
+        body.as_object_mut().unwrap().remove("max_tokens");
         body[field] = json!(5);
-        let answer = chat(&Simulated::default(), &body).await;
-        assert_eq!(said(&answer).len(), 20, "{field}");
-        assert_eq!(answer["choices"][0]["finish_reason"], "length");
-        assert_eq!(answer["usage"]["completion_tokens"], 5);
+        let answer = json_of(ask(&Simulated::default(), family, "sim", false, &body)).await;
+        assert_eq!(protocol.first_text(&answer).unwrap().len(), 20, "{family} {field}");
+        let facts = protocol.read_answer(answer.to_string().as_bytes()).unwrap();
+        assert_eq!((facts.stop, facts.usage.output), (Some(Stop::Length), Some(5)), "{family} {field}");
     }
 }
 
@@ -263,7 +273,7 @@ async fn an_ordinary_stream_is_paced_and_a_dropped_read_loses_nothing() {
 
 #[tokio::test]
 async fn tokens_are_counted_without_an_answer() {
-    let reply = ask_at(&Simulated::default(), Family::Messages, "sim", false, &user("12345"), "/count_tokens");
+    let reply = ask_at(&Simulated::default(), Family::Messages, "sim", false, &user("12345"), Operation::CountTokens);
     assert_eq!(json_of(reply).await, json!({"input_tokens": 6}));
 }
 
@@ -271,6 +281,6 @@ async fn tokens_are_counted_without_an_answer() {
 fn what_is_not_json_is_refused() {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: String::new(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, family: Family::Chat, path_suffix: "", stream: false };
+    let call = Call { route: &route, caller: Family::Chat, family: Family::Chat, operation: Operation::Generate, stream: false };
     assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
 }

@@ -3,9 +3,8 @@
 //! A tool is called when the request forces one, or the last turn names one or says "use a tool"; never twice in a row, since a
 //! result is always answered with text. A JSON object in the last turn gives arguments, so that a test can steer the call.
 
+use farebox_protocol::prompt::{Choice, Prompt, Tool};
 use serde_json::{Map, Value, json};
-
-use super::prompt::{Choice, Prompt, Tool};
 
 const DEEPEST: u32 = 12;
 

@@ -36,10 +36,10 @@ async fn only_prepared_headers_leave_and_never_a_customers_credential() {
 }
 
 #[tokio::test]
-async fn a_suffix_is_appended_to_the_path() {
+async fn tokens_are_counted_on_their_own_path() {
     let upstream = ScriptedUpstream::start(Script::by(|_, _| Reply::json(200, &serde_json::json!({"input_tokens": 5})))).await;
     let desk = Desk::before(&[&upstream]);
-    let call = Call { route: &desk.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+    let call = counting(&desk.route);
     let answer = desk.upstreams.dispatch(call, &|_| Prepared::default()).await.unwrap();
     assert_eq!(text_of(answer).await.unwrap(), r#"{"input_tokens":5}"#);
     assert_eq!(upstream.request(0).await.path, "/v1/messages/count_tokens");

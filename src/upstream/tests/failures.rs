@@ -149,7 +149,7 @@ async fn a_customer_who_leaves_before_the_answer_closes_the_upstream_and_blames_
 async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
     let upstream = ScriptedUpstream::start(Reply::whole(404, "text/plain", "not found")).await;
     let desk = Desk::before(&[&upstream]);
-    let call = Call { route: &desk.route, family: Family::Messages, path_suffix: "/count_tokens", stream: false };
+    let call = counting(&desk.route);
     for _ in 0..5 {
         assert_eq!(attempts(desk.upstreams.dispatch(call, &|_| Prepared::default()).await), ["operator"]);
     }

@@ -3,7 +3,7 @@
 //! The operation id is fixed when the form opens and changes only after a known outcome, so an act is applied once however
 //! often it is sent. Nothing here holds a secret.
 
-use farebox_ledger::{Account, Amount, CreditKind, KeyId, KeySettings, OperationId, Timestamp};
+use farebox_ledger::{Account, Amount, CreditKind, KeyId, KeySettings, LINK_LIFETIME, OperationId, Timestamp};
 
 /// What is to be done to one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Plan {
                 };
                 vec![("Old secret", old), ("Stays", "balance, settings and history; dashboard sessions end".to_owned())]
             }
-            Self::Link => vec![("Effect", "a link that signs in to this key's dashboard once, within 15 minutes".to_owned())],
+            Self::Link => vec![("Effect", format!("a link that signs in to this key's dashboard once, within {LINK_LIFETIME}"))],
         }
     }
 }

@@ -182,7 +182,7 @@ async fn live(shared: Shared) {
 }
 
 /// Hands requests on until the stream ends. It is read without a pause, so that the gateway never waits for a screen.
-async fn follow(shared: &Shared, mut live: crate::admin::Live) {
+async fn follow(shared: &Shared, mut live: crate::admin::LiveStream) {
     let waiting = Mutex::new(Vec::new());
     let reading = async {
         while let Ok(Some(events)) = live.next().await {

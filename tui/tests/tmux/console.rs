@@ -17,9 +17,8 @@ pub(crate) struct Console {
 
 pub(crate) fn has_tmux() -> bool {
     let found = Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success());
-    assert!(found || std::env::var_os("CI").is_none(), "tmux is not installed");
     if !found {
-        println!("skipped: tmux is not installed");
+        crate::skip::skip("the console in a terminal: tmux is not installed");
     }
     found
 }

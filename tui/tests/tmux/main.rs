@@ -1,12 +1,15 @@
 //! The real console in a real terminal: keys go in through tmux, the screen comes out of it, the ledger is asked beside it.
 //!
-//! Skipped with a message where tmux is not installed, except on CI. Every test has its own ledger, state directory and tmux
+//! Every test has its own ledger, state directory and tmux
 //! server, and ends only what it started.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test says what is wrong by failing, and that it was skipped")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
 
 mod beside;
 mod console;
+mod moved;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 mod unusable;
 
 use std::sync::Arc;

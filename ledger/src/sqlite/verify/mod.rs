@@ -61,7 +61,7 @@ pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() ->
     check.schema()?;
     let uncovered = check.covered.faults();
     check.report.faults.extend(uncovered);
-    check.report.faults.extend(super::safekeeping::check_digests(conn, anchors)?);
+    check.report.faults.extend(super::backup::check_digests(conn, anchors)?);
     Ok(check.report)
 }
 

@@ -1,0 +1,41 @@
+//! The one place that reads the wall clock and the system's randomness, for the programs that use the ledger.
+//!
+//! Nothing of the ledger itself calls it: operations get instants and ids passed in, so that they can be repeated exactly.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{KeyId, OperationId, Timestamp};
+
+/// Now, by the wall clock.
+#[must_use]
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A fresh id for an operation or request.
+#[must_use]
+pub fn operation_id() -> OperationId {
+    OperationId::new(now(), u128::from_be_bytes(random()))
+}
+
+/// A fresh public key id.
+#[must_use]
+pub fn key_id() -> KeyId {
+    KeyId::from_random(u64::from_be_bytes(random()))
+}
+
+/// A fresh seed for samples that nobody can foresee.
+#[must_use]
+pub fn seed() -> u64 {
+    u64::from_ne_bytes(random())
+}
+
+/// Random bytes for secrets. A machine without randomness cannot make keys, so there is nothing to go on with.
+#[must_use]
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    #[expect(clippy::expect_used, reason = "a system without randomness cannot make unguessable secrets")]
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}

@@ -1,0 +1,32 @@
+//! The gateway's address as customers see it: what sign-in links and settings begin with. One reading for gateway and console.
+
+/// A public URL as an operator writes it, without the paths that are put behind it.
+///
+/// # Errors
+/// Where it is not whole; the text says how to write it.
+pub fn parse_public_url(text: &str) -> Result<String, String> {
+    if !text.starts_with("https://") && !text.starts_with("http://") {
+        return Err("write it whole, as in https://llm.example.com".to_owned());
+    }
+    Ok(gateway_root(text).to_owned())
+}
+
+/// A gateway's address without what clients append to it.
+#[must_use]
+pub fn gateway_root(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    ["/native/v1", "/v1", "/native"].iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_url_is_the_base_of_both_paths() {
+        for given in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/v1/"] {
+            assert_eq!(parse_public_url(given).as_deref(), Ok("https://a.example"));
+        }
+        assert!(parse_public_url("a.example").unwrap_err().contains("https://"));
+    }
+}

@@ -1,0 +1,175 @@
+//! The calls of a streamed chat answer, put together from fragments however they are numbered.
+//!
+//! Only the first unfinished call is shown; the others wait in their order. A call is finished when the braces of its arguments
+//! are closed.
+
+use super::chunk::Fragment;
+use crate::translate::event::{Open, Sink};
+use crate::translate::flow::Flow;
+use crate::translate::freeform::WRAP;
+use crate::translate::ids::made_id;
+use crate::translate::text::escape;
+
+/// All calls of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    list: Vec<Call>,
+    /// How many are closed.
+    closed: usize,
+    /// The answer ended at its limit: its last call may not be whole.
+    pub(super) cut: bool,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// Arguments that were not shown yet, escaped.
+    waiting: String,
+    depth: Depth,
+    opened: bool,
+    sent: bool,
+}
+
+impl Calls {
+    /// Whether there are any.
+    pub(super) fn any(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    /// Whether a call has begun that is not finished.
+    pub(super) fn unfinished(&self) -> bool {
+        self.closed < self.list.len()
+    }
+
+    /// Takes a fragment to the call it belongs to.
+    pub(super) fn take(&mut self, fragment: &Fragment<'_>) {
+        let at = self.place(fragment).unwrap_or_else(|| {
+            self.list.push(Call { index: fragment.index, ..Call::default() });
+            self.list.len() - 1
+        });
+        let closed = at < self.closed;
+        let Some(call) = self.list.get_mut(at).filter(|_| !closed) else { return };
+        if call.id.is_empty() {
+            call.id = fragment.id.to_string();
+        }
+        if call.name.is_empty() {
+            call.name = fragment.name.to_string();
+        }
+        call.depth.free |= fragment.free;
+        if !call.depth.whole {
+            call.depth.follow(&fragment.arguments);
+            call.waiting.push_str(&fragment.arguments);
+        }
+    }
+
+    /// The call a fragment belongs to; `None` for a new one.
+    fn place(&self, fragment: &Fragment<'_>) -> Option<usize> {
+        let by_id = || (!fragment.id.is_empty()).then(|| self.list.iter().rposition(|call| call.id == fragment.id)).flatten();
+        let found = match fragment.index {
+            Some(index) => self.list.iter().rposition(|call| call.index == Some(index)),
+            None => self.list.len().checked_sub(1),
+        };
+        let Some((at, call)) = found.and_then(|at| self.list.get(at).map(|call| (at, call))) else { return by_id() };
+        let other_id = !fragment.id.is_empty() && !call.id.is_empty() && call.id != fragment.id;
+        let again = fragment.id.is_empty()
+            && call.depth.whole
+            && !fragment.name.is_empty()
+            && (fragment.name != call.name || !fragment.arguments.is_empty());
+        if other_id { by_id() } else { (!again).then_some(at) }
+    }
+
+    /// Shows what can be shown now; everything, when these were the `last` fragments.
+    pub(super) fn advance(&mut self, last: bool, flow: &mut Flow, sink: &mut dyn Sink) {
+        let count = self.list.len();
+        while let Some(call) = self.list.get_mut(self.closed) {
+            if call.name.is_empty() {
+                if !last {
+                    return;
+                }
+                // A call nobody can answer.
+                self.closed += 1;
+                continue;
+            }
+            if !call.opened {
+                call.opened = true;
+                if call.id.is_empty() {
+                    call.id = made_id(&[&call.name, &self.closed.to_string()]);
+                }
+                flow.open(Open::Call { id: &call.id, name: &call.name }, sink);
+                if call.depth.free {
+                    flow.delta(WRAP[0], sink);
+                }
+            }
+            call.sent |= !call.waiting.is_empty();
+            if call.depth.free {
+                flow.delta(&escape(&call.waiting), sink);
+            } else {
+                flow.delta(&call.waiting, sink);
+            }
+            call.waiting.clear();
+            if !call.depth.whole && !last {
+                return;
+            }
+            self.closed += 1;
+            if self.cut && self.closed == count && !call.depth.whole {
+                return;
+            }
+            if call.depth.free {
+                flow.delta(WRAP[1], sink);
+            } else if !call.sent {
+                flow.delta("{}", sink);
+            }
+            flow.close(sink);
+        }
+    }
+}
+
+/// Follows JSON in its escaping until its outermost bracket is closed.
+#[derive(Debug, Default)]
+struct Depth {
+    depth: u32,
+    inside: bool,
+    escaped: bool,
+    /// The text is no JSON.
+    free: bool,
+    whole: bool,
+}
+
+impl Depth {
+    fn follow(&mut self, escaped: &str) {
+        let mut bytes = escaped.bytes();
+        while let Some(byte) = bytes.next() {
+            let c = match byte {
+                b'\\' => match bytes.next() {
+                    Some(b'u') => {
+                        let code: String = bytes.by_ref().take(4).map(char::from).collect();
+                        u8::from_str_radix(&code, 16).unwrap_or(b'x')
+                    }
+                    Some(c @ (b'"' | b'\\' | b'/')) => c,
+                    _ => b' ',
+                },
+                other => other,
+            };
+            self.step(c);
+        }
+    }
+
+    fn step(&mut self, c: u8) {
+        if self.escaped {
+            self.escaped = false;
+            return;
+        }
+        match c {
+            b'\\' if self.inside => self.escaped = true,
+            b'"' => self.inside = !self.inside,
+            b'{' | b'[' if !self.inside => self.depth += 1,
+            b'}' | b']' if !self.inside => {
+                self.depth = self.depth.saturating_sub(1);
+                self.whole |= self.depth == 0 && !self.free;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The tools of a chat request, and the choice among them.
+
+use std::borrow::Cow;
+
+use crate::BadRequest;
+use crate::json::Kind;
+use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
+use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
+use crate::translate::tree::Node;
+
+pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+    let mut gone = None;
+    for (at, node) in list.elements().enumerate() {
+        let tool = match node.get("type").word() {
+            "" | "function" => function(node.get("function")),
+            "custom" => custom(node.get("custom")),
+            kind => {
+                decoding.drop(&format!("tools.{kind}"));
+                gone.get_or_insert((at, kind));
+                continue;
+            }
+        };
+        if tool.name.is_empty() {
+            return Err(wrong(&format!("tools[{at}]"), "a tool with a name"));
+        }
+        prompt.tools.push(Tool { cache: cache(node), ..tool });
+    }
+    match gone {
+        Some((at, kind)) if prompt.tools.is_empty() => Err(no_server_tool(&format!("tools[{at}]"), kind)),
+        _ => Ok(()),
+    }
+}
+
+fn function<'a>(node: &Node<'a>) -> Tool<'a> {
+    Tool {
+        name: node.get("name").plain().unwrap_or_default(),
+        description: node.get("description").text(),
+        schema: object_schema(node.get("parameters")),
+        strict: node.get("strict").flag(),
+        ..Tool::default()
+    }
+}
+
+fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
+    let grammar = match node.get("format") {
+        nested if !nested.get("grammar").is_null() => nested.get("grammar"),
+        flat => flat,
+    };
+    Tool {
+        name: node.get("name").plain().unwrap_or_default(),
+        kind: ToolKind::Custom,
+        description: node.get("description").text(),
+        grammar: grammar.get("syntax").text().zip(grammar.get("definition").text()),
+        ..Tool::default()
+    }
+}
+
+/// Tools as they were written before there were tools.
+pub(super) fn functions<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+    for (at, node) in list.elements().enumerate() {
+        let tool = function(node);
+        if tool.name.is_empty() {
+            return Err(wrong(&format!("functions[{at}]"), "a function with a name"));
+        }
+        prompt.tools.push(tool);
+    }
+    Ok(())
+}
+
+pub(super) fn tool_choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, BadRequest> {
+    if node.kind != Kind::Object {
+        return Ok(choice(node));
+    }
+    let named = |node: &Node<'a>| {
+        let inner = [node.get("function"), node.get("custom")].into_iter().find(|inner| inner.kind == Kind::Object);
+        inner.unwrap_or(node).get("name").plain()
+    };
+    match node.get("type").word() {
+        "allowed_tools" => {
+            let inner = node.get("allowed_tools");
+            let names: Vec<Cow<'_, str>> = inner.get("tools").elements().filter_map(named).collect();
+            Ok(Some(Choice::Allowed { names, required: inner.get("mode").word() == "required" }))
+        }
+        "function" | "custom" => {
+            named(node).map(|name| Some(Choice::Tool(name))).ok_or_else(|| wrong("tool_choice", "a choice with a name"))
+        }
+        kind => Err(no_server_tool("tool_choice", kind)),
+    }
+}
+
+/// A choice by one word, or the old form with a name.
+pub(super) fn choice<'a>(node: &Node<'a>) -> Option<Choice<'a>> {
+    match node.word() {
+        "auto" => Some(Choice::Auto),
+        "none" => Some(Choice::None),
+        "required" => Some(Choice::Required),
+        _ => node.get("name").plain().map(Choice::Tool),
+    }
+}

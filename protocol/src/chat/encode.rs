@@ -1,0 +1,203 @@
+//! A prompt as a chat request.
+//!
+//! The system prompt is one message, because many templates take no more; tool results are plain text, so pictures and documents
+//! among them go into a user message behind all of them.
+
+use super::encode_turns::{messages, system};
+use crate::BadRequest;
+use crate::translate::abilities::{SystemRole, ThinkingWay};
+use crate::translate::effort;
+use crate::translate::encode::{Encoding, Field, description, schema};
+use crate::translate::fates::unsupported;
+use crate::translate::ids::{hex, tool_name};
+use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, ToolKind, Turn};
+use crate::translate::schema::is_strict;
+use crate::translate::text::Writer;
+
+/// Most stop strings every server takes.
+const MAX_STOPS: usize = 4;
+
+/// Longest key or name of a user.
+const MAX_KEY: usize = 64;
+
+pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    out.open('{');
+    out.name("model").plain(encoding.target.model);
+    let choice = encoding.offered(&mut prompt)?;
+    let mut turns = std::mem::take(&mut prompt.turns);
+    let first = std::mem::take(&mut prompt.system);
+    if encoding.abilities().system_role == SystemRole::User && !first.is_empty() {
+        turns.insert(0, Turn { role: Role::User, blocks: first });
+        out.name("messages").open('[');
+    } else {
+        out.name("messages").open('[');
+        system(&mut out, &first, encoding);
+    }
+    messages(&mut out, turns, encoding)?;
+    out.close(']');
+    tools(&mut out, &prompt, encoding);
+    tool_choice(&mut out, choice);
+    if let Some(parallel) = prompt.parallel.filter(|_| !prompt.tools.is_empty()) {
+        out.name("parallel_tool_calls").flag(parallel);
+    }
+    if let Some(limit) = prompt.limit {
+        out.name(encoding.abilities().limit_field).number(u64::from(limit));
+    }
+    let (temperature, top_p) = encoding.sampling(&prompt);
+    temperature.into_iter().for_each(|number| out.name("temperature").raw(number));
+    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    stops(&mut out, &prompt, encoding)?;
+    thinking(&mut out, &prompt, encoding);
+    format(&mut out, &prompt, encoding)?;
+    rest(&mut out, &prompt, encoding);
+    out.close('}');
+    Ok(out.finish().into_bytes())
+}
+
+fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    if prompt.tools.is_empty() {
+        return;
+    }
+    out.name("tools").open('[');
+    for tool in &prompt.tools {
+        encoding.lost(tool.cache.is_some() && !encoding.abilities().cache_breakpoints, "cache_control");
+        let custom = tool.kind == ToolKind::Custom && encoding.abilities().custom_tools;
+        let name = tool_name(tool.namespace.as_deref(), &tool.name);
+        out.open('{');
+        out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
+        out.name(if custom { "custom" } else { "function" }).open('{');
+        out.name("name").plain(&name);
+        if custom {
+            tool.description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            if let Some((syntax, definition)) = &tool.grammar {
+                out.name("format").open('{');
+                out.name("type").raw("\"grammar\"");
+                out.name("grammar").open('{');
+                out.name("syntax").escaped(syntax.as_str());
+                out.name("definition").escaped(definition.as_str());
+                out.close('}');
+                out.close('}');
+            }
+        } else {
+            description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            out.name("parameters").raw(schema(tool));
+            match tool.strict {
+                Some(strict) if encoding.abilities().strict_tools => out.name("strict").flag(strict),
+                Some(true) => encoding.losses.add("tools.strict", "dropped"),
+                _ => {}
+            }
+        }
+        out.close('}');
+        out.close('}');
+    }
+    out.close(']');
+}
+
+fn tool_choice(out: &mut Writer, choice: Option<Choice<'_>>) {
+    let word = match choice {
+        None => return,
+        Some(Choice::Auto | Choice::Allowed { .. }) => "\"auto\"",
+        Some(Choice::None) => "\"none\"",
+        Some(Choice::Required) => "\"required\"",
+        Some(Choice::Tool(name)) => {
+            out.name("tool_choice").open('{');
+            out.name("type").raw("\"function\"");
+            out.name("function").open('{');
+            out.name("name").plain(&name);
+            out.close('}');
+            out.close('}');
+            return;
+        }
+    };
+    out.name("tool_choice").raw(word);
+}
+
+fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+    if prompt.stops.len() > MAX_STOPS {
+        let name = encoding.field(Field::Stops);
+        let message = format!("`{name}`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
+        return Err(unsupported(name, message));
+    }
+    if !prompt.stops.is_empty() {
+        out.name("stop").open('[');
+        prompt.stops.iter().for_each(|stop| out.escaped(stop.as_str()));
+        out.close(']');
+    }
+    Ok(())
+}
+
+fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    let wish = prompt.thinking;
+    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
+    let wanted = match (wish.effort, wish.mode) {
+        (Some(effort), _) => Some(effort),
+        (None, Mode::Budget(tokens)) => Some(effort::of_budget(tokens)),
+        _ => None,
+    };
+    match encoding.abilities().thinking {
+        ThinkingWay::Switch if off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
+        ThinkingWay::Switch if wish.mode != Mode::Unsaid || wanted.is_some() => {
+            out.name("thinking").raw(r#"{"type":"enabled"}"#);
+        }
+        ThinkingWay::Switch => {}
+        ThinkingWay::None => encoding.lost(!off && wanted.is_some(), encoding.field(Field::Thinking)),
+        ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive if off => {
+            if encoding.abilities().efforts.contains(&Effort::None) {
+                out.name("reasoning_effort").raw("\"none\"");
+            }
+        }
+        ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive => {
+            let Some(wanted) = wanted else { return };
+            let known = encoding.abilities().effort(wanted);
+            if known != Some(wanted) {
+                encoding.losses.add("effort", "clamped");
+            }
+            known.into_iter().for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
+        }
+    }
+}
+
+fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+    match &prompt.format {
+        None => {}
+        Some(Format::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
+        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
+            return Err(unsupported(
+                encoding.field(Field::Format),
+                "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
+            ));
+        }
+        Some(Format::Schema { name, description, schema, strict }) => {
+            out.name("response_format").open('{');
+            out.name("type").raw("\"json_schema\"");
+            out.name("json_schema").open('{');
+            let name = name.as_ref().map_or_else(|| "output".into(), |name| tool_name(None, name.as_str()).into_owned());
+            out.name("name").plain(&name);
+            description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            out.name("schema").raw(schema);
+            out.name("strict").flag(strict.unwrap_or_else(|| is_strict(schema)));
+            out.close('}');
+            out.close('}');
+        }
+    }
+    Ok(())
+}
+
+fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    encoding.lost(prompt.verbosity.is_some(), "verbosity");
+    if let Some(key) = &prompt.cache_key {
+        let plain = key.plain();
+        out.name("prompt_cache_key").plain(&if plain.len() > MAX_KEY { hex(&plain, MAX_KEY) } else { plain.into_owned() });
+    }
+    if let Some(user) = &prompt.user {
+        out.name("user").plain(&if user.len() > MAX_KEY { hex(user, MAX_KEY) } else { user.to_string() });
+    }
+    if let Some(standard) = prompt.standard_tier {
+        out.name("service_tier").raw(if standard { "\"default\"" } else { "\"auto\"" });
+    }
+    if prompt.stream {
+        out.name("stream").flag(true);
+        out.name("stream_options").raw(r#"{"include_usage":true}"#);
+    }
+}

@@ -1,0 +1,223 @@
+//! Events as a chat answer, whole or streamed.
+//!
+//! After an error there is neither a finish chunk nor `[DONE]`: a clean end would make clients go on as if all were well.
+
+use super::synthetic::usage_json;
+use super::writer::error_event;
+use crate::json::quoted;
+use crate::translate::event::{Answer, BlockKind, Event, Open, Stop};
+use crate::translate::freeform::{Unwrap, unwrapped};
+use crate::translate::ids::Memo;
+use crate::translate::neutral::ToolKind;
+use crate::translate::text::Writer;
+use crate::translate::writing::{self, Template, Wish, declared};
+use crate::{ErrorBody, Usage, UsageWish, sse};
+
+/// Writes the chunks of one answer.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    memo: Memo,
+    /// Id, time and model, as the members of a chunk.
+    head: String,
+    started: bool,
+    calls: usize,
+    texts: usize,
+    /// Something else lay between the last text and this one.
+    between: bool,
+    delta: Template,
+    unwrap: Option<Unwrap>,
+}
+
+pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+    let head = head(wish, "chat.completion.chunk");
+    Encoder { memo, head, started: false, calls: 0, texts: 0, between: false, delta: Template::default(), unwrap: None }
+}
+
+fn head(wish: &Wish<'_>, object: &str) -> String {
+    let (id, model) = (quoted(&format!("chatcmpl-{}", wish.id)), quoted(wish.slug));
+    format!(r#""id":{id},"object":"{object}","created":{},"model":{model}"#, wish.created)
+}
+
+impl writing::Encoder for Encoder {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        if event == Event::Ping {
+            return out.extend_from_slice(b": ping\n\n");
+        }
+        self.start(out);
+        match event {
+            Event::Delta(text) => self.write(text, out),
+            Event::Open(open) => self.open(open, out),
+            Event::Close => self.close(out),
+            Event::Start | Event::Ping | Event::Stop(_) | Event::Fail(_) => {}
+        }
+    }
+
+    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>) {
+        self.start(out);
+        self.close(out);
+        self.chunk("{}", &format!("\"{}\"", reason(stop)), out);
+        if wish.chunk || wish.cost.is_some() {
+            let usage = usage_json(usage, wish.cost);
+            out.extend(sse::data(&format!(r#"{{{},"choices":[],"usage":{usage}}}"#, self.head)));
+        }
+        out.extend(sse::data("[DONE]"));
+    }
+
+    fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
+        out.extend(error_event(error));
+    }
+}
+
+impl Encoder {
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.started, true) {
+            self.chunk(r#"{"role":"assistant","content":""}"#, "null", out);
+        }
+    }
+
+    fn chunk(&self, delta: &str, finish: &str, out: &mut Vec<u8>) {
+        let choice = format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}"#);
+        out.extend(sse::data(&format!(r#"{{{},"choices":[{choice}]}}"#, self.head)));
+    }
+
+    /// The frame of a delta whose text stands behind `before`.
+    fn template(&self, before: &str, behind: &str) -> Template {
+        Template::new(
+            format!("data: {{{},\"choices\":[{{\"index\":0,\"delta\":{{{before}\"", self.head),
+            &format!("\"{behind}}},\"logprobs\":null,\"finish_reason\":null}}]}}\n\n"),
+        )
+    }
+
+    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+        self.unwrap = None;
+        match open {
+            Open::Text => {
+                self.delta = self.template("\"content\":", "");
+                if self.texts > 0 && self.between {
+                    self.delta.write("\\n\\n", out);
+                }
+                self.texts += 1;
+                self.between = false;
+                return;
+            }
+            Open::Refusal => self.delta = self.template("\"refusal\":", ""),
+            Open::Thinking => self.delta = self.template("\"reasoning_content\":", ""),
+            Open::Call { id, name } => self.open_call(id, name, out),
+        }
+        self.between = true;
+    }
+
+    fn open_call(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+        let index = self.calls;
+        self.calls += 1;
+        let (name, kind, _) = declared(&self.memo, name);
+        let custom = kind == ToolKind::Custom;
+        let (word, member) = if custom { ("custom", "input") } else { ("function", "arguments") };
+        let (id, name) = (quoted(id), quoted(name));
+        let call = format!(r#"{{"index":{index},"id":{id},"type":"{word}","{word}":{{"name":{name},"{member}":""}}}}"#);
+        self.chunk(&format!(r#"{{"tool_calls":[{call}]}}"#), "null", out);
+        self.delta = self.template(&format!("\"tool_calls\":[{{\"index\":{index},\"{word}\":{{\"{member}\":"), "}}]");
+        self.unwrap = custom.then(Unwrap::default);
+    }
+
+    fn write(&mut self, text: &str, out: &mut Vec<u8>) {
+        let Some(unwrap) = &mut self.unwrap else { return self.delta.write(text, out) };
+        let mut shown = String::new();
+        unwrap.push(text, &mut shown);
+        if !shown.is_empty() {
+            self.delta.write(&shown, out);
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if let Some(mut unwrap) = self.unwrap.take() {
+            let mut shown = String::new();
+            unwrap.finish(&mut shown);
+            if !shown.is_empty() {
+                self.delta.write(&shown, out);
+            }
+        }
+    }
+}
+
+fn reason(stop: &Stop) -> &'static str {
+    match stop {
+        Stop::End | Stop::StopString(_) | Stop::Pause | Stop::Other => "stop",
+        Stop::ToolUse => "tool_calls",
+        Stop::Length | Stop::ContextFull => "length",
+        Stop::Refusal | Stop::Filter => "content_filter",
+    }
+}
+
+/// The whole answer.
+pub(crate) fn encode_answer(
+    answer: &Answer,
+    stop: &Stop,
+    memo: &Memo,
+    wish: &Wish<'_>,
+    usage: &Usage,
+    asked: UsageWish<'_>,
+) -> Vec<u8> {
+    let mut content = String::new();
+    let (mut refusal, mut reasoning) = (String::new(), String::new());
+    let (mut texts, mut between) = (0, false);
+    let mut calls = Writer::default();
+    for block in &answer.blocks {
+        match &block.kind {
+            BlockKind::Text => {
+                if texts > 0 && between {
+                    content.push_str("\\n\\n");
+                }
+                content.push_str(&block.text);
+                texts += 1;
+                between = false;
+                continue;
+            }
+            BlockKind::Refusal => refusal.push_str(&block.text),
+            BlockKind::Thinking => reasoning.push_str(&block.text),
+            BlockKind::Call { id, name } => call(&mut calls, id, name, &block.text, memo),
+        }
+        between = true;
+    }
+    let mut out = Writer::default();
+    out.open('{');
+    out.name("role").raw("\"assistant\"");
+    if texts > 0 {
+        out.name("content").escaped(&content)
+    } else {
+        out.name("content").raw("null")
+    }
+    if refusal.is_empty() {
+        out.name("refusal").raw("null")
+    } else {
+        out.name("refusal").escaped(&refusal)
+    }
+    if !reasoning.is_empty() {
+        out.name("reasoning_content").escaped(&reasoning);
+    }
+    let calls = calls.finish();
+    if !calls.is_empty() {
+        out.name("tool_calls").raw(&format!("[{calls}]"));
+    }
+    out.close('}');
+    let choice = format!(r#"{{"index":0,"message":{},"logprobs":null,"finish_reason":"{}"}}"#, out.finish(), reason(stop));
+    let usage = usage_json(usage, asked.cost);
+    format!(r#"{{{},"choices":[{choice}],"usage":{usage}}}"#, head(wish, "chat.completion")).into_bytes()
+}
+
+fn call(out: &mut Writer, id: &str, name: &str, arguments: &str, memo: &Memo) {
+    let (name, kind, _) = declared(memo, name);
+    let custom = kind == ToolKind::Custom;
+    out.open('{');
+    out.name("id").plain(id);
+    out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
+    out.name(if custom { "custom" } else { "function" }).open('{');
+    out.name("name").plain(name);
+    if custom {
+        out.name("input").escaped(&unwrapped(arguments))
+    } else {
+        out.name("arguments").escaped(arguments)
+    }
+    out.close('}');
+    out.close('}');
+}

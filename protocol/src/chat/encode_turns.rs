@@ -1,0 +1,223 @@
+//! The conversation of a prompt as chat messages.
+
+use crate::BadRequest;
+use crate::translate::abilities::{ReasoningEcho, SystemRole};
+use crate::translate::encode::{Encoding, Field, joined, only_text};
+use crate::translate::fates::unsupported;
+use crate::translate::ids::tool_name;
+use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, Source, ToolKind, Turn};
+use crate::translate::order::{Rules, arrange};
+use crate::translate::text::{Escaped, Writer};
+
+/// The system prompt: one message, one string unless its parts carry marks that the target knows.
+pub(super) fn system(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+    if blocks.is_empty() {
+        return;
+    }
+    out.open('{');
+    let developer = encoding.abilities().system_role == SystemRole::Developer;
+    out.name("role").raw(if developer { "\"developer\"" } else { "\"system\"" });
+    content(out, blocks, encoding);
+    out.close('}');
+}
+
+pub(super) fn messages(out: &mut Writer, turns: Vec<Turn<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+    let abilities = encoding.abilities();
+    let rules =
+        Rules { system_midway: abilities.system_midway, prefill: abilities.prefill, user_first: false, no_blank_text: false };
+    for turn in arrange(turns, rules, encoding.losses) {
+        match turn.role {
+            Role::Assistant => assistant(out, &turn.blocks, encoding),
+            Role::System => system(out, &turn.blocks, encoding),
+            Role::User => user(out, turn.blocks, encoding)?,
+        }
+    }
+    Ok(())
+}
+
+/// The content of a message: a string when it is text alone.
+fn content(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+    let marks = blocks.iter().filter(|block| block.cache().is_some()).count();
+    let marked = marks > 0 && encoding.abilities().cache_breakpoints;
+    if !marked {
+        (0..marks).for_each(|_| encoding.lost(true, "cache_control"));
+    }
+    out.name("content");
+    if only_text(blocks) && !marked {
+        out.escaped(joined(blocks).as_str());
+        return;
+    }
+    out.open('[');
+    blocks.iter().for_each(|block| part(out, block, marked, encoding));
+    out.close(']');
+}
+
+fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encoding<'_>) {
+    out.open('{');
+    match block {
+        Block::Text { text, .. } => {
+            out.name("type").raw("\"text\"");
+            out.name("text").escaped(text.as_str());
+        }
+        Block::Image { source, detail, .. } => {
+            out.name("type").raw("\"image_url\"");
+            out.name("image_url").open('{');
+            out.name("url");
+            url(out, source);
+            detail.iter().for_each(|detail| out.name("detail").escaped(detail.as_str()));
+            out.close('}');
+        }
+        Block::File { source, name, .. } => {
+            out.name("type").raw("\"file\"");
+            out.name("file").open('{');
+            out.name("filename").escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
+            out.name("file_data");
+            url(out, source);
+            out.close('}');
+        }
+        Block::Call(_) | Block::Result(_) | Block::Thinking { .. } => {}
+    }
+    if let (true, Some(cache)) = (marked, block.cache()) {
+        if cache == Cache::Long {
+            encoding.losses.add("cache_control.ttl", "shortened");
+        }
+        out.name("prompt_cache_breakpoint").raw(r#"{"mode":"explicit"}"#);
+    }
+    out.close('}');
+}
+
+fn url(out: &mut Writer, source: &Source<'_>) {
+    match source {
+        Source::Url(url) => out.escaped(url.as_str()),
+        Source::Base64 { media, data } => out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()]),
+    }
+}
+
+/// Results first, one message each; then one user message with the rest and with what results cannot hold.
+fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+    let mut rest = Vec::new();
+    let mut shown = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Result(given) => result(out, given, &mut shown, encoding)?,
+            other => {
+                readable(&other, encoding)?;
+                rest.push(other);
+            }
+        }
+    }
+    shown.append(&mut rest);
+    if !shown.is_empty() {
+        out.open('{');
+        out.name("role").raw("\"user\"");
+        content(out, &shown, encoding);
+        out.close('}');
+    }
+    Ok(())
+}
+
+fn readable(block: &Block<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+    if matches!(block, Block::File { source: Source::Url(_), .. }) {
+        return Err(unsupported(
+            encoding.field(Field::Turns),
+            "Documents by address cannot be sent to this model. Send the document inline, as base64.",
+        ));
+    }
+    encoding.readable(block)
+}
+
+/// One result as text; its pictures and documents go to `shown`, each named by the call.
+fn result<'a>(
+    out: &mut Writer,
+    given: CallResult<'a>,
+    shown: &mut Vec<Block<'a>>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
+    let id = encoding.id(&given.id).into_owned();
+    encoding.lost(given.cache.is_some(), "cache_control");
+    let mut texts = Vec::new();
+    for block in given.blocks {
+        let what = match &block {
+            Block::Image { .. } => "image",
+            Block::File { .. } => "file",
+            _ => {
+                if let Block::Text { text, .. } = block {
+                    texts.push(text);
+                }
+                continue;
+            }
+        };
+        readable(&block, encoding)?;
+        texts.push(Escaped::of(&format!("[see {what} below]")));
+        shown.push(Block::words(&format!("[{what} from tool call {id}]")));
+        shown.push(block);
+    }
+    texts.retain(|text| !text.is_empty());
+    let text = Escaped::join(&texts, "\\n\\n");
+    let text = if text.is_empty() { "(no output)" } else { text.as_str() };
+    out.open('{');
+    out.name("role").raw("\"tool\"");
+    out.name("tool_call_id").plain(&id);
+    out.name("content").pieces(&[if given.is_error { "Error: " } else { "" }, text]);
+    out.close('}');
+    Ok(())
+}
+
+/// Texts and calls of one assistant turn are one message.
+fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+    let calls: Vec<&Call<'_>> =
+        blocks.iter().filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None }).collect();
+    let texts: Vec<Block<'_>> = blocks.iter().filter(|block| matches!(block, Block::Text { .. })).cloned().collect();
+    out.open('{');
+    out.name("role").raw("\"assistant\"");
+    if texts.is_empty() {
+        out.name("content").raw("null");
+    } else {
+        content(out, &texts, encoding);
+    }
+    reasoning(out, blocks, !calls.is_empty(), encoding);
+    if !calls.is_empty() {
+        out.name("tool_calls").open('[');
+        for call in calls {
+            encoding.lost(call.cache.is_some(), "cache_control");
+            tool_call(out, call, encoding);
+        }
+        out.close(']');
+    }
+    out.close('}');
+}
+
+fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut Encoding<'_>) {
+    let texts: Vec<&Escaped<'_>> =
+        blocks.iter().filter_map(|block| if let Block::Thinking { text } = block { Some(text) } else { None }).collect();
+    match encoding.abilities().reasoning_echo {
+        ReasoningEcho::All if texts.is_empty() => out.name("reasoning_content").escaped(" "),
+        ReasoningEcho::Tools if calls && !texts.is_empty() => {
+            out.name("reasoning_content").escaped(Escaped::join(texts, "\\n\\n").as_str());
+        }
+        ReasoningEcho::All => out.name("reasoning_content").escaped(Escaped::join(texts, "\\n\\n").as_str()),
+        ReasoningEcho::None | ReasoningEcho::Tools => {
+            texts.iter().for_each(|_| encoding.lost(true, encoding.field(Field::OldThinking)))
+        }
+    }
+}
+
+fn tool_call(out: &mut Writer, call: &Call<'_>, encoding: &mut Encoding<'_>) {
+    let custom = call.kind == ToolKind::Custom && encoding.abilities().custom_tools;
+    let name = tool_name(call.namespace.as_deref(), &call.name);
+    out.open('{');
+    out.name("id").plain(&encoding.id(&call.id));
+    out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
+    out.name(if custom { "custom" } else { "function" }).open('{');
+    out.name("name").plain(&name);
+    if custom {
+        out.name("input").plain(&call.arguments);
+    } else if call.kind == ToolKind::Function && !call.arguments.trim().is_empty() {
+        out.name("arguments").plain(&call.arguments);
+    } else {
+        let object = encoding.object(call);
+        out.name("arguments").plain(&object);
+    }
+    out.close('}');
+    out.close('}');
+}

@@ -1,0 +1,275 @@
+//! What chat answers and frames say.
+//!
+//! Usage may stand in the finish chunk, in a later chunk without choices, or cumulatively in every chunk: all are merged. A frame
+//! that is not JSON has no facts. Must not change frames: it only says where things stand.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Cuts, JsonError, Kind, string_span, text_size};
+use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+
+#[rustfmt::skip]
+const NAMES: &Names = &[
+    ("",                           "prompt_tokens",           Slot::Input),
+    ("prompt_tokens_details",      "cached_tokens",           Slot::CacheRead),
+    ("",                           "prompt_cache_hit_tokens", Slot::CacheRead),
+    ("prompt_tokens_details",      "cache_write_tokens",      Slot::CacheWrite),
+    ("",                           "completion_tokens",       Slot::Output),
+    ("completion_tokens_details",  "reasoning_tokens",        Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
+];
+
+/// What one chunk or one whole answer says.
+#[derive(Debug, Default)]
+struct Said {
+    id: Option<Range<usize>>,
+    model: Option<Range<usize>>,
+    created: Option<u64>,
+    choices: Vec<Choice>,
+    usage: Option<UsageObject>,
+    cuts: Vec<Range<usize>>,
+    error: bool,
+}
+
+#[derive(Debug, Default)]
+struct Choice {
+    index: u64,
+    shown: TextSize,
+    hidden: bool,
+    stop: Option<Stop>,
+}
+
+pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::new(body).ok()?;
+    let said = say(&mut cursor).ok()?;
+    let text = |span: Range<usize>| cursor.string_at(span).into_owned();
+    let mut shown = TextSize::default();
+    said.choices.iter().for_each(|choice| shown.add(choice.shown));
+    let usage = said.usage.unwrap_or_default();
+    Some(AnswerFacts {
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: said.cuts,
+        },
+        id: said.id.map(text),
+        usage: WireUsage { input_is_total: true, ..usage.wire },
+        shown,
+        stop: said.choices.iter().find_map(|choice| choice.stop),
+        error: said.error.then(|| UpstreamError::parse(body)),
+    })
+}
+
+/// What a stop reason means, in the words of the family and of servers that imitate it.
+fn meaning(word: &str) -> Option<Stop> {
+    match word {
+        "" => None,
+        "stop" | "end_turn" | "eos" => Some(Stop::End),
+        "length" | "max_tokens" | "model_length" => Some(Stop::Length),
+        "tool_calls" | "function_call" => Some(Stop::ToolCalls),
+        "content_filter" => Some(Stop::ContentFilter),
+        "refusal" => Some(Stop::Refusal),
+        _ => Some(Stop::Other),
+    }
+}
+
+/// Reads the frames of one streamed answer.
+#[derive(Debug)]
+pub(super) struct Reader {
+    usage: WireUsage,
+    id: Option<String>,
+    created: u64,
+    /// Choices seen, and whether they have ended.
+    choices: Vec<(u64, bool)>,
+    /// Why the first choice that ended did.
+    stop: Option<Stop>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
+        Self { usage, id: None, created: 0, choices: Vec::new(), stop: None }
+    }
+}
+
+impl Reader {
+    fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
+        let mut cursor = Cursor::new(data)?;
+        let said = say(&mut cursor)?;
+        if self.id.is_none() {
+            self.id = said.id.map(|span| cursor.string_at(span).into_owned());
+        }
+        let mut facts = FrameFacts::default();
+        facts.marks.model = said.model.map(|span| frame.raw_range(span));
+        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
+        if changed {
+            self.created = said.created.unwrap_or(0);
+        }
+        let mut stopped = false;
+        for choice in &said.choices {
+            facts.shown.add(choice.shown);
+            facts.hidden |= choice.hidden;
+            stopped |= choice.stop.is_some();
+            self.stop = self.stop.or(choice.stop);
+            changed |= self.note(choice);
+        }
+        if changed {
+            facts.step = Step::Choices { created: self.created, choices: self.choices.clone() };
+        }
+        facts.stop = self.stop.filter(|_| stopped && self.all_stopped());
+        if let Some(usage) = said.usage {
+            self.usage.merge(&usage.wire);
+            facts.usage = true;
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
+            facts.usage_only = said.choices.is_empty();
+            facts.last = facts.usage_only || self.all_stopped();
+        }
+        if said.error || frame.event() == Some("error") {
+            facts.error = Some(UpstreamError::parse(data));
+        }
+        Ok(facts)
+    }
+
+    /// Whether the choice began or ended with this chunk.
+    fn note(&mut self, choice: &Choice) -> bool {
+        let stopped = choice.stop.is_some();
+        match self.choices.iter_mut().find(|(index, _)| *index == choice.index) {
+            Some((_, ended)) => !std::mem::replace(ended, *ended || stopped) && stopped,
+            None => {
+                self.choices.push((choice.index, stopped));
+                true
+            }
+        }
+    }
+
+    fn all_stopped(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|(_, ended)| *ended)
+    }
+}
+
+impl crate::Reader for Reader {
+    fn read(&mut self, frame: &Frame) -> FrameFacts {
+        let Some(data) = frame.data() else { return FrameFacts::default() };
+        if data.trim_ascii() == b"[DONE]" {
+            return FrameFacts { last: true, end: true, ..FrameFacts::default() };
+        }
+        self.read_data(frame, &data).unwrap_or_default()
+    }
+
+    fn usage(&self) -> &WireUsage {
+        &self.usage
+    }
+
+    fn answer_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
+    let mut said = Said::default();
+    let mut cuts = Cuts::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "id" => said.id = string_span(cursor)?,
+            "model" => said.model = string_span(cursor)?,
+            "created" => {
+                let value = cursor.skip()?;
+                said.created = count(cursor, &value);
+            }
+            "usage" => said.usage = read(cursor, NAMES)?,
+            "choices" if cursor.peek()? == Kind::Array => {
+                let mut choices = cursor.enter_array()?;
+                while cursor.element(&mut choices)? {
+                    said.choices.push(choice(cursor)?);
+                }
+            }
+            "error" => said.error = cursor.skip()?.kind != Kind::Null,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        cuts.take(key.at..cursor.at(), key.name != "provider");
+    }
+    said.cuts = cuts.finish();
+    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
+    Ok(said)
+}
+
+fn choice(cursor: &mut Cursor<'_>) -> Result<Choice, JsonError> {
+    let mut choice = Choice::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "index" => {
+                let value = cursor.skip()?;
+                choice.index = count(cursor, &value).unwrap_or(0);
+            }
+            "finish_reason" => choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
+            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+    }
+    Ok(choice)
+}
+
+/// Some servers repeat reasoning under two or three names: the longest one counts.
+fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), JsonError> {
+    let mut reasoning = TextSize::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "content" | "refusal" => choice.shown.add(text_size(cursor)?),
+            "reasoning_content" | "reasoning" => {
+                let size = text_size(cursor)?;
+                if size.bytes() > reasoning.bytes() {
+                    reasoning = size;
+                }
+            }
+            "reasoning_details" => {
+                let value = cursor.skip()?;
+                choice.hidden |= cursor.slice(value.span).contains("reasoning.encrypted");
+            }
+            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+    }
+    choice.shown.add(reasoning);
+    Ok(())
+}
+
+/// Names and arguments of tool calls, at any of the three levels they stand.
+fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize) -> Result<(), JsonError> {
+    match cursor.peek()? {
+        Kind::Array => {
+            let mut walk = cursor.enter_array()?;
+            while cursor.element(&mut walk)? {
+                calls(cursor, shown)?;
+            }
+        }
+        Kind::Object => {
+            let mut walk = cursor.enter_object()?;
+            while let Some(key) = cursor.member(&mut walk)? {
+                match key.name.as_ref() {
+                    "function" | "custom" => calls(cursor, shown)?,
+                    "name" | "arguments" | "input" => shown.add(text_size(cursor)?),
+                    _ => {
+                        cursor.skip()?;
+                    }
+                }
+            }
+        }
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! How a chat stream ends when it is ended here.
+//!
+//! At a limit it ends as an upstream would; after an error there is no `[DONE]`, so that it never looks like a clean end.
+
+use serde_json::json;
+
+use super::synthetic::usage_json;
+use crate::json::quoted;
+use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+
+/// Ends one streamed answer.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    created: u64,
+    /// Choices that were passed on, and whether they have ended.
+    choices: Vec<(u64, bool)>,
+}
+
+impl crate::Writer for Writer {
+    fn observe(&mut self, _frame: &Frame, facts: &FrameFacts) {
+        if let Step::Choices { created, choices } = &facts.step {
+            self.created = *created;
+            self.choices.clone_from(choices);
+        }
+    }
+
+    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+        let mut open: Vec<u64> = self.choices.iter().filter(|(_, ended)| !ended).map(|(index, _)| *index).collect();
+        let delta = if self.choices.is_empty() { r#"{"role":"assistant","content":""}"# } else { "{}" };
+        if self.choices.is_empty() {
+            open.push(0);
+        }
+        let mut out = Vec::new();
+        for index in open {
+            let choice = format!(r#"[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":"length"}}]"#);
+            out.extend(self.chunk(answer, &choice, None));
+        }
+        if wish.chunk || wish.cost.is_some() {
+            out.extend(self.chunk(answer, "[]", Some(&usage_json(usage, wish.cost))));
+        }
+        out.extend(sse::data("[DONE]"));
+        out
+    }
+
+    fn missing_end(&self) -> Vec<u8> {
+        sse::data("[DONE]")
+    }
+
+    fn error_event(&self, _answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
+        error_event(error)
+    }
+}
+
+impl Writer {
+    fn chunk(&self, answer: PublicAnswer<'_>, choices: &str, usage: Option<&str>) -> Vec<u8> {
+        let id = quoted(answer.id.unwrap_or("chatcmpl-ended"));
+        let usage = usage.map(|usage| format!(r#","usage":{usage}"#)).unwrap_or_default();
+        let (created, model) = (self.created, quoted(answer.slug));
+        sse::data(&format!(
+            r#"{{"id":{id},"object":"chat.completion.chunk","created":{created},"model":{model},"choices":{choices}{usage}}}"#
+        ))
+    }
+}
+
+/// The event that tells a customer that the answer broke.
+pub(super) fn error_event(error: &ErrorBody) -> Vec<u8> {
+    sse::data(&json!({"error": error.inner(), "request_id": error.request_id}).to_string())
+}

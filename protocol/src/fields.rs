@@ -1,0 +1,73 @@
+//! Request fields that buy more than tokens of the slug: another model, host, tier, stored state, or a server's work.
+//!
+//! Each family has one table of these; here is how a table is read. No price, no service: a field is refused with a 400 unless
+//! its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
+
+use crate::BadRequest;
+use crate::json::{Cursor, Kind, Value};
+
+/// One row of a family's table: the field, which values are free, and why the others are refused.
+pub(crate) type Rule = (&'static str, Free, &'static str);
+
+/// Values that buy nothing. `null` never does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Free {
+    /// The field's presence alone switches something on: even `{}`, `[]` and `false` are refused.
+    Absent,
+    /// `false` and an empty list or object are free.
+    Nothing,
+    /// So are these words.
+    Words(&'static [&'static str]),
+    /// So are lists of these words.
+    Lists(&'static [&'static str]),
+}
+
+/// Reasons that several fields share.
+pub(crate) const MODEL: &str = "the slug alone chooses the model";
+pub(crate) const HOST: &str = "the gateway alone chooses where a request goes";
+pub(crate) const TIER: &str = "only the standard tier is sold here";
+pub(crate) const STATE: &str = "nothing is stored here; send the whole conversation";
+pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price here";
+pub(crate) const MEDIA: &str = "audio and video have no price here";
+
+/// Takes the value of `name` when the table has it: `false` when it has not and the value is still to be taken.
+pub(crate) fn check(table: &[Rule], name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadRequest> {
+    let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else { return Ok(false) };
+    let value = cursor.skip()?;
+    if is_free(*free, cursor, &value) {
+        return Ok(true);
+    }
+    let instead = match free {
+        Free::Absent | Free::Nothing => "Leave it out".to_owned(),
+        Free::Words(words) => format!("Leave it out or send \"{}\"", words.join("\" or \"")),
+        Free::Lists(words) => format!("Leave it out or send [\"{}\"]", words.join("\", \"")),
+    };
+    Err(BadRequest {
+        code: Some("unsupported_parameter"),
+        ..BadRequest::at(*field, format!("`{field}` is refused: {why}. {instead}."))
+    })
+}
+
+fn is_free(free: Free, cursor: &Cursor<'_>, value: &Value) -> bool {
+    let text = cursor.slice(value.span.clone());
+    match value.kind {
+        Kind::Null => true,
+        _ if matches!(free, Free::Absent) => false,
+        Kind::Bool => text == "false",
+        Kind::Array | Kind::Object if value.size.bytes() == 2 => true,
+        Kind::String => matches!(free, Free::Words(words) if cursor.text_of(value).is_some_and(|word| words.contains(&&*word))),
+        Kind::Array => matches!(free, Free::Lists(words) if all_words(words, &mut cursor.back_to(value.span.start))),
+        Kind::Object | Kind::Number => false,
+    }
+}
+
+fn all_words(words: &[&str], cursor: &mut Cursor<'_>) -> bool {
+    let Ok(mut walk) = cursor.enter_array() else { return false };
+    while let Ok(true) = cursor.element(&mut walk) {
+        let word = cursor.skip().ok().and_then(|value| cursor.text_of(&value));
+        if !word.is_some_and(|word| words.contains(&&*word)) {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,236 @@
+//! A messages request as a prompt.
+//!
+//! What this family alone knows is judged by [`FIELDS`]; blocks that only its servers make become readable text or go.
+
+use std::borrow::Cow;
+
+use super::decode_tools::{choice, tools};
+use crate::BadRequest;
+use crate::json::{Kind, unescape};
+use crate::translate::decode::{Decoding, cache, no_equal, wrong};
+use crate::translate::fates::{Fate, Row, row, unless, unsupported};
+use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn};
+use crate::translate::text::{Escaped, compact};
+use crate::translate::tree::Node;
+
+const ONE_REGION: &str = "Leave it out: no region can be promised.";
+
+/// What becomes of each field.
+#[rustfmt::skip]
+pub(crate) const FIELDS: &[Row] = &[
+    row("model",              Fate::Converted),
+    row("max_tokens",         Fate::Carried),
+    row("system",             Fate::Converted),
+    row("messages",           Fate::Converted),
+    row("tools",              Fate::Converted),
+    row("tool_choice",        Fate::Converted),
+    row("thinking",           Fate::Converted),
+    row("output_config",      Fate::Converted),
+    row("output_format",      Fate::Converted),
+    row("temperature",        Fate::Carried),
+    row("top_p",              Fate::Carried),
+    row("top_k",              Fate::Dropped),
+    row("stop_sequences",     Fate::Converted),
+    row("metadata",           Fate::Converted),
+    unless("service_tier",    Fate::Converted, &[]),
+    row("stream",             Fate::Carried),
+    row("cache_control",      Fate::Dropped),
+    row("context_management", Fate::Dropped),
+    row("compaction",         Fate::Dropped),
+    row("safeguards",         Fate::Silent),
+    row("diagnostics",        Fate::Silent),
+    row("betas",              Fate::Silent),
+    unless("speed",           Fate::Dropped, &["\"standard\""]),
+    row("fallbacks",          Fate::Refused("Leave it out: the slug alone chooses the model.")),
+    row("mcp_servers",        Fate::Refused("Leave it out, or use tools of your own.")),
+    row("container",          Fate::Refused("Leave it out, or use tools of your own.")),
+    row("thread",             Fate::Refused("Send the whole conversation.")),
+    unless("inference_geo",   Fate::Refused(ONE_REGION), &["\"global\""]),
+];
+
+pub(crate) fn decode<'a>(body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest> {
+    decoding.fields(body, FIELDS, field)
+}
+
+fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+    match name {
+        "max_tokens" => prompt.limit = value.count(),
+        "system" => prompt.system = system(value, decoding)?,
+        "messages" => {
+            for (at, message) in value.elements().enumerate() {
+                prompt.turns.push(turn(message, &format!("messages[{at}]"), decoding)?);
+            }
+        }
+        "tools" => tools(value, prompt, decoding)?,
+        "tool_choice" => choice(value, prompt)?,
+        "thinking" => thinking(value, prompt),
+        "output_config" => {
+            prompt.thinking.effort = Effort::named(value.get("effort").word()).or(prompt.thinking.effort);
+            format(value.get("format"), prompt)?;
+        }
+        "output_format" => format(value, prompt)?,
+        "temperature" => prompt.temperature = value.number(),
+        "top_p" => prompt.top_p = value.number(),
+        "stop_sequences" => prompt.stops = value.elements().filter_map(Node::text).collect(),
+        "metadata" => prompt.cache_key = session(value.get("user_id")),
+        "service_tier" => prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only"),
+        "stream" => prompt.stream = value.is_true(),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Blocks of the system prompt. A coding client puts a block with a new number into every request; it would spoil every cache.
+fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+    let mut out = blocks(value, "system", decoding)?;
+    out.retain(|block| !matches!(block, Block::Text { text, .. } if text.as_str().starts_with("x-anthropic-billing-header:")));
+    if out.iter().any(|block| !matches!(block, Block::Text { .. })) {
+        return Err(wrong("system", "text, or a list of blocks of text"));
+    }
+    Ok(out)
+}
+
+/// A coding client names its session inside `user_id`; without one there is no key, because a key per person caches worse.
+fn session<'a>(user: &Node<'a>) -> Option<Escaped<'a>> {
+    let plain = user.plain()?;
+    let inner: serde_json::Value = serde_json::from_str(&plain).ok()?;
+    inner.get("session_id")?.as_str().filter(|id| !id.is_empty()).map(Escaped::of)
+}
+
+fn thinking(value: &Node<'_>, prompt: &mut Prompt<'_>) {
+    prompt.thinking.mode = match value.get("type").word() {
+        "disabled" => Mode::Off,
+        "enabled" => value.get("budget_tokens").count().map_or(Mode::Adaptive, Mode::Budget),
+        "adaptive" => Mode::Adaptive,
+        _ => Mode::Unsaid,
+    };
+    let display = value.get("display");
+    prompt.thinking.shown = (!display.is_null()).then(|| display.word() != "omitted");
+}
+
+fn format<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+    if value.is_null() {
+        return Ok(());
+    }
+    let Some(schema) = value.get("schema").object() else { return Err(wrong("output_config.format", "an object with a schema")) };
+    prompt.format = Some(Format::Schema { name: value.get("name").text(), description: None, schema, strict: None });
+    Ok(())
+}
+
+fn turn<'a>(message: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Turn<'a>, BadRequest> {
+    let role = match message.get("role").word() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        _ => return Err(wrong(&format!("{path}.role"), "\"user\", \"assistant\" or \"system\"")),
+    };
+    Ok(Turn { role, blocks: blocks(message.get("content"), &format!("{path}.content"), decoding)? })
+}
+
+/// The blocks of a content: text, or a list.
+fn blocks<'a>(content: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+    match content.kind {
+        Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
+        Kind::Null => Ok(Vec::new()),
+        Kind::Array => {
+            let mut out = Vec::new();
+            for (at, node) in content.elements().enumerate() {
+                block(node, &format!("{path}[{at}]"), decoding, &mut out)?;
+            }
+            Ok(out)
+        }
+        _ => Err(wrong(path, "text, or a list of blocks")),
+    }
+}
+
+fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut Vec<Block<'a>>) -> Result<(), BadRequest> {
+    match node.get("type").word() {
+        "text" => out.push(Block::Text { text: node.get("text").text().unwrap_or_default(), cache: cache(node) }),
+        "image" => out.push(Block::Image { source: source(node.get("source"), path)?, detail: None, cache: cache(node) }),
+        "document" => document(node, path, decoding, out)?,
+        "search_result" => out.push(search_result(node, path, decoding)?),
+        "thinking" => out.push(Block::Thinking { text: node.get("thinking").text().unwrap_or_default() }),
+        "redacted_thinking" => decoding.drop("messages.redacted_thinking"),
+        "tool_use" => out.push(Block::Call(call(node, path)?)),
+        "tool_result" => {
+            let id = node.get("tool_use_id").plain().ok_or_else(|| wrong(&format!("{path}.tool_use_id"), "text"))?;
+            let blocks = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
+            let is_error = node.get("is_error").is_true();
+            out.push(Block::Result(CallResult { id, blocks, is_error, cache: cache(node) }));
+        }
+        "tool_reference" => {
+            let name = node.get("tool_name").plain().unwrap_or_default();
+            out.push(Block::words(&format!("Tool {name} is now available.")));
+        }
+        "web_search_tool_result" => out.extend(found_pages(node)),
+        kind @ ("server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction" | "fallback") => {
+            decoding.drop(&format!("messages.{kind}"));
+        }
+        kind if kind.ends_with("_tool_result") => decoding.drop(&format!("messages.{kind}")),
+        kind => return Err(no_equal(path, kind, decoding.target)),
+    }
+    Ok(())
+}
+
+fn call<'a>(node: &Node<'a>, path: &str) -> Result<Call<'a>, BadRequest> {
+    let name = node.get("name").plain().ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
+    let arguments = node.get("input").object().map_or(Cow::Borrowed("{}"), compact);
+    let id = node.get("id").plain().unwrap_or_default();
+    Ok(Call { id, name, namespace: None, kind: ToolKind::Function, arguments, cache: cache(node) })
+}
+
+fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
+    match source.get("type").word() {
+        "base64" => Ok(Source::Base64 {
+            media: source.get("media_type").plain().map(Escaped::raw).unwrap_or_default(),
+            data: source.get("data").text().unwrap_or_default(),
+        }),
+        "url" => Ok(Source::Url(source.get("url").text().unwrap_or_default())),
+        _ => Err(unsupported(
+            path,
+            format!("`{path}.source` must carry its data: stored files are not known here. Send it as base64."),
+        )),
+    }
+}
+
+/// A document: what is text becomes text, with its title and context before it.
+fn document<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut Vec<Block<'a>>) -> Result<(), BadRequest> {
+    if node.get("citations").get("enabled").is_true() {
+        decoding.drop("messages.citations");
+    }
+    out.extend(node.get("context").text().map(Block::text));
+    let (place, title) = (node.get("source"), node.get("title").text());
+    let mut text = match place.get("type").word() {
+        "text" => place.get("data").text().map(Block::text).into_iter().collect(),
+        "content" => blocks(place.get("content"), &format!("{path}.source.content"), decoding)?,
+        _ => {
+            out.push(Block::File { source: source(place, path)?, name: title, cache: cache(node) });
+            return Ok(());
+        }
+    };
+    out.extend(title.map(Block::text));
+    if let (Some(Block::Text { cache: mark, .. }), found) = (text.last_mut(), cache(node)) {
+        *mark = found.or(*mark);
+    }
+    out.append(&mut text);
+    Ok(())
+}
+
+fn search_result<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Block<'a>, BadRequest> {
+    let inner = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
+    let head = [node.get("title").text(), node.get("source").text()].into_iter().flatten();
+    let texts: Vec<Escaped<'_>> = head
+        .chain(inner.into_iter().filter_map(|block| if let Block::Text { text, .. } = block { Some(text) } else { None }))
+        .collect();
+    Ok(Block::Text { text: Escaped::join(&texts, "\\n"), cache: cache(node) })
+}
+
+/// What a server's search found: titles and addresses.
+fn found_pages<'a>(node: &Node<'a>) -> Option<Block<'a>> {
+    let line = |page: &Node<'_>| {
+        let part = |name: &str| page.get(name).text().map(|text| unescape(text.as_str()).into_owned()).unwrap_or_default();
+        format!("{} {}", part("title"), part("url")).trim().to_owned()
+    };
+    let lines: Vec<String> = node.get("content").elements().map(line).filter(|line| !line.is_empty()).collect();
+    (!lines.is_empty()).then(|| Block::words(&format!("[web search results]\n{}", lines.join("\n"))))
+}

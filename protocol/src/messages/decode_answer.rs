@@ -1,0 +1,270 @@
+//! A messages answer as events, whole or streamed.
+//!
+//! Blocks that only this family's servers make are swallowed. Blocks that overlap wait for each other.
+
+use std::borrow::Cow;
+
+use crate::json::{Cursor, JsonError, Kind};
+use crate::translate::event::{Open, Sink, Stop};
+use crate::translate::flow::{self, Flow};
+use crate::translate::text::{compact, escape};
+use crate::translate::tree::Node;
+use crate::usage::count;
+use crate::{Frame, UpstreamError};
+
+/// Reads the events of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    flow: Flow,
+    /// Blocks that have begun and not ended, in order. Only the first one is shown.
+    blocks: Vec<Block>,
+    begun: bool,
+    stop: Option<Stop>,
+}
+
+#[derive(Debug)]
+struct Block {
+    index: u64,
+    kind: Kinds,
+    /// What was not shown yet, escaped.
+    waiting: String,
+    /// The input a call began with, escaped; shown when no more comes.
+    input: String,
+    opened: bool,
+    sent: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Kinds {
+    Text,
+    Thinking,
+    Call { id: String, name: String },
+    Swallowed,
+}
+
+/// What one event says.
+#[derive(Debug, Default)]
+struct Said<'a> {
+    kind: Cow<'a, str>,
+    index: Option<u64>,
+    /// The text of a delta, escaped, by the member it stands in.
+    text: Option<&'a str>,
+    seal: bool,
+    block: Option<&'a str>,
+    stop: Option<Cow<'a, str>>,
+    stop_sequence: Option<&'a str>,
+}
+
+/// The events of a whole answer.
+pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
+    let mut decoder = Decoder::default();
+    let Ok(answer) = Node::parse(body) else { return decoder.flow.broke("the answer is not JSON", sink) };
+    if answer.get("content").kind != Kind::Array {
+        return decoder.flow.fail(UpstreamError::parse(body), sink);
+    }
+    decoder.flow.start(sink);
+    for (at, block) in answer.get("content").elements().enumerate() {
+        let index = at as u64;
+        decoder.begin(index, block.raw);
+        decoder.finish(index, sink);
+    }
+    let sequence = answer.get("stop_sequence").text();
+    let reason = stop(answer.get("stop_reason").word(), sequence.as_ref().map_or("", |text| text.as_str()));
+    decoder.flow.stop(reason, sink);
+}
+
+impl flow::Decoder for Decoder {
+    fn frame(&mut self, frame: &Frame, sink: &mut dyn Sink) {
+        if self.flow.has_ended() {
+            return;
+        }
+        let Some(data) = frame.data() else { return self.flow.ping(sink) };
+        let Ok(mut said) = Cursor::new(&data).and_then(|mut cursor| said(&mut cursor)) else {
+            if frame.event() == Some("error") {
+                self.flow.fail(UpstreamError::parse(&data), sink);
+            }
+            return;
+        };
+        if said.kind.is_empty() {
+            said.kind = Cow::Owned(frame.event().unwrap_or_default().to_owned());
+        }
+        if said.kind == "error" {
+            return self.flow.fail(UpstreamError::parse(&data), sink);
+        }
+        self.take(&said, sink);
+    }
+
+    fn end(&mut self, sink: &mut dyn Sink) {
+        match self.stop.take() {
+            Some(stop) => self.stop(stop, sink),
+            None => self.flow.broke("the stream ended before the answer did", sink),
+        }
+    }
+}
+
+impl Decoder {
+    fn take(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+        match said.kind.as_ref() {
+            "content_block_delta" => self.delta(said, sink),
+            "content_block_start" => {
+                self.begin(said.index.unwrap_or(0), said.block.unwrap_or("{}"));
+                self.show(sink);
+            }
+            "content_block_stop" => self.finish(said.index.unwrap_or(0), sink),
+            "message_start" if self.begun && (self.flow.has_blocks() || !self.blocks.is_empty()) => {
+                self.flow.broke("a second answer began inside the first", sink);
+            }
+            "message_start" => {
+                self.begun = true;
+                self.flow.start(sink);
+            }
+            "message_delta" => {
+                if let Some(reason) = &said.stop {
+                    self.stop = Some(stop(reason, said.stop_sequence.unwrap_or_default()));
+                }
+            }
+            "message_stop" => {
+                let stop = self.stop.take().unwrap_or(Stop::Other);
+                self.stop(stop, sink);
+            }
+            "ping" => self.flow.ping(sink),
+            _ => {}
+        }
+    }
+
+    /// Ends the answer; blocks the upstream never ended end with it.
+    fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
+        let cut = matches!(stop, Stop::Length | Stop::ContextFull);
+        let count = self.blocks.len();
+        for (at, block) in self.blocks.iter_mut().enumerate() {
+            block.ended |= !(cut && at + 1 == count);
+        }
+        self.show(sink);
+        self.flow.stop(stop, sink);
+    }
+
+    fn begin(&mut self, index: u64, block: &str) {
+        let Ok(node) = Node::parse(block.as_bytes()) else { return };
+        let plain = |name: &str| node.get(name).plain().unwrap_or_default().into_owned();
+        let text = |name: &str| node.get(name).text().map(|text| text.as_str().to_owned()).unwrap_or_default();
+        let mut input = String::new();
+        let (kind, waiting) = match node.get("type").word() {
+            "text" => (Kinds::Text, text("text")),
+            "thinking" => (Kinds::Thinking, text("thinking")),
+            "tool_use" => {
+                input = node.get("input").object().map(|input| escape(&compact(input))).unwrap_or_default();
+                (Kinds::Call { id: plain("id"), name: plain("name") }, String::new())
+            }
+            _ => (Kinds::Swallowed, String::new()),
+        };
+        self.blocks.push(Block { index, kind, waiting, input, opened: false, sent: false, ended: false });
+    }
+
+    fn delta(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+        let Some(text) = said.text.filter(|text| !text.is_empty() && !said.seal) else { return };
+        let found = self.blocks.iter().rposition(|block| Some(block.index) == said.index && !block.ended);
+        // Some servers number deltas wrongly; with one block open there is no doubt which is meant.
+        let at = found.or_else(|| (self.blocks.len() == 1).then_some(0));
+        let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else { return };
+        if matches!(block.kind, Kinds::Swallowed) {
+            return;
+        }
+        if at == Some(0) && block.opened {
+            block.sent = true;
+            return self.flow.delta(text, sink);
+        }
+        block.waiting.push_str(text);
+        self.show(sink);
+    }
+
+    fn finish(&mut self, index: u64, sink: &mut dyn Sink) {
+        let found = self.blocks.iter().rposition(|block| block.index == index && !block.ended);
+        let at = found.or_else(|| (self.blocks.len() == 1).then_some(0));
+        if let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) {
+            block.ended = true;
+        }
+        self.show(sink);
+    }
+
+    /// Shows what can be shown of the first block, and of those behind it as soon as it has ended.
+    fn show(&mut self, sink: &mut dyn Sink) {
+        while let Some(block) = self.blocks.first_mut() {
+            let open = match &block.kind {
+                Kinds::Swallowed => None,
+                Kinds::Text => (!block.waiting.is_empty()).then_some(Open::Text),
+                Kinds::Thinking => (!block.waiting.is_empty()).then_some(Open::Thinking),
+                Kinds::Call { id, name } => Some(Open::Call { id, name }),
+            };
+            if let Some(open) = open.filter(|_| !block.opened) {
+                block.opened = true;
+                self.flow.open(open, sink);
+            }
+            if block.opened {
+                block.sent |= !block.waiting.is_empty();
+                self.flow.delta(&block.waiting, sink);
+                block.waiting.clear();
+            }
+            if !block.ended {
+                return;
+            }
+            if block.opened {
+                if matches!(block.kind, Kinds::Call { .. }) && !block.sent {
+                    let input = if block.input.is_empty() { "{}" } else { &block.input };
+                    self.flow.delta(input, sink);
+                }
+                self.flow.close(sink);
+            }
+            self.blocks.remove(0);
+        }
+    }
+}
+
+/// What a stop reason means.
+fn stop(reason: &str, sequence: &str) -> Stop {
+    match reason {
+        "end_turn" => Stop::End,
+        "tool_use" => Stop::ToolUse,
+        "max_tokens" => Stop::Length,
+        "model_context_window_exceeded" => Stop::ContextFull,
+        "stop_sequence" => Stop::StopString(sequence.to_owned()),
+        "refusal" => Stop::Refusal,
+        "pause_turn" => Stop::Pause,
+        _ => Stop::Other,
+    }
+}
+
+fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
+    let mut said = Said::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "delta" if cursor.peek()? == Kind::Object => delta(cursor, &mut said)?,
+            name => {
+                let value = cursor.skip()?;
+                match name {
+                    "type" => said.kind = cursor.text_of(&value).unwrap_or_default(),
+                    "index" => said.index = count(cursor, &value),
+                    "content_block" => said.block = Some(cursor.slice(value.span)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(said)
+}
+
+fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonError> {
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        let value = cursor.skip()?;
+        match key.name.as_ref() {
+            "type" => said.seal = matches!(cursor.raw_text(&value), Some("signature_delta" | "citations_delta")),
+            "text" | "thinking" | "partial_json" => said.text = cursor.raw_text(&value).or(said.text),
+            "stop_reason" => said.stop = cursor.text_of(&value),
+            "stop_sequence" => said.stop_sequence = cursor.raw_text(&value),
+            _ => {}
+        }
+    }
+    Ok(())
+}

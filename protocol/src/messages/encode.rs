@@ -1,0 +1,235 @@
+//! A prompt as a messages request.
+//!
+//! Every content is a list of blocks. A limit is always written, because this family demands one.
+
+use super::encode_turns::{arranged, messages, text_block};
+use super::marks::Marks;
+use crate::BadRequest;
+use crate::translate::abilities::{Sampling, ThinkingWay};
+use crate::translate::effort;
+use crate::translate::encode::{Encoding, Field, description, schema};
+use crate::translate::fates::unsupported;
+use crate::translate::ids::{hex, tool_name};
+use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Role};
+use crate::translate::schema::for_messages;
+use crate::translate::text::{Escaped, Writer};
+
+const ONE_OBJECT: &str = "Answer with one JSON object and nothing else.";
+
+pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    out.open('{');
+    out.name("model").plain(encoding.target.model);
+    let limit = prompt.limit.unwrap_or(encoding.abilities().max_output);
+    out.name("max_tokens").number(u64::from(limit));
+    let choice = encoding.offered(&mut prompt)?;
+    let thinks = thinking(&prompt, limit, choice.as_ref(), encoding);
+    if prompt.format == Some(Format::Json) {
+        encoding.losses.add(encoding.field(Field::Format), "asked");
+        prompt.system.push(Block::words(ONE_OBJECT));
+    }
+    let turns = arranged(std::mem::take(&mut prompt.turns), encoding);
+    let mut marks = Marks::of(&prompt, &turns, encoding);
+    tools(&mut out, &prompt, &mut marks, encoding);
+    tool_choice(&mut out, &prompt, choice);
+    prompt.system.retain(|block| matches!(block, Block::Text { text, .. } if !text.is_blank()));
+    if !prompt.system.is_empty() {
+        out.name("system").open('[');
+        prompt.system.iter().for_each(|block| text_block(&mut out, block, &mut marks));
+        out.close(']');
+    }
+    out.name("messages").open('[');
+    messages(&mut out, &turns, &mut marks, encoding)?;
+    out.close(']');
+    if marks.automatic {
+        out.name("cache_control").raw(r#"{"type":"ephemeral"}"#);
+    }
+    sampling(&mut out, &prompt, matches!(thinks, Thinks::Budget(_)), encoding);
+    stops(&mut out, &prompt, encoding);
+    output(&mut out, &prompt, thinks, encoding)?;
+    if let Some(user) = &prompt.user {
+        out.name("metadata").open('{');
+        out.name("user_id").plain(&hex(user, 64));
+        out.close('}');
+    }
+    if let Some(standard) = prompt.standard_tier {
+        out.name("service_tier").raw(if standard { "\"standard_only\"" } else { "\"auto\"" });
+    }
+    if prompt.stream {
+        out.name("stream").flag(true);
+    }
+    encoding.lost(prompt.verbosity.is_some(), "verbosity");
+    out.close('}');
+    Ok(out.finish().into_bytes())
+}
+
+/// Whether the model is told to think, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thinks {
+    Unsaid,
+    Off,
+    Adaptive(Option<Effort>),
+    Budget(u32),
+}
+
+fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encoding: &mut Encoding<'_>) -> Thinks {
+    let wish = prompt.thinking;
+    let way = encoding.abilities().thinking;
+    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
+    if wish.effort.is_none() && wish.mode == Mode::Unsaid {
+        return Thinks::Unsaid;
+    }
+    if matches!(way, ThinkingWay::None | ThinkingWay::Switch) {
+        encoding.lost(!off, encoding.field(Field::Thinking));
+        return Thinks::Unsaid;
+    }
+    if off {
+        return Thinks::Off;
+    }
+    if matches!(choice, Some(Choice::Required | Choice::Tool(_))) {
+        encoding.losses.add("thinking", "off(tool_choice)");
+        return Thinks::Off;
+    }
+    if way != ThinkingWay::Budget {
+        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode { Some(effort::of_budget(tokens)) } else { None });
+        let known = wanted.and_then(|wanted| encoding.abilities().effort(wanted.max(Effort::Low)));
+        if known.is_some() && known != wanted {
+            encoding.losses.add("effort", "clamped");
+        }
+        return Thinks::Adaptive(known);
+    }
+    // The turn with the last calls would have to begin with its signed thinking, which never comes back here.
+    let last = prompt.turns.iter().rev().find(|turn| turn.role == Role::Assistant);
+    let in_calls = last.is_some_and(|turn| turn.blocks.iter().any(|block| matches!(block, Block::Call(_))));
+    if in_calls {
+        encoding.losses.add("thinking", "off(no_signature)");
+        return Thinks::Off;
+    }
+    let tokens = match (wish.mode, wish.effort) {
+        (Mode::Budget(tokens), _) => tokens,
+        (_, Some(effort)) => effort::budget(effort),
+        _ => effort::budget(Effort::Medium),
+    };
+    match effort::within(tokens, limit) {
+        Some(tokens) => Thinks::Budget(tokens),
+        None => {
+            encoding.losses.add("thinking", "off(limit)");
+            Thinks::Off
+        }
+    }
+}
+
+fn tools(out: &mut Writer, prompt: &Prompt<'_>, marks: &mut Marks, encoding: &mut Encoding<'_>) {
+    if prompt.tools.is_empty() {
+        return;
+    }
+    out.name("tools").open('[');
+    for tool in &prompt.tools {
+        out.open('{');
+        out.name("name").plain(&tool_name(tool.namespace.as_deref(), &tool.name));
+        description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+        out.name("input_schema").raw(schema(tool));
+        if tool.strict == Some(true) {
+            if encoding.abilities().strict_tools {
+                out.name("strict").flag(true);
+            } else {
+                encoding.losses.add("tools.strict", "dropped");
+            }
+        }
+        marks.write(out, tool.cache);
+        out.close('}');
+    }
+    out.close(']');
+}
+
+fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>) {
+    let alone = prompt.parallel == Some(false) && !prompt.tools.is_empty();
+    let choice = choice.or_else(|| alone.then_some(Choice::Auto));
+    let (word, name) = match choice {
+        None => return,
+        Some(Choice::Auto | Choice::Allowed { .. }) => ("auto", None),
+        Some(Choice::Required) => ("any", None),
+        Some(Choice::None) => ("none", None),
+        Some(Choice::Tool(name)) => ("tool", Some(name)),
+    };
+    out.name("tool_choice").open('{');
+    out.name("type").plain(word);
+    name.iter().for_each(|name| out.name("name").plain(name));
+    if alone && word != "none" {
+        out.name("disable_parallel_tool_use").flag(true);
+    }
+    out.close('}');
+}
+
+/// Temperature goes to 1 only; beside a budget of thinking there is none, and little of top_p.
+fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut Encoding<'_>) {
+    let (mut temperature, mut top_p) = encoding.sampling(prompt);
+    let value = |number: &str| number.parse::<f64>().unwrap_or(1.0);
+    if budget {
+        encoding.lost(temperature.take().is_some_and(|number| value(number) != 1.0), "temperature");
+        if top_p.is_some_and(|number| value(number) < 0.95) {
+            top_p = None;
+            encoding.losses.add("top_p", "dropped");
+        }
+    }
+    if let Some(number) = temperature {
+        let over = value(number) > 1.0;
+        if over {
+            encoding.losses.add("temperature", "clamped");
+        }
+        out.name("temperature").raw(if over { "1" } else { number });
+    }
+    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    let full = !budget && encoding.abilities().sampling == Sampling::Full;
+    encoding.lost(prompt.top_k.is_some() && !full, "top_k");
+    prompt.top_k.filter(|_| full).into_iter().for_each(|number| out.name("top_k").raw(number));
+}
+
+fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    let (blank, good): (Vec<&Escaped<'_>>, Vec<_>) = prompt.stops.iter().partition(|stop| stop.is_blank());
+    blank.iter().for_each(|_| encoding.losses.add("stop", "dropped"));
+    if !good.is_empty() {
+        out.name("stop_sequences").open('[');
+        good.iter().for_each(|stop| out.escaped(stop.as_str()));
+        out.close(']');
+    }
+}
+
+fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+    match thinks {
+        Thinks::Unsaid => {}
+        Thinks::Off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
+        Thinks::Adaptive(_) => out.name("thinking").raw(r#"{"type":"adaptive","display":"summarized"}"#),
+        Thinks::Budget(tokens) => {
+            out.name("thinking").open('{');
+            out.name("type").raw("\"enabled\"");
+            out.name("budget_tokens").number(u64::from(tokens));
+            out.close('}');
+        }
+    }
+    let effort = if let Thinks::Adaptive(effort) = thinks { effort } else { None };
+    let format = if let Some(Format::Schema { schema, .. }) = &prompt.format { Some(schema) } else { None };
+    if format.is_some() && !encoding.abilities().json_schema {
+        return Err(unsupported(
+            encoding.field(Field::Format),
+            "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
+        ));
+    }
+    if effort.is_none() && format.is_none() {
+        return Ok(());
+    }
+    out.name("output_config").open('{');
+    effort.iter().for_each(|effort| out.name("effort").plain(effort.name()));
+    if let Some(schema) = format {
+        let (schema, relaxed) = for_messages(schema);
+        if relaxed {
+            encoding.losses.add("schema", "relaxed");
+        }
+        out.name("format").open('{');
+        out.name("type").raw("\"json_schema\"");
+        out.name("schema").raw(&schema);
+        out.close('}');
+    }
+    out.close('}');
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Events as a messages answer, whole or streamed.
+//!
+//! Counts stand in `message_delta` only: an early guess would stay on a client's screen after a cut. Thinking of another family
+//! gets a signature of our own, without which clients could not send it back.
+
+use serde_json::json;
+
+use super::synthetic::usage_value;
+use super::writer::error_event;
+use crate::json::{Cursor, Kind, quoted, unescape};
+use crate::translate::event::{Answer, BlockKind, Event, Open, Stop};
+use crate::translate::ids::Memo;
+use crate::translate::seals::PLAIN;
+use crate::translate::writing::{self, Template, Wish, declared};
+use crate::{ErrorBody, Usage, UsageWish, sse};
+
+/// Writes the events of one answer.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    memo: Memo,
+    /// The first event, until it is written.
+    start: Option<Vec<u8>>,
+    index: usize,
+    delta: Template,
+    open: bool,
+    thinking: bool,
+}
+
+pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+    let message = message(wish, "[]", "null", "null", &usage_value(&Usage::default()).to_string());
+    let mut start = sse::event("message_start", &format!(r#"{{"type":"message_start","message":{message}}}"#));
+    start.extend(sse::event("ping", r#"{"type":"ping"}"#));
+    Encoder { memo, start: Some(start), index: 0, delta: Template::default(), open: false, thinking: false }
+}
+
+/// A message object from members that are JSON already.
+fn message(wish: &Wish<'_>, content: &str, stop: &str, sequence: &str, usage: &str) -> String {
+    let (id, model) = (quoted(&format!("msg_{}", wish.id)), quoted(wish.slug));
+    format!(
+        r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":{content},"stop_reason":{stop},"stop_sequence":{sequence},"usage":{usage}}}"#
+    )
+}
+
+impl writing::Encoder for Encoder {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        if let Some(start) = self.start.take() {
+            out.extend(start);
+        }
+        match event {
+            Event::Delta(text) => self.delta.write(text, out),
+            Event::Open(open) => self.open(open, out),
+            Event::Close => self.close(out),
+            Event::Ping => out.extend(sse::event("ping", r#"{"type":"ping"}"#)),
+            Event::Start | Event::Stop(_) | Event::Fail(_) => {}
+        }
+    }
+
+    fn stop(&mut self, stop: &Stop, usage: &Usage, _: UsageWish<'_>, out: &mut Vec<u8>) {
+        if let Some(start) = self.start.take() {
+            out.extend(start);
+        }
+        self.close(out);
+        let (reason, sequence) = words(stop);
+        let usage = usage_value(usage);
+        out.extend(sse::event(
+            "message_delta",
+            &format!(
+                r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}","stop_sequence":{sequence}}},"usage":{usage}}}"#
+            ),
+        ));
+        out.extend(sse::event("message_stop", r#"{"type":"message_stop"}"#));
+    }
+
+    fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
+        out.extend(error_event(error));
+    }
+}
+
+impl Encoder {
+    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+        let (block, kind, member) = match open {
+            Open::Text | Open::Refusal => (r#"{"type":"text","text":""}"#.to_owned(), "text_delta", "text"),
+            Open::Thinking => (r#"{"type":"thinking","thinking":"","signature":""}"#.to_owned(), "thinking_delta", "thinking"),
+            Open::Call { id, name } => {
+                let (name, ..) = declared(&self.memo, name);
+                let (id, name) = (quoted(&call_id(id)), quoted(name));
+                (format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{{}}}}"#), "input_json_delta", "partial_json")
+            }
+        };
+        let index = self.index;
+        out.extend(sse::event(
+            "content_block_start",
+            &format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#),
+        ));
+        self.delta = Template::new(
+            format!(
+                "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":{index},\"delta\":{{\"type\":\"{kind}\",\"{member}\":\""
+            ),
+            "\"}}\n\n",
+        );
+        self.open = true;
+        self.thinking = open == Open::Thinking;
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        let index = self.index;
+        if self.thinking {
+            let delta = format!(r#"{{"type":"signature_delta","signature":"{PLAIN}"}}"#);
+            let data = format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#);
+            out.extend(sse::event("content_block_delta", &data));
+        }
+        out.extend(sse::event("content_block_stop", &format!(r#"{{"type":"content_block_stop","index":{index}}}"#)));
+        self.index += 1;
+    }
+}
+
+/// An id of a call as this family's clients take it.
+fn call_id(id: &str) -> std::borrow::Cow<'_, str> {
+    use crate::translate::abilities::ToolIds;
+    crate::translate::ids::call_id(id, crate::Family::Messages, ToolIds::Any)
+}
+
+/// Stop reason, and the stop string as JSON.
+fn words(stop: &Stop) -> (&'static str, String) {
+    let reason = match stop {
+        Stop::End | Stop::Other => "end_turn",
+        Stop::ToolUse => "tool_use",
+        Stop::Length => "max_tokens",
+        Stop::ContextFull => "model_context_window_exceeded",
+        Stop::Refusal | Stop::Filter => "refusal",
+        Stop::Pause => "pause_turn",
+        Stop::StopString(text) => {
+            return ("stop_sequence", if text.is_empty() { "null".to_owned() } else { format!("\"{text}\"") });
+        }
+    };
+    (reason, "null".to_owned())
+}
+
+/// The whole answer. A call that the limit cut has no input that could be written, so it is left out.
+pub(crate) fn encode_answer(
+    answer: &Answer,
+    stop: &Stop,
+    memo: &Memo,
+    wish: &Wish<'_>,
+    usage: &Usage,
+    _: UsageWish<'_>,
+) -> Vec<u8> {
+    let blocks = answer.blocks.iter().filter_map(|block| match &block.kind {
+        BlockKind::Text | BlockKind::Refusal => Some(format!(r#"{{"type":"text","text":"{}"}}"#, block.text)),
+        BlockKind::Thinking => Some(format!(r#"{{"type":"thinking","thinking":"{}","signature":"{PLAIN}"}}"#, block.text)),
+        BlockKind::Call { id, name } => {
+            let input = input(&block.text)?;
+            let (name, ..) = declared(memo, name);
+            Some(format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#, quoted(&call_id(id)), quoted(name)))
+        }
+    });
+    let content = format!("[{}]", blocks.collect::<Vec<String>>().join(","));
+    let (reason, sequence) = words(stop);
+    message(wish, &content, &quoted(reason), &sequence, &usage_value(usage).to_string()).into_bytes()
+}
+
+/// Escaped arguments as an object; what is whole and no object is wrapped.
+fn input(arguments: &str) -> Option<String> {
+    let json = unescape(arguments);
+    let text = json.trim();
+    if text.is_empty() {
+        return Some("{}".to_owned());
+    }
+    let mut cursor = Cursor::new(text.as_bytes()).ok()?;
+    let value = cursor.skip().ok().filter(|_| cursor.end().is_ok())?;
+    Some(if value.kind == Kind::Object { text.to_owned() } else { json!({"_raw": text}).to_string() })
+}

@@ -1,0 +1,220 @@
+//! What messages answers and frames say.
+//!
+//! Usage stands in `message_start` and again, cumulatively and sometimes with other input counts, in `message_delta`. A frame
+//! that is not JSON has no facts. Must not change frames: it only says where things stand.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
+use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+
+#[rustfmt::skip]
+const NAMES: &Names = &[
+    ("",                      "input_tokens",                Slot::Input),
+    ("",                      "cache_read_input_tokens",     Slot::CacheRead),
+    ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
+    ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
+    ("cache_creation",        "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("",                      "output_tokens",               Slot::Output),
+    ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
+    ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
+];
+
+/// What one event, its `message`, or one whole answer says: the names do not clash.
+#[derive(Debug, Default)]
+struct Said {
+    kind: Option<Range<usize>>,
+    id: Option<Range<usize>>,
+    model: Option<Range<usize>>,
+    index: Option<u64>,
+    /// Type of the block that begins.
+    block: Option<Range<usize>>,
+    shown: TextSize,
+    thinking: TextSize,
+    stop: Option<Stop>,
+    usage: Option<UsageObject>,
+    error: bool,
+}
+
+pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::new(body).ok()?;
+    let mut said = Said::default();
+    say(&mut cursor, &mut said).ok()?;
+    let text = |span: Range<usize>| cursor.string_at(span).into_owned();
+    let error = said.error || said.kind.is_some_and(|kind| cursor.string_at(kind) == "error");
+    let usage = said.usage.unwrap_or_default();
+    said.shown.add(said.thinking);
+    Some(AnswerFacts {
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: usage.cuts,
+        },
+        id: said.id.map(text),
+        usage: usage.wire,
+        shown: said.shown,
+        stop: said.stop,
+        error: error.then(|| UpstreamError::parse(body)),
+    })
+}
+
+/// What a stop reason means.
+fn meaning(word: &str) -> Option<Stop> {
+    match word {
+        "" => None,
+        "end_turn" | "stop_sequence" => Some(Stop::End),
+        "max_tokens" | "model_context_window_exceeded" => Some(Stop::Length),
+        "tool_use" => Some(Stop::ToolCalls),
+        "refusal" => Some(Stop::Refusal),
+        "pause_turn" => Some(Stop::Pause),
+        _ => Some(Stop::Other),
+    }
+}
+
+/// Reads the frames of one streamed answer.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    usage: WireUsage,
+    id: Option<String>,
+    /// The stop reason was seen.
+    stopped: bool,
+    /// A thinking block is open and has shown nothing yet.
+    hiding: bool,
+}
+
+impl Reader {
+    fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
+        let mut cursor = Cursor::new(data)?;
+        let mut said = Said::default();
+        say(&mut cursor, &mut said)?;
+        let kind = said.kind.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+        let mut facts = FrameFacts::default();
+        match kind.as_ref() {
+            "message_start" => {
+                facts.step = Step::Begun;
+                self.id = said.id.clone().map(|span| cursor.string_at(span).into_owned());
+                facts.marks.model = said.model.clone().map(|span| frame.raw_range(span));
+            }
+            "content_block_start" => {
+                facts.step = said.index.map_or(Step::None, Step::Opened);
+                let block = said.block.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+                self.hiding = block.ends_with("thinking");
+            }
+            "content_block_delta" if said.shown.bytes() > 0 || said.thinking.bytes() > 0 => self.hiding = false,
+            "content_block_stop" => {
+                facts.step = said.index.map_or(Step::None, Step::Closed);
+                self.hiding = false;
+            }
+            "message_delta" => facts.stop = said.stop,
+            "message_stop" => facts.end = true,
+            _ => {}
+        }
+        facts.error = (said.error || kind == "error").then(|| UpstreamError::parse(data));
+        self.stopped |= facts.stop.is_some();
+        facts.hidden = self.hiding;
+        facts.shown = said.shown;
+        facts.shown.add(said.thinking);
+        if let Some(usage) = said.usage {
+            self.usage.merge(&usage.wire);
+            facts.usage = true;
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
+            facts.marks.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        }
+        facts.last = facts.end || facts.stop.is_some() || (facts.usage && self.stopped);
+        Ok(facts)
+    }
+}
+
+impl crate::Reader for Reader {
+    fn read(&mut self, frame: &Frame) -> FrameFacts {
+        let Some(data) = frame.data() else { return FrameFacts::default() };
+        let mut facts = self.read_data(frame, &data).unwrap_or_default();
+        if facts.error.is_none() && frame.event() == Some("error") {
+            facts.error = Some(UpstreamError::parse(&data));
+        }
+        facts
+    }
+
+    fn usage(&self) -> &WireUsage {
+        &self.usage
+    }
+
+    fn answer_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        let kind = cursor.peek()?;
+        match key.name.as_ref() {
+            "type" => said.kind = string_span(cursor)?,
+            "index" => {
+                let value = cursor.skip()?;
+                said.index = count(cursor, &value);
+            }
+            "message" if kind == Kind::Object => message(cursor, said)?,
+            "delta" | "content_block" if kind == Kind::Object => block(cursor, said)?,
+            other => named(other, kind, cursor, said)?,
+        }
+    }
+    Ok(())
+}
+
+/// The `message` of `message_start`: its type is not the event's.
+fn message(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        let kind = cursor.peek()?;
+        named(&key.name, kind, cursor, said)?;
+    }
+    Ok(())
+}
+
+/// Members that a whole answer has and the `message` of `message_start`, and `usage` also an event.
+fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    match name {
+        "id" => said.id = string_span(cursor)?,
+        "model" => said.model = string_span(cursor)?,
+        "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
+        "usage" => said.usage = read(cursor, NAMES)?,
+        "error" => said.error = cursor.skip()?.kind != Kind::Null,
+        "content" if kind == Kind::Array => {
+            let mut blocks = cursor.enter_array()?;
+            while cursor.element(&mut blocks)? {
+                block(cursor, said)?;
+            }
+        }
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(())
+}
+
+/// A content block, or a delta of one or of the message.
+fn block(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "type" => said.block = string_span(cursor)?,
+            "text" | "partial_json" | "name" => said.shown.add(text_size(cursor)?),
+            "input" => {
+                let value = cursor.skip()?;
+                if value.size.bytes() > 2 {
+                    said.shown.add(value.size);
+                }
+            }
+            "thinking" => said.thinking.add(text_size(cursor)?),
+            "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
+            _ => {
+                cursor.skip()?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! How a messages stream ends when it is ended here.
+//!
+//! At a limit every open block is closed before the message is; an error event is the last word and no `message_stop` follows.
+
+use serde_json::{Value, json};
+
+use super::synthetic::{event, usage_value};
+use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+
+/// Ends one streamed answer.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    begun: bool,
+    /// Content blocks that have begun and not ended.
+    open: Vec<u64>,
+    stopped: bool,
+    ended: bool,
+}
+
+impl crate::Writer for Writer {
+    fn observe(&mut self, _frame: &Frame, facts: &FrameFacts) {
+        match facts.step {
+            Step::Begun => self.begun = true,
+            Step::Opened(index) => self.open.push(index),
+            Step::Closed(index) => self.open.retain(|open| *open != index),
+            Step::None | Step::Choices { .. } | Step::Event(_) => {}
+        }
+        self.stopped |= facts.stop.is_some();
+        self.ended |= facts.end;
+    }
+
+    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, _wish: UsageWish<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.ended {
+            return out;
+        }
+        if !self.begun {
+            let message = json!({
+                "id": "msg_ended", "type": "message", "role": "assistant", "model": answer.slug, "content": [],
+                "stop_reason": null, "stop_sequence": null, "usage": usage_value(usage),
+            });
+            out.extend(event("message_start", &json!({"message": message})));
+        }
+        for index in &self.open {
+            out.extend(event("content_block_stop", &json!({"index": index})));
+        }
+        if !self.stopped {
+            let delta = json!({"stop_reason": "max_tokens", "stop_sequence": null});
+            out.extend(event("message_delta", &json!({"delta": delta, "usage": usage_value(usage)})));
+        }
+        out.extend(self.missing_end());
+        out
+    }
+
+    fn missing_end(&self) -> Vec<u8> {
+        event("message_stop", &Value::Null)
+    }
+
+    fn error_event(&self, _answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
+        error_event(error)
+    }
+}
+
+/// The event that tells a customer that the answer broke.
+pub(super) fn error_event(error: &ErrorBody) -> Vec<u8> {
+    sse::event("error", &String::from_utf8_lossy(&error.to_json()))
+}

@@ -1,0 +1,186 @@
+//! The input items of a responses request as turns. Each item is a turn of its own; the order pass puts calls and results together.
+
+use std::borrow::Cow;
+
+use super::decode_tools::tools;
+use crate::BadRequest;
+use crate::json::Kind;
+use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
+use crate::translate::fates::unsupported;
+use crate::translate::neutral::{Block, Call, CallResult, Prompt, Role, ToolKind, Turn};
+use crate::translate::text::{Escaped, compact};
+use crate::translate::tree::Node;
+
+pub(super) fn input<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+    if let Some(text) = value.text() {
+        prompt.turns.push(Turn { role: Role::User, blocks: vec![Block::text(text)] });
+        return Ok(());
+    }
+    for (at, node) in value.elements().enumerate() {
+        let path = format!("input[{at}]");
+        if let Some(turn) = item(node, &path, prompt, decoding)? {
+            prompt.turns.push(turn);
+        }
+    }
+    Ok(())
+}
+
+fn item<'a>(
+    node: &Node<'a>,
+    path: &str,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<Option<Turn<'a>>, BadRequest> {
+    let spoken = |block| Ok(Some(Turn { role: Role::Assistant, blocks: vec![block] }));
+    match node.get("type").word() {
+        "" | "message" => message(node, path, prompt, decoding),
+        "function_call" => spoken(call(node, path, ToolKind::Function, text_or_json(node.get("arguments")))?),
+        "custom_tool_call" => spoken(call(node, path, ToolKind::Custom, text_or_json(node.get("input")))?),
+        "local_shell_call" => spoken(named(node, "local_shell", ToolKind::LocalShell, shell(node.get("action")))),
+        "shell_call" => spoken(named(node, "shell", ToolKind::Function, text_or_json(node.get("action")))),
+        "apply_patch_call" => spoken(named(node, "apply_patch", ToolKind::Function, text_or_json(node.get("operation")))),
+        "function_call_output"
+        | "custom_tool_call_output"
+        | "local_shell_call_output"
+        | "shell_call_output"
+        | "apply_patch_call_output" => {
+            let result = output(node, path, decoding)?;
+            Ok(Some(Turn { role: Role::User, blocks: vec![Block::Result(result)] }))
+        }
+        "reasoning" => Ok(reasoning(node).map(|text| Turn { role: Role::Assistant, blocks: vec![Block::Thinking { text }] })),
+        "compaction" | "compaction_summary" | "compaction_trigger" => compaction(node, path),
+        "tool_search_output" | "additional_tools" => {
+            tools(node.get("tools"), prompt, decoding)?;
+            decoding.drop("input.tool_search");
+            Ok(None)
+        }
+        "tool_search_call" => Ok(None),
+        "item_reference" => Err(unsupported(
+            path,
+            format!(
+                "`{path}`: nothing is stored here, so no item can be referred to. Send the item itself, with `store: false`."
+            ),
+        )),
+        kind @ ("web_search_call"
+        | "file_search_call"
+        | "image_generation_call"
+        | "code_interpreter_call"
+        | "computer_call"
+        | "computer_call_output") => {
+            decoding.drop(&format!("input.{kind}"));
+            Ok(None)
+        }
+        kind if kind.starts_with("mcp_") || kind.starts_with("program") => {
+            decoding.drop(&format!("input.{kind}"));
+            Ok(None)
+        }
+        kind => Err(no_equal(path, kind, decoding.target)),
+    }
+}
+
+fn message<'a>(
+    node: &Node<'a>,
+    path: &str,
+    prompt: &mut Prompt<'a>,
+    decoding: &Decoding<'_>,
+) -> Result<Option<Turn<'a>>, BadRequest> {
+    let blocks = parts(node.get("content"), &format!("{path}.content"), decoding)?;
+    let role = match node.get("role").word() {
+        "system" | "developer" if prompt.turns.is_empty() => {
+            prompt.system.extend(blocks);
+            return Ok(None);
+        }
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return Err(wrong(&format!("{path}.role"), "\"user\", \"assistant\", \"system\" or \"developer\"")),
+    };
+    Ok(Some(Turn { role, blocks }))
+}
+
+fn parts<'a>(content: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+    match content.kind {
+        Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
+        Kind::Null => Ok(Vec::new()),
+        Kind::Array => {
+            let parts = content.elements().enumerate();
+            parts.map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding)).collect()
+        }
+        _ => Err(wrong(path, "text, or a list of parts")),
+    }
+}
+
+fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Block<'a>, BadRequest> {
+    match node.get("type").word() {
+        "input_text" | "output_text" | "text" | "summary_text" => {
+            Ok(Block::Text { text: node.get("text").text().unwrap_or_default(), cache: cache(node) })
+        }
+        "refusal" => Ok(Block::Text { text: node.get("refusal").text().unwrap_or_default(), cache: cache(node) }),
+        "input_image" => picture(node, path),
+        "input_file" => file(node, node, path),
+        kind => Err(no_equal(path, kind, decoding.target)),
+    }
+}
+
+fn call<'a>(node: &Node<'a>, path: &str, kind: ToolKind, arguments: Cow<'a, str>) -> Result<Block<'a>, BadRequest> {
+    let name = node.get("name").plain().ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
+    let namespace = node.get("namespace").plain();
+    Ok(Block::Call(Call { id: id(node), name, namespace, kind, arguments, cache: None }))
+}
+
+fn named<'a>(node: &Node<'a>, name: &'static str, kind: ToolKind, arguments: Cow<'a, str>) -> Block<'a> {
+    Block::Call(Call { id: id(node), name: Cow::Borrowed(name), namespace: None, kind, arguments, cache: None })
+}
+
+fn id<'a>(node: &Node<'a>) -> Cow<'a, str> {
+    node.get("call_id").plain().or_else(|| node.get("id").plain()).unwrap_or_default()
+}
+
+/// A string's text, or the JSON of another value.
+fn text_or_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
+    node.plain().or_else(|| node.object().map(compact)).unwrap_or_default()
+}
+
+/// The action of a shell as the arguments of a function.
+fn shell<'a>(action: &Node<'a>) -> Cow<'a, str> {
+    let members = action.members().filter(|(name, value)| *name != "type" && !value.is_null());
+    let members: Vec<String> = members.map(|(name, value)| format!("{}:{}", crate::json::quoted(name), value.raw)).collect();
+    Cow::Owned(format!("{{{}}}", members.join(",")))
+}
+
+fn output<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<CallResult<'a>, BadRequest> {
+    let given = node.get("output");
+    let typed = given.elements().next().is_some_and(|first| !first.get("type").is_null());
+    let blocks = match given.kind {
+        Kind::Array if !typed => vec![Block::words(given.raw)],
+        Kind::Object => vec![Block::words(given.raw)],
+        _ => parts(given, &format!("{path}.output"), decoding)?,
+    };
+    Ok(CallResult { id: id(node), blocks, is_error: false, cache: cache(node) })
+}
+
+/// What a reasoning item shows: its text, else its summary.
+fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
+    let texts = |list: &Node<'a>| {
+        let texts: Vec<Escaped<'_>> = list.elements().filter_map(|part| part.get("text").text()).collect();
+        (!texts.is_empty()).then(|| Escaped::join(&texts, "\\n\\n"))
+    };
+    texts(node.get("content")).or_else(|| texts(node.get("summary"))).filter(|text| !text.is_empty())
+}
+
+/// A compacted history that can be read stays; an encrypted one is the whole history, so it is refused.
+fn compaction<'a>(node: &Node<'a>, path: &str) -> Result<Option<Turn<'a>>, BadRequest> {
+    let summary = node.get("summary");
+    if let Some(text) = summary.text().or_else(|| reasoning(node)) {
+        return Ok(Some(Turn { role: Role::System, blocks: vec![Block::text(text)] }));
+    }
+    if node.get("encrypted_content").is_empty() {
+        return Ok(None);
+    }
+    Err(unsupported(
+        path,
+        format!(
+            "`{path}`: the compacted conversation is encrypted for another model. Send the conversation itself, or its summary as text."
+        ),
+    ))
+}

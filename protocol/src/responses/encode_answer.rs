@@ -1,0 +1,186 @@
+//! Events as a responses answer, whole or streamed.
+//!
+//! The terminal event repeats the whole output, so finished items are kept. Every event has its number. An item the limit cut is
+//! closed as incomplete.
+
+use super::encode_items::{Item, added, finished, item};
+use super::synthetic::{skeleton, usage_json};
+use crate::json::{Cursor, Kind, quoted, set_members};
+use crate::translate::event::{Answer, Event, Open, Stop};
+use crate::translate::ids::Memo;
+use crate::translate::writing::{self, Wish};
+use crate::{ErrorBody, Usage, UsageWish, sse};
+
+/// Members of a request that the response repeats.
+const ECHO: &[&str] = &[
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "truncation",
+    "user",
+];
+
+/// Writes the events of one answer.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    memo: Memo,
+    id: String,
+    /// The response object as it began.
+    begun: String,
+    started: bool,
+    out: Numbered,
+    item: Option<Item>,
+    /// Finished items, as JSON.
+    output: Vec<String>,
+}
+
+/// Writes events with their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Numbered {
+    next: u64,
+}
+
+impl Numbered {
+    /// An event from its members, JSON already.
+    pub(super) fn event(&mut self, kind: &str, members: &str, out: &mut Vec<u8>) {
+        let number = self.take();
+        out.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{number}}}"#)));
+    }
+
+    /// The next number.
+    pub(super) fn take(&mut self) -> u64 {
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        number
+    }
+}
+
+pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+    let begun = begun(wish);
+    Encoder { memo, id: wish.id.to_owned(), begun, started: false, out: Numbered::default(), item: None, output: Vec::new() }
+}
+
+/// The response object as it begins, with what it repeats of the request.
+fn begun(wish: &Wish<'_>) -> String {
+    let empty = skeleton(&format!("resp_{}", wish.id), wish.slug, wish.created).to_string();
+    let echo = echo(wish.request).unwrap_or_default();
+    let set: Vec<(&str, &str)> = echo.iter().map(|(name, value)| (*name, *value)).collect();
+    set_members(&empty, &set)
+}
+
+fn echo(request: &[u8]) -> Option<Vec<(&'static str, &str)>> {
+    let mut cursor = Cursor::new(request).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let mut found = Vec::new();
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        let value = cursor.skip().ok()?;
+        let name = ECHO.iter().find(|name| **name == key.name && value.kind != Kind::Null);
+        found.extend(name.map(|name| (*name, cursor.slice(value.span))));
+    }
+    Some(found)
+}
+
+impl writing::Encoder for Encoder {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        self.start(out);
+        match event {
+            Event::Delta(text) => {
+                if let Some(item) = &mut self.item {
+                    item.delta(text, &mut self.out, out);
+                }
+            }
+            Event::Open(open) => self.open(open, out),
+            Event::Close => self.close("completed", out),
+            Event::Ping => out.extend_from_slice(b": ping\n\n"),
+            Event::Start | Event::Stop(_) | Event::Fail(_) => {}
+        }
+    }
+
+    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>) {
+        self.start(out);
+        let status = status(stop);
+        self.close(status, out);
+        let response = ended(&self.begun, stop, &self.output, usage, wish);
+        self.out.event(&format!("response.{status}"), &format!(r#""response":{response}"#), out);
+    }
+
+    fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
+        self.start(out);
+        let code = quoted(error.code.as_deref().unwrap_or(&error.kind));
+        let mut told = error.inner().to_string();
+        told = set_members(&told, &[("code", &code), ("request_id", &quoted(&error.request_id))]);
+        let output = format!("[{}]", self.output.join(","));
+        let response = set_members(&self.begun, &[("status", "\"failed\""), ("error", &told), ("output", &output)]);
+        self.out.event("response.failed", &format!(r#""response":{response}"#), out);
+    }
+}
+
+impl Encoder {
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.started, true) {
+            let response = format!(r#""response":{}"#, self.begun);
+            self.out.event("response.created", &response, out);
+            self.out.event("response.in_progress", &response, out);
+        }
+    }
+
+    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+        let item = item(&open.into(), self.output.len(), &self.id, &self.memo);
+        added(&item, &mut self.out, out);
+        self.item = Some(item);
+    }
+
+    fn close(&mut self, status: &str, out: &mut Vec<u8>) {
+        if let Some(mut item) = self.item.take() {
+            self.output.push(finished(&mut item, status, &mut self.out, out));
+        }
+    }
+}
+
+fn status(stop: &Stop) -> &'static str {
+    if matches!(stop, Stop::Length | Stop::ContextFull | Stop::Filter) { "incomplete" } else { "completed" }
+}
+
+/// The response object as it ends.
+fn ended(begun: &str, stop: &Stop, output: &[String], usage: &Usage, wish: UsageWish<'_>) -> String {
+    let details = match stop {
+        Stop::Length | Stop::ContextFull => r#"{"reason":"max_output_tokens"}"#,
+        Stop::Filter => r#"{"reason":"content_filter"}"#,
+        _ => "null",
+    };
+    let output = format!("[{}]", output.join(","));
+    let (status, usage) = (format!("\"{}\"", status(stop)), usage_json(usage, wish.cost));
+    set_members(begun, &[("status", &status), ("incomplete_details", details), ("output", &output), ("usage", &usage)])
+}
+
+/// The whole answer.
+pub(crate) fn encode_answer(
+    answer: &Answer,
+    stop: &Stop,
+    memo: &Memo,
+    wish: &Wish<'_>,
+    usage: &Usage,
+    asked: UsageWish<'_>,
+) -> Vec<u8> {
+    let last = answer.blocks.len().saturating_sub(1);
+    let mut unseen = (Numbered::default(), Vec::new());
+    let items = answer.blocks.iter().enumerate().map(|(index, block)| {
+        let mut item = item(&block.kind, index, wish.id, memo);
+        item.delta(&block.text, &mut unseen.0, &mut unseen.1);
+        unseen.1.clear();
+        let status = if index == last && !answer.closed { status(stop) } else { "completed" };
+        finished(&mut item, status, &mut unseen.0, &mut unseen.1)
+    });
+    let items: Vec<String> = items.collect();
+    ended(&begun(wish), stop, &items, usage, asked).into_bytes()
+}

@@ -1,0 +1,293 @@
+//! What responses answers and events say.
+//!
+//! Usage stands in the event that ends the answer. Every event says what it does to the items, because an ending made here
+//! must repeat them. A frame that is not JSON has no facts. Must not change frames: it only says where things stand.
+
+use std::ops::Range;
+
+use super::items::member;
+use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span, text_size};
+use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
+
+#[rustfmt::skip]
+const NAMES: &Names = &[
+    ("",                           "input_tokens",       Slot::Input),
+    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
+    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
+    ("",                           "output_tokens",      Slot::Output),
+    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
+    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
+];
+
+/// What a response object says, whole or inside an event.
+#[derive(Debug, Default)]
+struct Response {
+    id: Option<Range<usize>>,
+    model: Option<Range<usize>>,
+    status: Option<Range<usize>>,
+    reason: Option<Range<usize>>,
+    shown: TextSize,
+    /// Some item asks the client to run a tool.
+    calls: bool,
+    usage: Option<UsageObject>,
+    cuts: Vec<Range<usize>>,
+    error: bool,
+}
+
+/// What one event says. Values are kept by their places.
+#[derive(Debug, Default)]
+struct Event {
+    kind: Option<Range<usize>>,
+    sequence: Option<u64>,
+    output_index: Option<u64>,
+    /// Index of a content part or of a summary part.
+    part_index: Option<u64>,
+    item: Option<Value>,
+    part: Option<Value>,
+    delta: Option<Value>,
+    response: Option<Range<usize>>,
+    error: bool,
+}
+
+pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::new(body).ok()?;
+    let said = response(&mut cursor).ok()?;
+    let text = |span: Range<usize>| cursor.string_at(span).into_owned();
+    let stop = meaning(&cursor, &said, false);
+    let usage = said.usage.unwrap_or_default();
+    Some(AnswerFacts {
+        marks: Marks {
+            model: said.model,
+            usage_end: (usage.end > 0).then_some(usage.end),
+            usage_empty: usage.empty,
+            cuts: said.cuts,
+        },
+        id: said.id.map(text),
+        usage: WireUsage { input_is_total: true, ..usage.wire },
+        shown: said.shown,
+        stop,
+        error: said.error.then(|| UpstreamError::parse(body)),
+    })
+}
+
+/// Items by which the model asks the client to run something.
+const CLIENT_CALLS: [&str; 6] =
+    ["function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
+
+/// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
+fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
+    let word = |span: &Option<Range<usize>>| span.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+    match (&*word(&said.status), &*word(&said.reason)) {
+        ("completed", _) if calls || said.calls => Some(Stop::ToolCalls),
+        ("completed", _) => Some(Stop::End),
+        (_, "max_output_tokens" | "max_tokens") => Some(Stop::Length),
+        (_, "content_filter") => Some(Stop::ContentFilter),
+        ("" | "queued" | "in_progress", "") => None,
+        _ => Some(Stop::Other),
+    }
+}
+
+/// Reads the frames of one streamed answer.
+#[derive(Debug)]
+pub(super) struct Reader {
+    usage: WireUsage,
+    id: Option<String>,
+    /// Some item asked the client to run a tool.
+    calls: bool,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { usage: WireUsage { input_is_total: true, ..WireUsage::default() }, id: None, calls: false }
+    }
+}
+
+impl Reader {
+    fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
+        let mut cursor = Cursor::new(data)?;
+        let event = event(&mut cursor)?;
+        let kind = event.kind.clone().map(|span| cursor.string_at(span));
+        let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
+        let mut facts = FrameFacts::default();
+        if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
+            facts.shown = delta.text_size();
+        }
+        if let ("response.output_item.added", Some(item)) = (kind, &event.item) {
+            let item = member(&cursor, item.span.start, "type");
+            facts.hidden = item == "reasoning";
+            self.calls |= CLIENT_CALLS.contains(&item.as_str());
+        }
+        let stopped = matches!(kind, "response.completed" | "response.incomplete");
+        facts.end = stopped || kind == "response.failed";
+        facts.last = facts.end;
+        if let Some(span) = event.response.clone() {
+            let stop = self.read_response(frame, &cursor, span, &mut facts)?;
+            facts.stop = stop.filter(|_| stopped);
+        }
+        if stopped && facts.stop.is_none() {
+            // The event's own name says it where the response object does not.
+            facts.stop = Some(if kind == "response.completed" { Stop::End } else { Stop::Other });
+        }
+        if event.error || matches!(kind, "error" | "response.failed") {
+            facts.error = Some(UpstreamError::parse(data));
+        }
+        facts.step = Step::Event(step(kind, event, facts.end));
+        Ok(facts)
+    }
+
+    fn read_response(
+        &mut self,
+        frame: &Frame,
+        cursor: &Cursor<'_>,
+        span: Range<usize>,
+        facts: &mut FrameFacts,
+    ) -> Result<Option<Stop>, JsonError> {
+        let said = response(&mut cursor.back_to(span.start))?;
+        let stop = meaning(cursor, &said, self.calls);
+        facts.marks.model = said.model.map(|span| frame.raw_range(span));
+        if self.id.is_none() {
+            self.id = said.id.map(|span| cursor.string_at(span).into_owned());
+        }
+        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        if let Some(usage) = said.usage {
+            self.usage.merge(&usage.wire);
+            facts.usage = true;
+            facts.marks.usage_end = Some(frame.raw_position(usage.end));
+            facts.marks.usage_empty = usage.empty;
+        }
+        Ok(stop)
+    }
+}
+
+/// What an event brings, as an ending may have to repeat it.
+fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
+    let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
+    let text = |delta: Option<Value>| {
+        let delta = delta.filter(|delta| delta.kind == Kind::String);
+        delta.map(|delta| delta.span.start + 1..delta.span.end.saturating_sub(1)).unwrap_or_default()
+    };
+    let (brings, place) = match kind.strip_prefix("response.").unwrap_or_default() {
+        _ if event.response.is_some() => {
+            (if end { Brings::Nothing } else { Brings::Response }, event.response.unwrap_or_default())
+        }
+        "output_item.added" => (Brings::Item, whole(event.item)),
+        "output_item.done" => (Brings::ItemDone, whole(event.item)),
+        "content_part.added" | "reasoning_summary_part.added" => (Brings::Part, whole(event.part)),
+        "content_part.done" | "reasoning_summary_part.done" => (Brings::PartDone, whole(event.part)),
+        "function_call_arguments.delta" | "custom_tool_call_input.delta" => (Brings::Arguments, text(event.delta)),
+        "output_text.delta" => (Brings::OutputText, text(event.delta)),
+        _ if event.delta.is_some() => (Brings::Text, text(event.delta)),
+        _ => (Brings::Nothing, 0..0),
+    };
+    let (sequence, output_index, part_index) = (event.sequence, event.output_index, event.part_index);
+    ItemEvent { sequence, brings, output_index, part_index, place }
+}
+
+impl crate::Reader for Reader {
+    fn read(&mut self, frame: &Frame) -> FrameFacts {
+        let Some(data) = frame.data() else { return FrameFacts::default() };
+        self.read_data(frame, &data).unwrap_or_default()
+    }
+
+    fn usage(&self) -> &WireUsage {
+        &self.usage
+    }
+
+    fn answer_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
+    let mut event = Event::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        if key.name == "type" {
+            event.kind = string_span(cursor)?;
+            continue;
+        }
+        let value = cursor.skip()?;
+        match key.name.as_ref() {
+            "sequence_number" => event.sequence = count(cursor, &value),
+            "output_index" => event.output_index = count(cursor, &value),
+            "content_index" | "summary_index" => event.part_index = count(cursor, &value),
+            "item" => event.item = Some(value),
+            "part" => event.part = Some(value),
+            "delta" => event.delta = Some(value),
+            "response" if value.kind == Kind::Object => event.response = Some(value.span),
+            "error" => event.error = value.kind != Kind::Null,
+            _ => {}
+        }
+    }
+    Ok(event)
+}
+
+fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
+    let mut said = Response::default();
+    let mut cuts = Cuts::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        let kind = cursor.peek()?;
+        match key.name.as_ref() {
+            "id" => said.id = string_span(cursor)?,
+            "model" => said.model = string_span(cursor)?,
+            "status" => said.status = string_span(cursor)?,
+            "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
+            "usage" => said.usage = read(cursor, NAMES)?,
+            "error" => said.error = cursor.skip()?.kind != Kind::Null,
+            "output" => said.calls |= shown(cursor, &mut said.shown)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        cuts.take(key.at..cursor.at(), key.name != "provider");
+    }
+    said.cuts = cuts.finish();
+    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
+    Ok(said)
+}
+
+fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
+    let mut reason = None;
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        match key.name.as_ref() {
+            "reason" => reason = string_span(cursor)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+    }
+    Ok(reason)
+}
+
+/// Adds texts and arguments of output items, at whatever level they stand; whether one asks the client to run a tool.
+fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<bool, JsonError> {
+    let mut calls = false;
+    match cursor.peek()? {
+        Kind::Array => {
+            let mut walk = cursor.enter_array()?;
+            while cursor.element(&mut walk)? {
+                calls |= shown(cursor, size)?;
+            }
+        }
+        Kind::Object => {
+            let mut walk = cursor.enter_object()?;
+            while let Some(key) = cursor.member(&mut walk)? {
+                match key.name.as_ref() {
+                    "content" | "summary" => calls |= shown(cursor, size)?,
+                    "text" | "refusal" | "arguments" | "name" | "input" => size.add(text_size(cursor)?),
+                    "type" => calls |= string_span(cursor)?.is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind))),
+                    _ => {
+                        cursor.skip()?;
+                    }
+                }
+            }
+        }
+        _ => {
+            cursor.skip()?;
+        }
+    }
+    Ok(calls)
+}

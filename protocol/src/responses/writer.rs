@@ -1,0 +1,129 @@
+//! How a responses stream ends when it is ended here.
+//!
+//! Every open part and item gets its done events, then comes `response.incomplete` or `response.failed` with the response object
+//! the upstream began; sequence numbers go on where the upstream's stopped.
+
+use serde_json::{Map, Value, json};
+
+use super::items::{Item, Items, Part};
+use super::synthetic::{skeleton, usage_json};
+use crate::json::{quoted, set_members};
+use crate::{Brings, ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+
+/// Ends one streamed answer.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    /// The last response object that was not an end.
+    response: String,
+    next_sequence: u64,
+    items: Items,
+    ended: bool,
+}
+
+impl crate::Writer for Writer {
+    fn observe(&mut self, frame: &Frame, facts: &FrameFacts) {
+        let Step::Event(event) = &facts.step else { return };
+        self.next_sequence = event.sequence.unwrap_or(self.next_sequence).saturating_add(1);
+        self.ended |= facts.end;
+        if event.brings == Brings::Nothing {
+            return;
+        }
+        let data = frame.data().unwrap_or_default();
+        let text = data.get(event.place.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+        match event.brings {
+            Brings::Response => text.clone_into(&mut self.response),
+            _ => self.items.note(event, text),
+        }
+    }
+
+    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+        let mut out = Out { bytes: Vec::new(), sequence: self.next_sequence };
+        if self.ended {
+            return out.bytes;
+        }
+        let begun = self.begun(answer);
+        if self.response.is_empty() {
+            out.event("response.created", &format!(r#""response":{begun}"#));
+        }
+        for item in self.items.open() {
+            item.parts.iter().filter(|part| !part.done).for_each(|part| out.part_done(item, part));
+            if matches!(item.kind.as_str(), "function_call" | "custom_tool_call") {
+                out.arguments_done(item);
+            }
+            out.event("response.output_item.done", &format!(r#""output_index":{},"item":{}"#, item.index, item.to_json()));
+        }
+        let response = set_members(
+            &begun,
+            &[
+                ("status", r#""incomplete""#),
+                ("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
+                ("output", &self.items.to_json()),
+                ("usage", &usage_json(usage, wish.cost)),
+            ],
+        );
+        out.event("response.incomplete", &format!(r#""response":{response}"#));
+        out.bytes
+    }
+
+    fn missing_end(&self) -> Vec<u8> {
+        // The last event carries the answer itself; without it there is nothing to close.
+        Vec::new()
+    }
+
+    fn error_event(&self, answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
+        let mut out = Out { bytes: Vec::new(), sequence: self.next_sequence };
+        let code = error.code.as_deref().unwrap_or(&error.kind);
+        let told = json!({
+            "code": code, "message": error.message, "type": error.kind, "param": error.param, "request_id": error.request_id,
+        });
+        let output = self.items.to_json();
+        let members = [("status", r#""failed""#), ("error", &told.to_string()), ("output", &output)];
+        let response = set_members(&self.begun(answer), &members);
+        out.event("response.failed", &format!(r#""response":{response}"#));
+        out.bytes
+    }
+}
+
+impl Writer {
+    /// The response object as the upstream began it, under the public slug; what it left out is filled in.
+    fn begun(&self, answer: PublicAnswer<'_>) -> String {
+        let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.slug, 0);
+        if let (Value::Object(members), Ok(begun)) = (&mut response, serde_json::from_str::<Map<String, Value>>(&self.response)) {
+            members.extend(begun);
+        }
+        response["model"] = json!(answer.slug);
+        response.to_string()
+    }
+}
+
+/// Events being written.
+struct Out {
+    bytes: Vec<u8>,
+    sequence: u64,
+}
+
+impl Out {
+    fn event(&mut self, kind: &str, members: &str) {
+        self.bytes.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{}}}"#, self.sequence)));
+        self.sequence = self.sequence.saturating_add(1);
+    }
+
+    fn part_done(&mut self, item: &Item, part: &Part) {
+        let (text, text_done, part_done, index) = match part.kind.as_str() {
+            "summary_text" => ("text", "reasoning_summary_text.done", "reasoning_summary_part.done", "summary_index"),
+            "reasoning_text" => ("text", "reasoning_text.done", "content_part.done", "content_index"),
+            "refusal" => ("refusal", "refusal.done", "content_part.done", "content_index"),
+            _ => ("text", "output_text.done", "content_part.done", "content_index"),
+        };
+        let place = format!(r#""item_id":{},"output_index":{},"{index}":{}"#, quoted(&item.id), item.index, part.index);
+        let logprobs = if text_done == "output_text.done" { r#","logprobs":[]"# } else { "" };
+        self.event(&format!("response.{text_done}"), &format!(r#"{place},"{text}":"{}"{logprobs}"#, part.text));
+        self.event(&format!("response.{part_done}"), &format!(r#"{place},"part":{}"#, part.to_json()));
+    }
+
+    fn arguments_done(&mut self, item: &Item) {
+        let kind = if item.kind == "custom_tool_call" { "custom_tool_call_input" } else { "function_call_arguments" };
+        let place = format!(r#""item_id":{},"output_index":{}"#, quoted(&item.id), item.index);
+        self.event(&format!("response.{kind}.done"), &format!(r#"{place},"{}":"{}""#, item.arguments_name(), item.arguments));
+    }
+}

@@ -1,0 +1,142 @@
+//! A small random sample of a long text, kept while the text passes by.
+//!
+//! A text of up to [`Sample::MOST`] bytes is kept whole. Of a longer one, blocks of equal size are kept, each with the same
+//! chance (reservoir sampling), so that a tokenizer can read four kilobytes and speak for megabytes. The seed must be secret:
+//! whoever knows it can write a text whose sample is not like the rest. Must not keep more than [`Sample::MOST`] bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::json::unescape;
+use crate::token_estimate;
+
+/// Bytes of one block.
+const BLOCK: usize = 256;
+/// Blocks kept.
+const BLOCKS: u64 = 16;
+
+/// The sample of one text, as it stands in JSON.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Sample {
+    kept: Vec<u8>,
+    /// Bytes that have passed.
+    seen: u64,
+    state: u64,
+    /// Where the block that passes now is kept.
+    slot: Option<usize>,
+}
+
+impl Sample {
+    /// Most bytes that are kept.
+    pub const MOST: usize = BLOCK * BLOCKS as usize;
+
+    /// An empty sample that chooses by a secret seed.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self { state: seed, ..Self::default() }
+    }
+
+    /// Takes in text as it stands in JSON.
+    pub fn add(&mut self, text: &str) {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let within = usize::try_from(self.seen % BLOCK as u64).unwrap_or(0);
+            if within == 0 {
+                self.slot = self.next_slot();
+            }
+            let (now, later) = rest.split_at(rest.len().min(BLOCK - within));
+            if let Some(slot) = self.slot {
+                self.keep(slot * BLOCK + within, now);
+            }
+            self.seen += now.len() as u64;
+            rest = later;
+        }
+    }
+
+    fn next_slot(&mut self) -> Option<usize> {
+        let block = self.seen / BLOCK as u64;
+        let slot = if block < BLOCKS { block } else { token_estimate::random(&mut self.state) % (block + 1) };
+        usize::try_from(slot).ok().filter(|_| slot < BLOCKS)
+    }
+
+    fn keep(&mut self, at: usize, bytes: &[u8]) {
+        if self.kept.len() < at + bytes.len() {
+            self.kept.resize(at + bytes.len(), b' ');
+        }
+        if let Some(place) = self.kept.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// Bytes that have passed.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Bytes that were kept of them.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
+    /// What was kept, as the model reads it: without the escapes of JSON.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let raw = String::from_utf8_lossy(&self.kept);
+        match raw {
+            Cow::Borrowed(raw) => unescape(raw).into_owned(),
+            Cow::Owned(raw) => unescape(&raw).into_owned(),
+        }
+    }
+
+    /// How many tokens the fast estimate makes of what was kept, in 64ths.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        token_estimate::exactly(&String::from_utf8_lossy(&self.kept))
+    }
+}
+
+/// Never the text itself: it is the customer's.
+impl fmt::Debug for Sample {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Sample of {} bytes", self.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_text_is_kept_whole_however_it_is_cut() {
+        let text: String = (0..400).map(|number| format!("{number},")).collect();
+        let (mut once, mut pieces) = (Sample::seeded(1), Sample::seeded(2));
+        once.add(&text);
+        text.split_inclusive(',').for_each(|piece| pieces.add(piece));
+        assert!(text.len() < Sample::MOST);
+        assert_eq!((once.text(), pieces.text()), (text.clone(), text));
+    }
+
+    #[test]
+    fn every_part_of_a_long_text_has_the_same_chance() {
+        let mut kept = [0_u32; 10];
+        for seed in 0..400_u64 {
+            let mut sample = Sample::seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            (0..10_u8).for_each(|part| sample.add(&char::from(b'0' + part).to_string().repeat(10 * BLOCK)));
+            sample.text().bytes().for_each(|byte| kept[usize::from(byte - b'0')] += 1);
+        }
+        let fair = 400 * Sample::MOST as u32 / 10;
+        assert!(kept.iter().all(|part| part.abs_diff(fair) * 5 < fair), "{kept:?} around {fair}");
+    }
+
+    #[test]
+    fn escapes_are_taken_out_and_cut_characters_do_no_harm() {
+        let mut sample = Sample::default();
+        sample.add(r"a\nb\u00e4");
+        assert_eq!(sample.text(), "a\nbä");
+        let mut cut = Sample::seeded(3);
+        cut.add(&"é\\n".repeat(9_999));
+        assert!(cut.text().chars().count() > 1_000);
+    }
+}

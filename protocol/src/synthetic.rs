@@ -1,0 +1,54 @@
+//! An answer made here rather than upstream, before any family gives it a shape.
+//!
+//! The simulated provider writes drafts; each family's `draft.rs` turns one into a whole answer or into frames.
+
+use crate::Usage;
+
+/// An answer to be written in some family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntheticAnswer {
+    /// The answer's id, without a family prefix.
+    pub id: String,
+    /// The model's name as the answer says it.
+    pub model: String,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// The text, in the pieces a stream shows.
+    pub pieces: Vec<String>,
+    /// A tool call after the text.
+    pub tool: Option<ToolCall>,
+    /// Counts to report; `None` leaves usage out.
+    pub usage: Option<Usage>,
+    /// Why the answer ends.
+    pub stop: SyntheticStop,
+    /// Chat streams: whether the usage chunk is written.
+    pub stream_usage: bool,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The call's id, without a family prefix.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Arguments as one JSON object.
+    pub arguments: String,
+}
+
+/// Why a draft ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyntheticStop {
+    /// By itself.
+    Stop,
+    /// At the output limit.
+    Length,
+    /// To have a tool called.
+    Tool,
+}
+
+/// A text in two pieces, as streams bring arguments.
+pub(crate) fn halves(text: &str) -> [&str; 2] {
+    let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
+    [first, second]
+}

@@ -1,0 +1,136 @@
+//! What a target can do, as far as it matters for a translation. Data from the operator; unknown is the careful value.
+
+use super::neutral::Effort;
+use crate::Family;
+
+/// How much a target lets callers say about sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// Temperature and top_p.
+    Full,
+    /// One of them.
+    One,
+    /// Neither.
+    None,
+}
+
+/// How a target is told to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ThinkingWay {
+    /// It cannot be told.
+    None,
+    /// By an effort.
+    Effort,
+    /// By a number of tokens.
+    Budget,
+    /// By itself, with an effort.
+    Adaptive,
+    /// On or off: `thinking: {type}`.
+    Switch,
+}
+
+/// Which earlier thinking a chat target wants back as `reasoning_content`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReasoningEcho {
+    /// None.
+    None,
+    /// Of turns with calls.
+    Tools,
+    /// Of all turns; one that has none sends a space.
+    All,
+}
+
+/// Which ids of calls a chat target takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ToolIds {
+    /// Any.
+    Any,
+    /// Exactly nine letters and digits.
+    Nine,
+}
+
+/// Under which role a chat target takes the system prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SystemRole {
+    /// `system`
+    System,
+    /// `developer`
+    Developer,
+    /// `user`: the model has no system prompt.
+    User,
+}
+
+/// What a target can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abilities {
+    /// The name of a chat target's limit field.
+    pub limit_field: &'static str,
+    /// Sampling.
+    pub sampling: Sampling,
+    /// Thinking.
+    pub thinking: ThinkingWay,
+    /// Efforts it knows.
+    pub efforts: Vec<Effort>,
+    /// The answer may go on where a last assistant turn ends.
+    pub prefill: bool,
+    /// System messages may stand between turns.
+    pub system_midway: bool,
+    /// `strict` schemas of tools.
+    pub strict_tools: bool,
+    /// Answers by a JSON schema.
+    pub json_schema: bool,
+    /// Custom tools.
+    pub custom_tools: bool,
+    /// Marks of the prompt cache in chat's own form.
+    pub cache_breakpoints: bool,
+    /// Cache writes of one hour are priced.
+    pub long_cache: bool,
+    /// A mark is added to conversations that bring none, where writes are priced.
+    pub auto_cache: bool,
+    /// Earlier thinking.
+    pub reasoning_echo: ReasoningEcho,
+    /// The most output it gives.
+    pub max_output: u32,
+    /// Pictures.
+    pub vision: bool,
+    /// Documents.
+    pub files: bool,
+    /// Ids of calls.
+    pub tool_ids: ToolIds,
+    /// The role of the system prompt.
+    pub system_role: SystemRole,
+}
+
+impl Abilities {
+    /// What is taken for granted of an unknown target of this family.
+    #[must_use]
+    pub fn careful(family: Family) -> Self {
+        Self {
+            limit_field: "max_tokens",
+            sampling: if family == Family::Messages { Sampling::One } else { Sampling::Full },
+            thinking: ThinkingWay::None,
+            efforts: vec![Effort::Low, Effort::Medium, Effort::High],
+            prefill: false,
+            system_midway: false,
+            strict_tools: false,
+            json_schema: false,
+            custom_tools: false,
+            cache_breakpoints: false,
+            long_cache: false,
+            auto_cache: false,
+            reasoning_echo: ReasoningEcho::None,
+            max_output: 8_192,
+            vision: false,
+            files: false,
+            tool_ids: ToolIds::Any,
+            system_role: SystemRole::System,
+        }
+    }
+
+    /// The effort it knows that comes nearest: the next lower one, else its lowest.
+    #[must_use]
+    pub fn effort(&self, wanted: Effort) -> Option<Effort> {
+        let known = self.efforts.iter().copied().filter(|effort| *effort != Effort::None);
+        known.clone().filter(|effort| *effort <= wanted).max().or_else(|| known.min())
+    }
+}

@@ -1,0 +1,153 @@
+//! What the decoders of requests share: shapes that several families write alike.
+
+use std::borrow::Cow;
+
+use super::fates::{Row, judge, unsupported};
+use super::losses::Losses;
+use super::neutral::{Block, Cache, Prompt, Source};
+use super::text::Escaped;
+use super::tree::Node;
+use crate::json::{Cursor, Kind};
+use crate::{BadRequest, Family};
+
+/// A request on its way into a [`Prompt`].
+pub(crate) struct Decoding<'l> {
+    /// The family of the target.
+    pub(crate) target: Family,
+    /// What is left out.
+    pub(crate) losses: &'l mut Losses,
+}
+
+impl Decoding<'_> {
+    /// Walks the top level: each field the table hands over goes to `take`.
+    pub(crate) fn fields<'a>(
+        &mut self,
+        body: &'a [u8],
+        table: &[Row],
+        mut take: impl FnMut(&mut Self, &str, &Node<'a>, &mut Prompt<'a>) -> Result<(), BadRequest>,
+    ) -> Result<Prompt<'a>, BadRequest> {
+        let tree = Node::parse(body)?;
+        if tree.kind != Kind::Object {
+            return Err(BadRequest::new("The request body must be one JSON object."));
+        }
+        let mut prompt = Prompt::default();
+        for (name, value) in tree.members() {
+            if judge(table, self.target, name, value, self.losses)? {
+                take(self, name, value, &mut prompt)?;
+            }
+        }
+        Ok(prompt)
+    }
+
+    /// Reports what was left out.
+    pub(crate) fn drop(&mut self, field: &str) {
+        self.losses.add(field, "dropped");
+    }
+}
+
+/// The refusal of a value of the wrong shape.
+pub(crate) fn wrong(param: &str, wanted: &str) -> BadRequest {
+    BadRequest::at(param, format!("`{param}` must be {wanted}."))
+}
+
+/// A mark of the prompt cache in the native form.
+pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
+    let mark = node.get("cache_control");
+    if mark.kind == Kind::Object {
+        return Some(if matches!(mark.get("ttl").word(), "" | "5m") { Cache::Short } else { Cache::Long });
+    }
+    (node.get("prompt_cache_breakpoint").kind == Kind::Object).then_some(Cache::Short)
+}
+
+/// Where a URL says that something is: inline or elsewhere. Takes the text as it is escaped.
+fn source(url: &str) -> Source<'_> {
+    let inline = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| url.get(5..)?.split_once(','));
+    match inline {
+        Some((head, data)) => {
+            let media = head.split(';').next().unwrap_or_default().replace("\\/", "/");
+            Source::Base64 { media: Escaped::raw(media), data: Escaped::raw(data) }
+        }
+        None => Source::Url(Escaped::raw(url)),
+    }
+}
+
+/// A picture of chat or responses: an address, or an object that holds one.
+pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
+    let place = part.get("image_url");
+    let (url, detail) =
+        if place.kind == Kind::Object { (place.get("url"), place.get("detail")) } else { (place, part.get("detail")) };
+    if url.kind != Kind::String {
+        return Err(file_id(path));
+    }
+    Ok(Block::Image { source: source(url.word()), detail: detail.text(), cache: cache(part) })
+}
+
+/// A document of chat or responses; `file` is the object that holds it.
+pub(crate) fn file<'a>(file: &Node<'a>, part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
+    if let Some(url) = file.get("file_url").text() {
+        return Ok(Block::File { source: Source::Url(url), name: file.get("filename").text(), cache: cache(part) });
+    }
+    let data = file.get("file_data");
+    if data.kind != Kind::String {
+        return Err(file_id(path));
+    }
+    let source = match source(data.word()) {
+        Source::Url(bare) => Source::Base64 { media: Escaped::raw("application/pdf"), data: bare },
+        inline => inline,
+    };
+    Ok(Block::File { source, name: file.get("filename").text(), cache: cache(part) })
+}
+
+fn file_id(path: &str) -> BadRequest {
+    unsupported(path, format!("`{path}` must carry its data: stored files are not known here. Send it inline, as a data URL."))
+}
+
+/// The refusal of a part nobody knows, or that has no equal elsewhere.
+pub(crate) fn no_equal(path: &str, kind: &str, target: Family) -> BadRequest {
+    let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+    unsupported(
+        path,
+        format!(
+            "`{path}`: parts of type `{kind}` cannot be sent to this model, which is served through the {target} family. Leave it out."
+        ),
+    )
+}
+
+/// The refusal of a tool that runs on a server and has no equal.
+pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
+    let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+    unsupported(
+        path,
+        format!(
+            "`{path}`: the tool `{kind}` runs on a server of another family and is not known to this model. Leave it out, or offer a tool of your own."
+        ),
+    )
+}
+
+/// The schema of a tool: an object's, whatever was sent.
+pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
+    let raw = schema.object()?;
+    let (mut typed, mut listed, mut combined) = (false, false, false);
+    let mut cursor = Cursor::new(raw.as_bytes()).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        let given = cursor.skip().ok()?.kind != Kind::Null;
+        match key.name.as_ref() {
+            "type" => typed = given,
+            "properties" => listed = given,
+            "anyOf" | "oneOf" | "allOf" | "$ref" => combined |= given,
+            _ => {}
+        }
+    }
+    if typed && (listed || combined) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let mut set = Vec::new();
+    if !typed {
+        set.push(("type", "\"object\""));
+    }
+    if !listed {
+        set.push(("properties", "{}"));
+    }
+    Some(Cow::Owned(crate::json::set_members(raw, &set)))
+}

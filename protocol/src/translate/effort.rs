@@ -1,0 +1,34 @@
+//! How hard a model thinks, in efforts and in tokens.
+
+use super::neutral::Effort;
+
+/// Fewest tokens a budget may have.
+pub(crate) const MIN_BUDGET: u32 = 1_024;
+
+/// The budget of an effort. Shares of a model's largest limit would cost money that nobody asked for.
+pub(crate) fn budget(effort: Effort) -> u32 {
+    match effort {
+        Effort::None => 0,
+        Effort::Minimal => MIN_BUDGET,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        Effort::High => 16_384,
+        Effort::Xhigh => 24_576,
+        Effort::Max => 32_000,
+    }
+}
+
+/// The effort that comes nearest to a budget; the two highest are never chosen for anybody.
+pub(crate) fn of_budget(tokens: u32) -> Effort {
+    match tokens {
+        0..=2_048 => Effort::Low,
+        2_049..=8_192 => Effort::Medium,
+        _ => Effort::High,
+    }
+}
+
+/// What is left of a budget under a limit: the answer keeps a quarter of it, and at least 1,024 tokens. `None`: too little.
+pub(crate) fn within(budget: u32, limit: u32) -> Option<u32> {
+    let room = limit.saturating_sub(MIN_BUDGET.max(limit / 4));
+    Some(budget.min(room)).filter(|budget| *budget >= MIN_BUDGET)
+}

@@ -1,0 +1,195 @@
+//! What the encoders of requests share: the target, the tools as it knows them, and checks of what it can take.
+
+use std::borrow::Cow;
+
+use super::abilities::{Abilities, Sampling};
+use super::fates::unsupported;
+use super::freeform::{SCHEMA, SHELL_SCHEMA, wrapped};
+use super::ids::{call_id, tool_name};
+use super::losses::Losses;
+use super::neutral::{Block, Call, Choice, Prompt, Tool, ToolKind};
+use super::text::Escaped;
+use crate::json::{Cursor, Kind, quoted};
+use crate::{BadRequest, Family};
+
+/// Where a request goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'t> {
+    /// The upstream's name of the model.
+    pub model: &'t str,
+    /// What it can do.
+    pub abilities: &'t Abilities,
+}
+
+/// A prompt on its way into one family's bytes.
+pub(crate) struct Encoding<'e> {
+    pub(crate) target: &'e Target<'e>,
+    /// The caller's family, whose names refusals and losses use.
+    pub(crate) caller: Family,
+    pub(crate) family: Family,
+    pub(crate) losses: &'e mut Losses,
+}
+
+/// A field that every family has under another name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// The conversation.
+    Turns,
+    /// The form of the answer.
+    Format,
+    /// How hard to think.
+    Thinking,
+    /// Thinking of earlier turns.
+    OldThinking,
+    /// Texts that end the answer.
+    Stops,
+}
+
+impl Encoding<'_> {
+    /// The caller's name of a field.
+    pub(crate) fn field(&self, field: Field) -> &'static str {
+        let [chat, responses, messages] = match field {
+            Field::Turns => ["messages", "input", "messages"],
+            Field::Format => ["response_format", "text.format", "output_config.format"],
+            Field::Thinking => ["reasoning_effort", "reasoning", "thinking"],
+            Field::OldThinking => ["messages.reasoning_content", "input.reasoning", "messages.thinking"],
+            Field::Stops => ["stop", "stop", "stop_sequences"],
+        };
+        match self.caller {
+            Family::Chat => chat,
+            Family::Responses => responses,
+            Family::Messages => messages,
+        }
+    }
+
+    pub(crate) fn abilities(&self) -> &Abilities {
+        self.target.abilities
+    }
+
+    /// An id of a call as the target takes it.
+    pub(crate) fn id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        call_id(id, self.family, self.abilities().tool_ids)
+    }
+
+    /// The arguments of a call as one JSON object; what is none is wrapped, because some families demand one.
+    pub(crate) fn object(&mut self, call: &Call<'_>) -> String {
+        if call.kind == ToolKind::Custom {
+            return wrapped(&call.arguments);
+        }
+        let text = call.arguments.trim();
+        if text.is_empty() {
+            return "{}".to_owned();
+        }
+        let mut cursor = Cursor::new(text.as_bytes()).ok();
+        let object = cursor.as_mut().and_then(|cursor| cursor.skip().and_then(|value| cursor.end().map(|()| value.kind)).ok());
+        if object == Some(Kind::Object) {
+            return text.to_owned();
+        }
+        self.losses.add("arguments", "wrapped");
+        format!("{{\"_raw\":{}}}", quoted(text))
+    }
+
+    /// The tools offered and the choice among them, as a family without custom tools, namespaces and lists of allowed ones says it.
+    pub(crate) fn offered<'p>(&mut self, prompt: &mut Prompt<'p>) -> Result<Option<Choice<'p>>, BadRequest> {
+        let mut choice = prompt.choice.take();
+        if let Some(Choice::Allowed { names, required }) = &choice {
+            prompt.tools.retain(|tool| names.contains(&tool.name));
+            self.losses.add("tool_choice", "narrowed");
+            choice = Some(if *required { Choice::Required } else { Choice::Auto });
+        }
+        if let Some(Choice::Tool(name)) = &choice {
+            let Some(tool) = prompt.tools.iter().find(|tool| tool.name == *name) else {
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                return Err(unsupported(
+                    "tool_choice",
+                    format!(
+                        "`tool_choice` forces `{shown}`, which this model cannot be offered. Offer that tool as a function of your own, or force none."
+                    ),
+                ));
+            };
+            choice = Some(Choice::Tool(tool_name(tool.namespace.as_deref(), &tool.name).into_owned().into()));
+        }
+        if choice == Some(Choice::Required) && prompt.tools.is_empty() {
+            return Err(unsupported(
+                "tool_choice",
+                "`tool_choice` forces a call, but this model can be offered none of the tools. Offer a function.",
+            ));
+        }
+        Ok(choice.filter(|_| !prompt.tools.is_empty()))
+    }
+
+    /// The temperature and top_p that the target takes.
+    pub(crate) fn sampling<'p>(&mut self, prompt: &Prompt<'p>) -> (Option<&'p str>, Option<&'p str>) {
+        let (temperature, top_p) = (prompt.temperature, prompt.top_p);
+        match self.abilities().sampling {
+            Sampling::Full => (temperature, top_p),
+            Sampling::One if temperature.is_some() => {
+                self.lost(top_p.is_some(), "top_p");
+                (temperature, None)
+            }
+            Sampling::One => (None, top_p),
+            Sampling::None => {
+                self.lost(temperature.is_some(), "temperature");
+                self.lost(top_p.is_some(), "top_p");
+                (None, None)
+            }
+        }
+    }
+
+    /// Reports a field that is dropped, if it was there.
+    pub(crate) fn lost(&mut self, was_there: bool, field: &str) {
+        if was_there {
+            self.losses.add(field, "dropped");
+        }
+    }
+
+    /// Refuses pictures and documents that the target cannot read.
+    pub(crate) fn readable(&self, block: &Block<'_>) -> Result<(), BadRequest> {
+        match block {
+            Block::Image { .. } if !self.abilities().vision => Err(unsupported(
+                self.field(Field::Turns),
+                "This model cannot read pictures. Leave them out, or use a model with vision.",
+            )),
+            Block::File { .. } if !self.abilities().files => {
+                Err(unsupported(self.field(Field::Turns), "This model cannot read documents here. Send their text instead."))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a tool does, in words for a target that knows functions only.
+pub(crate) fn description<'d>(tool: &'d Tool<'_>) -> Option<Escaped<'d>> {
+    let told = tool.description.as_ref().map(Escaped::as_str);
+    if tool.kind != ToolKind::Custom {
+        return told.map(Escaped::raw);
+    }
+    let mut text = told.map(|told| format!("{told}\\n\\n")).unwrap_or_default();
+    text.push_str("Put the raw text in \\\"input\\\".");
+    if let Some((syntax, definition)) = &tool.grammar {
+        text.push_str(&format!(" Format ({}):\\n{}", syntax.as_str(), definition.as_str()));
+    }
+    Some(Escaped::raw(text))
+}
+
+/// The schema of a tool as a function.
+pub(crate) fn schema<'s>(tool: &'s Tool<'_>) -> &'s str {
+    match tool.kind {
+        ToolKind::Custom => SCHEMA,
+        ToolKind::LocalShell => SHELL_SCHEMA,
+        ToolKind::Function => tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#),
+    }
+}
+
+/// Whether two neighbouring texts of one turn are all there is: then they can be joined into one string.
+pub(crate) fn only_text(blocks: &[Block<'_>]) -> bool {
+    blocks.iter().all(|block| matches!(block, Block::Text { .. }))
+}
+
+/// The texts among the blocks, joined.
+pub(crate) fn joined<'a>(blocks: &[Block<'a>]) -> Escaped<'a> {
+    Escaped::join(
+        blocks.iter().filter_map(|block| if let Block::Text { text, .. } = block { Some(text) } else { None }),
+        "\\n\\n",
+    )
+}

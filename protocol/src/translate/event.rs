@@ -1,0 +1,161 @@
+//! An answer before any family gives it a shape: events in order, and their fold.
+//!
+//! Laws: blocks never overlap; exactly one [`Event::Stop`] or [`Event::Fail`], and it is the last. Texts stay in their JSON
+//! escaping. An upstream's seals of thinking are not events: none is ever handed on.
+
+use crate::UpstreamError;
+
+/// What happens next in an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The answer begins.
+    Start,
+    /// A block begins.
+    Open(Open<'a>),
+    /// More text of the open block, escaped. Of a call: more of its arguments' JSON.
+    Delta(&'a str),
+    /// The open block ends.
+    Close,
+    /// The upstream is alive.
+    Ping,
+    /// The answer is complete.
+    Stop(Stop),
+    /// The answer broke.
+    Fail(UpstreamError),
+}
+
+/// What kind of block begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open<'a> {
+    /// Text.
+    Text,
+    /// Why the model does not answer.
+    Refusal,
+    /// Thinking that is shown.
+    Thinking,
+    /// A call of one of the caller's tools.
+    Call {
+        /// The call's id, unescaped.
+        id: &'a str,
+        /// The tool's name as the upstream knows it, unescaped.
+        name: &'a str,
+    },
+}
+
+/// Why an answer is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// By itself.
+    End,
+    /// At the output limit.
+    Length,
+    /// The context is full.
+    ContextFull,
+    /// At this stop string, escaped; empty when the upstream did not say which.
+    StopString(String),
+    /// To have tools called.
+    ToolUse,
+    /// The model does not answer that.
+    Refusal,
+    /// A filter took the rest.
+    Filter,
+    /// A server-side turn was paused.
+    Pause,
+    /// For a reason nobody here knows.
+    Other,
+}
+
+impl Stop {
+    /// The reason as it fits what was delivered: calls of tools make it [`Stop::ToolUse`], and without any it is none.
+    #[must_use]
+    pub fn corrected(self, calls: bool) -> Self {
+        match self {
+            Self::End | Self::Other | Self::StopString(_) if calls => Self::ToolUse,
+            Self::ToolUse if !calls => Self::End,
+            other => other,
+        }
+    }
+}
+
+/// Takes events.
+pub trait Sink {
+    /// The next event.
+    fn event(&mut self, event: Event<'_>);
+}
+
+/// A whole answer: the fold of its events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// Its blocks, in order.
+    pub blocks: Vec<AnswerBlock>,
+    /// Whether the last block has ended.
+    pub closed: bool,
+    /// How it ended; `None` until it has.
+    pub end: Option<Result<Stop, UpstreamError>>,
+}
+
+/// One block of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerBlock {
+    /// What kind.
+    pub kind: BlockKind,
+    /// Its text, escaped; of a call, the JSON of its arguments, escaped.
+    pub text: String,
+}
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text.
+    Text,
+    /// Why the model does not answer.
+    Refusal,
+    /// Thinking.
+    Thinking,
+    /// A call.
+    Call {
+        /// Its id.
+        id: String,
+        /// The tool's name as the upstream knows it.
+        name: String,
+    },
+}
+
+impl From<Open<'_>> for BlockKind {
+    fn from(open: Open<'_>) -> Self {
+        match open {
+            Open::Text => Self::Text,
+            Open::Refusal => Self::Refusal,
+            Open::Thinking => Self::Thinking,
+            Open::Call { id, name } => Self::Call { id: id.to_owned(), name: name.to_owned() },
+        }
+    }
+}
+
+impl Answer {
+    /// Whether a call was delivered.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block.kind, BlockKind::Call { .. }))
+    }
+}
+
+impl Sink for Answer {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Open(open) => {
+                self.closed = false;
+                self.blocks.push(AnswerBlock { kind: open.into(), text: String::new() });
+            }
+            Event::Delta(text) => {
+                if let Some(block) = self.blocks.last_mut() {
+                    block.text.push_str(text);
+                }
+            }
+            Event::Stop(stop) => self.end = Some(Ok(stop)),
+            Event::Fail(error) => self.end = Some(Err(error)),
+            Event::Close => self.closed = true,
+            Event::Start | Event::Ping => {}
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What becomes of each field of a request on its way to another family: one table per family, read by the code and printed in
+//! `docs/translation.md`.
+//!
+//! A field no table names is dropped and reported. Must not decide anything that depends on a target's abilities.
+
+use super::losses::Losses;
+use super::tree::Node;
+use crate::{BadRequest, Family};
+
+/// What becomes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The same field is there.
+    Carried,
+    /// It is said in other words.
+    Converted,
+    /// A hint: left out and reported.
+    Dropped,
+    /// Means nothing to a model: left out without a report.
+    Silent,
+    /// Leaving it out would change the answer: a 400, with the remedy.
+    Refused(&'static str),
+}
+
+/// One row: the field, its fate towards chat, responses and messages, and values that ask for nothing and are simply left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The field.
+    pub name: &'static str,
+    /// Towards chat, responses and messages; the own family's entry is not read.
+    pub fates: [Fate; 3],
+    /// Values (as JSON) that are the default.
+    pub defaults: &'static [&'static str],
+}
+
+/// A row with one fate in all directions.
+pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
+    Row { name, fates: [fate; 3], defaults: &[] }
+}
+
+/// A row whose default values are simply left out.
+pub(crate) const fn unless(name: &'static str, fate: Fate, defaults: &'static [&'static str]) -> Row {
+    Row { name, fates: [fate; 3], defaults }
+}
+
+/// A row whose field only one family takes over.
+pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row {
+    let other = Fate::Dropped;
+    let fates = match family {
+        Family::Chat => [fate, other, other],
+        Family::Responses => [other, fate, other],
+        Family::Messages => [other, other, fate],
+    };
+    Row { name, fates, defaults: &[] }
+}
+
+impl Row {
+    /// The fate towards a family.
+    #[must_use]
+    pub fn fate(&self, target: Family) -> Fate {
+        let [chat, responses, messages] = self.fates;
+        match target {
+            Family::Chat => chat,
+            Family::Responses => responses,
+            Family::Messages => messages,
+        }
+    }
+}
+
+/// Judges one top-level field: `true` when the decoder takes it.
+pub(crate) fn judge(
+    table: &[Row],
+    target: Family,
+    name: &str,
+    value: &Node<'_>,
+    losses: &mut Losses,
+) -> Result<bool, BadRequest> {
+    let row = table.iter().find(|row| row.name == name);
+    let fate = row.map_or(Fate::Dropped, |row| row.fate(target));
+    let asks = !value.is_empty() && !row.is_some_and(|row| row.defaults.contains(&value.raw));
+    match fate {
+        Fate::Carried | Fate::Converted => return Ok(true),
+        Fate::Dropped if asks => losses.add(name, "dropped"),
+        Fate::Refused(remedy) if asks => return Err(refuse(name, value, target, remedy)),
+        Fate::Dropped | Fate::Refused(_) | Fate::Silent => {}
+    }
+    Ok(false)
+}
+
+fn refuse(name: &str, value: &Node<'_>, target: Family, remedy: &str) -> BadRequest {
+    let shown = if value.raw.len() <= 40 { format!("`{name}` = {}", value.raw) } else { format!("`{name}`") };
+    unsupported(name, format!("{shown}: this model is served through the {target} family, which does not know that. {remedy}"))
+}
+
+/// The refusal of what a target cannot carry.
+pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> BadRequest {
+    BadRequest { code: Some("unsupported_by_model"), ..BadRequest::at(param, message) }
+}

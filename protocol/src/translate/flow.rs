@@ -1,0 +1,101 @@
+//! Keeps the laws of events for the decoders: blocks never overlap, one end, nothing behind it.
+
+use super::event::{Event, Open, Sink, Stop};
+use crate::UpstreamError;
+
+/// How far an answer is.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    started: bool,
+    open: bool,
+    ended: bool,
+    blocks: bool,
+    calls: bool,
+}
+
+impl Flow {
+    /// The answer has begun.
+    pub(crate) fn start(&mut self, sink: &mut dyn Sink) {
+        if !self.started && !self.ended {
+            self.started = true;
+            sink.event(Event::Start);
+        }
+    }
+
+    /// A block begins; one that is open ends before.
+    pub(crate) fn open(&mut self, open: Open<'_>, sink: &mut dyn Sink) {
+        self.start(sink);
+        self.close(sink);
+        if !self.ended {
+            self.open = true;
+            self.blocks = true;
+            self.calls |= matches!(open, Open::Call { .. });
+            sink.event(Event::Open(open));
+        }
+    }
+
+    /// More of the open block.
+    pub(crate) fn delta(&mut self, text: &str, sink: &mut dyn Sink) {
+        if self.open && !self.ended && !text.is_empty() {
+            sink.event(Event::Delta(text));
+        }
+    }
+
+    /// The open block ends.
+    pub(crate) fn close(&mut self, sink: &mut dyn Sink) {
+        if self.open && !self.ended {
+            self.open = false;
+            sink.event(Event::Close);
+        }
+    }
+
+    pub(crate) fn ping(&mut self, sink: &mut dyn Sink) {
+        if !self.ended {
+            sink.event(Event::Ping);
+        }
+    }
+
+    /// The answer is complete. What the limit cut off stays open: its encoder closes it as cut.
+    pub(crate) fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
+        self.start(sink);
+        let stop = stop.corrected(self.calls);
+        if !matches!(stop, Stop::Length | Stop::ContextFull) {
+            self.close(sink);
+        }
+        if !self.ended {
+            self.ended = true;
+            sink.event(Event::Stop(stop));
+        }
+    }
+
+    /// The answer broke.
+    pub(crate) fn fail(&mut self, error: UpstreamError, sink: &mut dyn Sink) {
+        if !self.ended {
+            self.ended = true;
+            sink.event(Event::Fail(error));
+        }
+    }
+
+    /// The answer broke without the upstream's words.
+    pub(crate) fn broke(&mut self, why: &str, sink: &mut dyn Sink) {
+        self.fail(UpstreamError { message: why.to_owned(), ..UpstreamError::default() }, sink);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether any block has begun.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.blocks
+    }
+}
+
+/// Reads an upstream's streamed answer.
+pub(crate) trait Decoder: Send + std::fmt::Debug {
+    /// The next frame.
+    fn frame(&mut self, frame: &crate::Frame, sink: &mut dyn Sink);
+
+    /// The stream is over.
+    fn end(&mut self, sink: &mut dyn Sink);
+}

@@ -1,0 +1,150 @@
+//! Custom tools on targets that only know functions: free text goes out wrapped in `{"input": …}` and comes back unwrapped.
+//!
+//! A model may answer in another shape; then the caller gets the arguments as they are, never an error.
+
+use crate::json::{Cursor, Kind, quoted, unescape};
+
+/// The schema of a wrapped tool.
+pub(crate) const SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
+
+/// The schema of a shell.
+pub(crate) const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}},"working_directory":{"type":"string"},"timeout_ms":{"type":"number"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
+
+/// What stands before and behind free text in a function's arguments, escaped.
+pub(crate) const WRAP: [&str; 2] = ["{\\\"input\\\":\\\"", "\\\"}"];
+
+/// Free text as a function's arguments.
+pub(crate) fn wrapped(input: &str) -> String {
+    format!("{{\"input\":{}}}", quoted(input))
+}
+
+/// How far the arguments have been followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum At {
+    /// Before the text: how much of [`HEAD`] was met.
+    #[default]
+    Head,
+    /// Inside the text.
+    Text,
+    /// Behind it.
+    Done,
+    /// They have another shape.
+    Raw,
+}
+
+/// What stands before the text, white space aside.
+const HEAD: &str = "{\"input\":\"";
+
+/// Takes the text out of arguments while they arrive.
+#[derive(Debug, Default)]
+pub(crate) struct Unwrap {
+    at: At,
+    /// What was read and not given out: the head, or half an escape.
+    held: String,
+}
+
+impl Unwrap {
+    /// The next piece of the arguments, escaped as their upstream wrote it; what can be shown of the text goes to `out`, escaped.
+    pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
+        let json = unescape(piece);
+        match self.at {
+            At::Raw => out.push_str(piece),
+            At::Done => {}
+            At::Text => {
+                self.held.push_str(&json);
+                self.text(out);
+            }
+            At::Head => {
+                self.held.push_str(&json);
+                self.head(out);
+            }
+        }
+    }
+
+    /// The arguments are over: what was held and never fitted is shown as it is.
+    pub(crate) fn finish(&mut self, out: &mut String) {
+        if self.at == At::Head {
+            out.push_str(&super::text::escape(&self.held));
+        }
+        self.held.clear();
+        self.at = At::Done;
+    }
+
+    fn head(&mut self, out: &mut String) {
+        let mut wanted = HEAD.chars().peekable();
+        let mut inside = false;
+        for (at, c) in self.held.char_indices() {
+            if !inside && c.is_ascii_whitespace() {
+                continue;
+            }
+            if wanted.next() != Some(c) {
+                self.at = At::Raw;
+                out.push_str(&super::text::escape(&self.held));
+                self.held.clear();
+                return;
+            }
+            inside ^= c == '"';
+            if wanted.peek().is_none() {
+                self.held.drain(..at + c.len_utf8());
+                self.at = At::Text;
+                self.text(out);
+                return;
+            }
+        }
+    }
+
+    /// Gives out what is whole of the text: it stands in its own escaping, which fits the caller's string as it is.
+    fn text(&mut self, out: &mut String) {
+        let bytes = self.held.as_bytes();
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    out.push_str(self.held.get(..at).unwrap_or_default());
+                    self.held.clear();
+                    self.at = At::Done;
+                    return;
+                }
+                b'\\' => {
+                    let length = if bytes.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+                    if at + length > bytes.len() {
+                        break;
+                    }
+                    at += length;
+                }
+                _ => at += 1,
+            }
+        }
+        // A broken escape may end inside a character; then the held text only waits for its end.
+        if let Some(whole) = self.held.get(..at) {
+            push_valid(whole, out);
+            self.held.drain(..at);
+        }
+    }
+}
+
+/// Text from inside a JSON string that nobody checked: control characters and unknown escapes become good ones.
+fn push_valid(text: &str, out: &mut String) {
+    let quoted_text = format!("\"{text}\"");
+    let good = Cursor::new(quoted_text.as_bytes()).and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end())).is_ok();
+    if good {
+        out.push_str(text);
+    } else {
+        out.push_str(&super::text::escape(&unescape(text)));
+    }
+}
+
+/// The text of whole arguments, escaped; the arguments themselves when they have another shape.
+pub(crate) fn unwrapped(arguments: &str) -> String {
+    let json = unescape(arguments);
+    sole_input(&json).unwrap_or_else(|| arguments.to_owned())
+}
+
+fn sole_input(json: &str) -> Option<String> {
+    let mut cursor = Cursor::new(json.as_bytes()).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let key = cursor.member(&mut walk).ok()??;
+    let value = cursor.skip().ok()?;
+    (key.name == "input" && value.kind == Kind::String).then(|| cursor.raw_text(&value).map(str::to_owned))?
+}

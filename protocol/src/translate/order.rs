@@ -1,0 +1,174 @@
+//! The order of a conversation: histories of any shape become one that every family takes.
+//!
+//! Calls get their results directly behind them, in the calls' order; what stands between moves behind; what is empty goes.
+//! Every repair is a function of what stands before it, so that the next turn's request begins with the same bytes. Exceptions:
+//! the last turn, and a result that arrives after later turns.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::ids;
+use super::losses::Losses;
+use super::neutral::{Block, Call, CallResult, Role, Turn};
+use super::text::Escaped;
+
+/// What the target wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// System messages may stay between turns.
+    pub(crate) system_midway: bool,
+    /// A last assistant turn is gone on with.
+    pub(crate) prefill: bool,
+    /// The conversation must begin with a user turn.
+    pub(crate) user_first: bool,
+    /// Text of white space alone is refused.
+    pub(crate) no_blank_text: bool,
+}
+
+/// The conversation as the target takes it: roles alternate, nothing is empty.
+pub(crate) fn arrange<'a>(turns: Vec<Turn<'a>>, rules: Rules, losses: &mut Losses) -> Vec<Turn<'a>> {
+    let ends_with_user = turns.last().is_some_and(|turn| turn.role != Role::Assistant);
+    let turns = paired(merged(turns));
+    let mut turns = merged(turns.into_iter().filter_map(|turn| cleaned(turn, rules)).collect());
+    match turns.last_mut() {
+        Some(Turn { role: Role::Assistant, .. }) if ends_with_user => turns.push(user("(continue)")),
+        Some(Turn { role: Role::Assistant, blocks }) if rules.prefill => trim_last(blocks),
+        Some(Turn { role: Role::Assistant, .. }) => {
+            losses.add("prefill", "continued");
+            turns.push(user("(continue)"));
+        }
+        None => turns.push(user("(continue)")),
+        _ => {}
+    }
+    if rules.user_first && turns.first().is_some_and(|turn| turn.role == Role::Assistant) {
+        turns.insert(0, user("(conversation so far)"));
+    }
+    turns
+}
+
+fn user(words: &str) -> Turn<'static> {
+    Turn { role: Role::User, blocks: vec![Block::words(words)] }
+}
+
+/// Neighbours of one role become one turn.
+fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
+    let mut out: Vec<Turn<'_>> = Vec::with_capacity(turns.len());
+    for turn in turns {
+        match out.last_mut() {
+            Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
+            _ => out.push(turn),
+        }
+    }
+    out
+}
+
+/// A turn without what is empty; a system message becomes a user's where it may not stand. Thinking alone is no turn.
+fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
+    turn.blocks.retain(|block| match block {
+        Block::Text { text, .. } => !(text.is_empty() || rules.no_blank_text && text.is_blank()),
+        Block::Thinking { text } => !text.is_empty(),
+        _ => true,
+    });
+    if turn.role == Role::System && !rules.system_midway {
+        turn.role = Role::User;
+        turn.blocks = turn.blocks.into_iter().map(reminder).collect();
+    }
+    turn.blocks.iter().any(|block| !matches!(block, Block::Thinking { .. })).then_some(turn)
+}
+
+/// A system message as a user says it.
+fn reminder(block: Block<'_>) -> Block<'_> {
+    match block {
+        Block::Text { text, cache } => {
+            let text = format!("<system-reminder>\\n{}\\n</system-reminder>", text.as_str());
+            Block::Text { text: Escaped::raw(text), cache }
+        }
+        other => other,
+    }
+}
+
+fn trim_last(blocks: &mut Vec<Block<'_>>) {
+    if let Some(Block::Text { text, cache }) = blocks.pop_if(|block| matches!(block, Block::Text { .. })) {
+        blocks.push(Block::Text { text: text.trimmed_end(), cache });
+    }
+}
+
+/// Pairs calls and results.
+#[derive(Default)]
+struct Pairs<'a> {
+    /// Ids that have been given.
+    given: HashSet<String>,
+    /// Calls that wait for a result, by the client's id: the turn and the calls' numbers. A later turn takes an id over.
+    waiting: HashMap<String, (usize, VecDeque<usize>)>,
+    /// Of each call: its id, and its result once that is found.
+    calls: Vec<(String, Option<CallResult<'a>>)>,
+}
+
+fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
+    let mut pairs = Pairs::default();
+    let taken: Vec<Turn<'_>> = turns
+        .into_iter()
+        .enumerate()
+        .map(|(number, turn)| {
+            let mut blocks = Vec::with_capacity(turn.blocks.len());
+            for (position, block) in turn.blocks.into_iter().enumerate() {
+                pairs.take(block, (number, position), &mut blocks);
+            }
+            Turn { role: turn.role, blocks }
+        })
+        .collect();
+    let mut calls = pairs.calls.into_iter();
+    let mut out = Vec::with_capacity(taken.len() * 2);
+    for turn in taken {
+        let count = turn.blocks.iter().filter(|block| matches!(block, Block::Call(_))).count();
+        out.push(turn);
+        if count > 0 {
+            let results = calls.by_ref().take(count).map(|(id, result)| Block::Result(result.unwrap_or_else(|| interrupted(id))));
+            out.push(Turn { role: Role::User, blocks: results.collect() });
+        }
+    }
+    out
+}
+
+fn interrupted(id: String) -> CallResult<'static> {
+    let blocks = vec![Block::words("(no output: the call was interrupted)")];
+    CallResult { id: Cow::Owned(id), blocks, is_error: false, cache: None }
+}
+
+impl<'a> Pairs<'a> {
+    fn take(&mut self, block: Block<'a>, place: (usize, usize), out: &mut Vec<Block<'a>>) {
+        match block {
+            Block::Call(call) => out.push(Block::Call(self.call(call, place))),
+            Block::Result(result) => self.result(result, out),
+            other => out.push(other),
+        }
+    }
+
+    fn call(&mut self, mut call: Call<'a>, (turn, position): (usize, usize)) -> Call<'a> {
+        let number = self.calls.len();
+        let asked = call.id.to_string();
+        if asked.is_empty() || self.given.contains(&asked) {
+            call.id = Cow::Owned(ids::made_id(&[&asked, &turn.to_string(), &position.to_string()]));
+        }
+        self.given.insert(call.id.to_string());
+        self.calls.push((call.id.to_string(), None));
+        let waiting = self.waiting.entry(asked).or_insert((turn, VecDeque::new()));
+        if waiting.0 != turn {
+            *waiting = (turn, VecDeque::new());
+        }
+        waiting.1.push_back(number);
+        call
+    }
+
+    /// A result goes to its call; one without a call becomes text where it stands.
+    fn result(&mut self, mut result: CallResult<'a>, out: &mut Vec<Block<'a>>) {
+        let number = self.waiting.get_mut(result.id.as_ref()).and_then(|(_, calls)| calls.pop_front());
+        let Some((id, slot)) = number.and_then(|number| self.calls.get_mut(number)) else {
+            out.push(Block::words(&format!("[result of tool call {}]", result.id)));
+            out.append(&mut result.blocks);
+            return;
+        };
+        result.id = Cow::Owned(id.clone());
+        *slot = Some(result);
+    }
+}

@@ -1,0 +1,107 @@
+//! JSON schemas of answers, as the families differ about them.
+
+use serde_json::{Map, Value};
+
+/// Members of a schema that messages does not know: their meaning goes into the description.
+const UNKNOWN: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "not",
+];
+
+/// Formats of strings that messages knows.
+const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+
+/// Whether a schema can be followed to the letter: every object says that it has no other members and needs all it names.
+pub(crate) fn is_strict(schema: &str) -> bool {
+    serde_json::from_str::<Value>(schema).is_ok_and(|schema| schema.is_object() && all_strict(&schema))
+}
+
+fn all_strict(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().all(all_strict),
+        Value::Object(members) => {
+            let own = match members.get("properties") {
+                Some(Value::Object(properties)) => {
+                    let required = members.get("required").and_then(Value::as_array);
+                    let needs = |name: &String| required.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(name)));
+                    members.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(needs)
+                }
+                _ => members.get("type").and_then(Value::as_str) != Some("object"),
+            };
+            own && members.values().all(all_strict)
+        }
+        _ => true,
+    }
+}
+
+/// A schema as messages takes it, and whether that is less than was asked for.
+pub(crate) fn for_messages(schema: &str) -> (String, bool) {
+    let Ok(mut value) = serde_json::from_str::<Value>(schema) else { return (schema.to_owned(), false) };
+    let mut relaxed = false;
+    relax(&mut value, &mut relaxed);
+    (value.to_string(), relaxed)
+}
+
+fn relax(value: &mut Value, relaxed: &mut bool) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|one| relax(one, relaxed)),
+        Value::Object(members) => relax_object(members, relaxed),
+        _ => {}
+    }
+}
+
+fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
+    if let Some(reference) = members.get("$ref").cloned() {
+        *relaxed |= members.len() > 1 && members.keys().any(|name| !matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
+        members.retain(|name, _| matches!(name.as_str(), "$defs" | "definitions"));
+        members.insert("$ref".to_owned(), reference);
+    }
+    members.shift_remove("$schema");
+    if let Some(choices) = members.shift_remove("oneOf") {
+        members.insert("anyOf".to_owned(), choices);
+        *relaxed = true;
+    }
+    let mut notes = Vec::new();
+    for name in UNKNOWN {
+        // `minItems` of 0 and 1 are known.
+        if *name == "minItems" && members.get(*name).and_then(Value::as_u64).is_some_and(|count| count <= 1) {
+            continue;
+        }
+        notes.extend(members.shift_remove(*name).map(|limit| format!("{name}: {limit}")));
+    }
+    if members.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+        notes.extend(members.shift_remove("format").map(|format| format!("format: {format}")));
+    }
+    if !notes.is_empty() {
+        *relaxed = true;
+        let told = members.get("description").and_then(Value::as_str).map(|told| format!("{told}\n")).unwrap_or_default();
+        members.insert("description".to_owned(), Value::String(format!("{told}({})", notes.join(", "))));
+    }
+    let is_object = members.get("type").and_then(Value::as_str) == Some("object") || members.get("properties").is_some();
+    if is_object && members.get("additionalProperties") != Some(&Value::Bool(false)) {
+        *relaxed |= members.get("additionalProperties").is_some();
+        members.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    for (name, value) in members.iter_mut() {
+        match value {
+            // The members of these are named by the caller; only their values are schemas.
+            Value::Object(named) if matches!(name.as_str(), "properties" | "$defs" | "definitions" | "patternProperties") => {
+                named.values_mut().for_each(|one| relax(one, relaxed));
+            }
+            _ if matches!(name.as_str(), "enum" | "const" | "default" | "examples" | "required") => {}
+            other => relax(other, relaxed),
+        }
+    }
+}

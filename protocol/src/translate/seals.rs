@@ -1,0 +1,98 @@
+//! Seals of thinking that were made here never reach a vendor.
+//!
+//! Thinking of a foreign family is shown to messages clients with a signature that begins with [`MARK`]. Such a client sends it
+//! back for ever, also to slugs of its own family, where the vendor would refuse it. So every body loses the blocks that carry
+//! one: a *value* that begins so, never a piece of text.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Cuts, Edit, JsonError, Kind, splice};
+
+/// What every seal made here begins with.
+pub(crate) const MARK: &str = "fbx1.";
+
+/// The signature of thinking that came without one.
+pub(crate) const PLAIN: &str = "fbx1.plain";
+
+/// Members whose value can be a seal.
+const SEALS: &[&str] = &["signature", "data", "encrypted_content"];
+
+/// Lists whose elements can carry a seal.
+const LISTS: &[&str] = &["messages", "input", "content", "reasoning_details", "thinking_blocks"];
+
+/// The body without the blocks that carry a seal made here, and how many there were; `None` when there are none, which costs one
+/// search. A message whose content is gone goes too.
+#[must_use]
+pub fn cut_seals(body: &[u8]) -> Option<(Vec<u8>, usize)> {
+    memchr::memmem::find(body, MARK.as_bytes())?;
+    let mut found = Found::default();
+    let mut cursor = Cursor::new(body).ok()?;
+    found.object(&mut cursor).ok()?;
+    if found.count == 0 {
+        return None;
+    }
+    let mut edits: Vec<Edit<'_>> = found.ranges.into_iter().map(Edit::cut).collect();
+    Some((splice(body, &mut edits), found.count))
+}
+
+#[derive(Default)]
+struct Found {
+    ranges: Vec<Range<usize>>,
+    count: usize,
+}
+
+/// What an object is to the list it stands in.
+#[derive(PartialEq, Eq)]
+enum Element {
+    Stays,
+    /// It carries a seal.
+    Sealed,
+    /// A seal was all of its content.
+    Hollow,
+}
+
+impl Found {
+    fn object(&mut self, cursor: &mut Cursor<'_>) -> Result<Element, JsonError> {
+        let mut element = Element::Stays;
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            let kind = cursor.peek()?;
+            if kind == Kind::Array && LISTS.contains(&key.name.as_ref()) {
+                if self.list(cursor)? && key.name == "content" {
+                    element = Element::Hollow;
+                }
+                continue;
+            }
+            let value = cursor.skip()?;
+            let seal = SEALS.contains(&key.name.as_ref()) && cursor.text_of(&value).is_some_and(|text| text.starts_with(MARK));
+            if seal {
+                element = Element::Sealed;
+            }
+        }
+        Ok(element)
+    }
+
+    /// Walks a list; whether something was cut and nothing stays.
+    fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, JsonError> {
+        let mut cuts = Cuts::default();
+        let mut cut = false;
+        let mut walk = cursor.enter_array()?;
+        while cursor.element(&mut walk)? {
+            let kind = cursor.peek()?;
+            let start = cursor.at();
+            let inside = self.ranges.len();
+            let element = if kind == Kind::Object { self.object(cursor)? } else { cursor.skip().map(|_| Element::Stays)? };
+            if element != Element::Stays {
+                // The whole element goes; cuts inside it go with it.
+                self.ranges.truncate(inside);
+                self.count += usize::from(element == Element::Sealed);
+                cut = true;
+            }
+            cuts.take(start..cursor.at(), element == Element::Stays);
+        }
+        let nothing_stays = cut && cuts.nothing_stays();
+        let mut list = cuts.finish();
+        self.ranges.append(&mut list);
+        Ok(nothing_stays)
+    }
+}

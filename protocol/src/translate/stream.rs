@@ -1,0 +1,110 @@
+//! One streamed answer on its way back: a decoder of the upstream's family, an encoder of the caller's.
+//!
+//! Whoever relays calls [`Translator::frame`] for each frame and [`Translator::end`] at the end of the stream, settles, and then
+//! calls [`Translator::finish`] or [`Translator::fail`], once. After that nothing is written any more.
+
+use super::event::{Event, Open, Sink, Stop};
+use super::flow::Decoder;
+use super::ids::Memo;
+use super::writing::{Encoder, Wish};
+use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish, chat, messages, responses};
+
+/// Translates one streamed answer.
+#[derive(Debug)]
+pub struct Translator {
+    decoder: Box<dyn Decoder>,
+    writer: Writer,
+}
+
+/// What the decoder's events do.
+#[derive(Debug)]
+struct Writer {
+    encoder: Box<dyn Encoder>,
+    out: Vec<u8>,
+    calls: bool,
+    end: Option<Result<Stop, UpstreamError>>,
+    over: bool,
+}
+
+impl Sink for Writer {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Stop(stop) => self.end = Some(Ok(stop)),
+            Event::Fail(error) => self.end = Some(Err(error)),
+            _ if self.over => {}
+            event => {
+                self.calls |= matches!(event, Event::Open(Open::Call { .. }));
+                self.encoder.event(event, &mut self.out);
+            }
+        }
+    }
+}
+
+impl Translator {
+    /// A translator for an answer of `upstream` to a caller of `caller`.
+    #[must_use]
+    pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+        let decoder: Box<dyn Decoder> = match upstream {
+            Family::Chat => Box::new(chat::decode_answer::Decoder::default()),
+            Family::Messages => Box::new(messages::decode_answer::Decoder::default()),
+            Family::Responses => Box::new(responses::decode_answer::Decoder::default()),
+        };
+        let encoder: Box<dyn Encoder> = match caller {
+            Family::Chat => Box::new(chat::encode_answer::encoder(memo, wish)),
+            Family::Messages => Box::new(messages::encode_answer::encoder(memo, wish)),
+            Family::Responses => Box::new(responses::encode_answer::encoder(memo, wish)),
+        };
+        Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } }
+    }
+
+    /// Takes the upstream's next frame; what the caller gets for it, possibly nothing.
+    pub fn frame(&mut self, frame: &Frame) -> &[u8] {
+        self.writer.out.clear();
+        if !self.writer.over && self.writer.end.is_none() {
+            self.decoder.frame(frame, &mut self.writer);
+        }
+        &self.writer.out
+    }
+
+    /// The upstream's stream is over; what is still to be shown before the end.
+    pub fn end(&mut self) -> &[u8] {
+        self.writer.out.clear();
+        if !self.writer.over && self.writer.end.is_none() {
+            self.decoder.end(&mut self.writer);
+        }
+        &self.writer.out
+    }
+
+    /// How the answer ended, as far as its frames told: complete, or broken. `None` while it goes on.
+    #[must_use]
+    pub fn ended(&self) -> Option<Result<&Stop, &UpstreamError>> {
+        self.writer.end.as_ref().map(Result::as_ref)
+    }
+
+    /// The end of a complete answer with settled counts, as frames.
+    pub fn finish(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+        let stop = match &self.writer.end {
+            Some(Ok(stop)) => stop.clone(),
+            _ => Stop::Other.corrected(self.writer.calls),
+        };
+        self.last(|encoder, out| encoder.stop(&stop, usage, wish, out))
+    }
+
+    /// The end of an answer that is cut here, at the caller's limit: what is open is closed, the rest never comes.
+    pub fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+        self.last(|encoder, out| encoder.stop(&Stop::Length, usage, wish, out))
+    }
+
+    /// The end of an answer that broke. Nothing in it looks like a clean end.
+    pub fn fail(&mut self, error: &ErrorBody) -> Vec<u8> {
+        self.last(|encoder, out| encoder.fail(error, out))
+    }
+
+    fn last(&mut self, write: impl FnOnce(&mut dyn Encoder, &mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        if !std::mem::replace(&mut self.writer.over, true) {
+            write(self.writer.encoder.as_mut(), &mut out);
+        }
+        out
+    }
+}

@@ -1,0 +1,135 @@
+//! A request body as a tree of spans: one walk, and no text is unescaped or copied.
+//!
+//! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied as they stand, and their members are nobody's business
+//! here. Must not know any family.
+
+use std::borrow::Cow;
+
+use super::text::Escaped;
+use crate::json::{Cursor, JsonError, Kind, unescape};
+
+/// Members whose objects are passed on whole and never walked into.
+const OPAQUE: &[&str] = &["input_schema", "parameters", "schema", "input", "arguments"];
+
+/// One value.
+#[derive(Debug, Clone)]
+pub(crate) struct Node<'a> {
+    /// Its bytes, quotes or braces included.
+    pub(crate) raw: &'a str,
+    pub(crate) kind: Kind,
+    children: Vec<(Cow<'a, str>, Node<'a>)>,
+}
+
+/// What is found where a member is missing.
+pub(crate) static MISSING: Node<'static> = Node { raw: "null", kind: Kind::Null, children: Vec::new() };
+
+impl<'a> Node<'a> {
+    /// The tree of a whole text.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        let mut cursor = Cursor::new(bytes)?;
+        let node = Self::at(&mut cursor, false)?;
+        cursor.end()?;
+        Ok(node)
+    }
+
+    fn at(cursor: &mut Cursor<'a>, opaque: bool) -> Result<Self, JsonError> {
+        let kind = cursor.peek()?;
+        let start = cursor.at();
+        let mut children = Vec::new();
+        match kind {
+            Kind::Object if !opaque => {
+                let mut walk = cursor.enter_object()?;
+                while let Some(key) = cursor.member(&mut walk)? {
+                    let opaque = OPAQUE.contains(&key.name.as_ref());
+                    children.push((key.name, Self::at(cursor, opaque)?));
+                }
+            }
+            Kind::Array => {
+                let mut walk = cursor.enter_array()?;
+                while cursor.element(&mut walk)? {
+                    children.push((Cow::Borrowed(""), Self::at(cursor, false)?));
+                }
+            }
+            _ => return cursor.skip().map(|value| Self { raw: cursor.slice(value.span), kind, children }),
+        }
+        Ok(Self { raw: cursor.slice(start..cursor.at()), kind, children })
+    }
+
+    /// An object's members, in order; none for another value.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
+        let members = if self.kind == Kind::Object { self.children.as_slice() } else { &[] };
+        members.iter().map(|(name, node)| (name.as_ref(), node))
+    }
+
+    /// A list's elements; none for another value.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = &Self> {
+        let elements = if self.kind == Kind::Array { self.children.as_slice() } else { &[] };
+        elements.iter().map(|(_, node)| node)
+    }
+
+    /// A member of an object; [`MISSING`] when there is none. Of several with one name, the last, as every parser takes it.
+    pub(crate) fn get(&self, name: &str) -> &Self {
+        let found = self.children.iter().rev().find(|(key, _)| self.kind == Kind::Object && key == name);
+        found.map_or(&MISSING, |(_, node)| node)
+    }
+
+    /// A string as it stands between its quotes.
+    pub(crate) fn text(&self) -> Option<Escaped<'a>> {
+        Some(Escaped::raw(self.inner()?))
+    }
+
+    /// A string, unescaped.
+    pub(crate) fn plain(&self) -> Option<Cow<'a, str>> {
+        self.inner().map(unescape)
+    }
+
+    /// A string as it stands between its quotes; empty for any other value. For words to compare with.
+    pub(crate) fn word(&self) -> &'a str {
+        self.inner().unwrap_or_default()
+    }
+
+    fn inner(&self) -> Option<&'a str> {
+        (self.kind == Kind::String).then(|| self.raw.get(1..self.raw.len().saturating_sub(1))).flatten()
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.kind == Kind::Null
+    }
+
+    /// Whether this is the literal `true`.
+    pub(crate) fn is_true(&self) -> bool {
+        self.raw == "true"
+    }
+
+    /// `true` or `false`, when it is one of them.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        (self.kind == Kind::Bool).then(|| self.is_true())
+    }
+
+    /// A count that fits.
+    pub(crate) fn count(&self) -> Option<u32> {
+        if self.kind == Kind::Number { self.raw.parse().ok() } else { None }
+    }
+
+    /// The bytes of a number.
+    pub(crate) fn number(&self) -> Option<&'a str> {
+        (self.kind == Kind::Number).then_some(self.raw)
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn object(&self) -> Option<&'a str> {
+        (self.kind == Kind::Object).then_some(self.raw)
+    }
+
+    /// Whether nothing stands in it: `null`, `false`, an empty string, list or object.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self.kind {
+            Kind::Null => true,
+            Kind::Bool => self.raw == "false",
+            Kind::String => self.raw.len() == 2,
+            Kind::Array => self.children.is_empty(),
+            Kind::Object => self.raw.trim_matches(['{', '}']).trim_ascii().is_empty(),
+            Kind::Number => false,
+        }
+    }
+}

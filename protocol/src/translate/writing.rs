@@ -1,0 +1,61 @@
+//! What the encoders of answers share: what the caller asked for, and the frame of a text delta, rendered once for each block.
+
+use super::event::{Answer, Event, Stop};
+use super::ids::{Declared, Memo};
+use super::neutral::ToolKind;
+use crate::{ErrorBody, Usage, UsageWish};
+
+/// What an answer needs from the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'w> {
+    /// The public name of the model.
+    pub slug: &'w str,
+    /// The answer's id, without a family prefix.
+    pub id: &'w str,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// The customer's request: responses repeats parts of it.
+    pub request: &'w [u8],
+}
+
+/// Writes a streamed answer in one family.
+pub(crate) trait Encoder: Send + std::fmt::Debug {
+    /// The next event, unless it is an end.
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
+
+    /// The end, with settled counts. Closes what is open.
+    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>);
+
+    /// The answer broke: the last frame there is.
+    fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
+}
+
+/// Writes a whole answer in one family.
+pub(crate) type WriteAnswer = fn(&Answer, &Stop, &Memo, &Wish<'_>, &Usage, UsageWish<'_>) -> Vec<u8>;
+
+/// What stands before and behind a text delta of the open block.
+#[derive(Debug, Default)]
+pub(crate) struct Template {
+    pub(crate) before: Vec<u8>,
+    pub(crate) behind: Vec<u8>,
+}
+
+impl Template {
+    pub(crate) fn new(before: String, behind: &str) -> Self {
+        Self { before: before.into_bytes(), behind: behind.as_bytes().to_vec() }
+    }
+
+    pub(crate) fn write(&self, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before);
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(&self.behind);
+    }
+}
+
+/// A call by the name the caller gave its tool. A name nobody declared passes as it is.
+pub(crate) fn declared<'m>(memo: &'m Memo, name: &'m str) -> (&'m str, ToolKind, Option<&'m Declared>) {
+    match memo.declared(name) {
+        Some(tool) => (&tool.name, tool.kind, Some(tool)),
+        None => (name, ToolKind::Function, None),
+    }
+}

@@ -1,0 +1,119 @@
+//! `docs/translation.md` says what becomes of each field: it is written from the tables that the code reads, and each of its cells
+//! is tried. `UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation` writes the page.
+
+use std::path::PathBuf;
+
+use farebox_protocol::Family;
+use farebox_protocol::translate::fates::{Fate, Row};
+use farebox_protocol::translate::{fields, is_translated};
+use serde_json::{Value, json};
+
+use super::help::*;
+
+const HEAD: &str = "# What becomes of a request for another family
+
+A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes as it is;
+any other is translated. These tables say what becomes of each field of a request; `protocol` reads the same tables.
+
+- *carried*: the same field is there.
+- *converted*: it is said in the target's words.
+- *dropped*: left out, and named in `x-farebox-lost`.
+- *silent*: means nothing to the model; left out and not named.
+- *refused*: leaving it out would change the answer, so the request is a 400 with code `unsupported_by_model`; what to do instead
+  stands behind it.
+
+A field that no table names is dropped and named. Values that ask for nothing (`null`, `false`, an empty list, the default) are
+never dropped or refused. Some carried and converted fields depend on what the target can do; then `x-farebox-lost` names them too:
+`temperature=clamped`, `thinking=off(no_signature)`, `effort=clamped`, `schema=relaxed`, `tools.strict=dropped`,
+`cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures, documents and JSON schemas for
+a target without that ability are refused.
+
+Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request.
+";
+
+fn word(fate: Fate) -> String {
+    match fate {
+        Fate::Carried => "carried".to_owned(),
+        Fate::Converted => "converted".to_owned(),
+        Fate::Dropped => "dropped".to_owned(),
+        Fate::Silent => "silent".to_owned(),
+        Fate::Refused(remedy) => format!("refused. {remedy}"),
+    }
+}
+
+fn targets(from: Family) -> Vec<Family> {
+    Family::ALL.into_iter().filter(|to| is_translated(from, *to)).collect()
+}
+
+fn page() -> String {
+    let mut out = HEAD.to_owned();
+    for from in Family::ALL {
+        let targets = targets(from);
+        out.push_str(&format!("\n## From {from}\n\n| field |"));
+        targets.iter().for_each(|to| out.push_str(&format!(" to {to} |")));
+        out.push_str(&format!(" not counted |\n|---|{}---|\n", "---|".repeat(targets.len())));
+        for row in fields(from) {
+            out.push_str(&format!("| `{}` |", row.name));
+            targets.iter().for_each(|to| out.push_str(&format!(" {} |", word(row.fate(*to)))));
+            let defaults: Vec<String> = row.defaults.iter().map(|value| format!("`{value}`")).collect();
+            out.push_str(&format!(" {} |\n", defaults.join(", ")));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_page_is_what_the_code_does() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/translation.md");
+    let page = page();
+    if std::env::var_os("UPDATE_TRANSLATION").is_some() {
+        std::fs::write(&path, &page).expect("the page is written");
+    }
+    let written = std::fs::read_to_string(&path).expect("docs/translation.md");
+    assert_eq!(written, page, "write it again: UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation");
+}
+
+/// Every cell: a value that asks for something meets the fate that the page tells.
+#[test]
+fn every_cell_holds() {
+    for from in Family::ALL {
+        for to in targets(from) {
+            fields(from).iter().for_each(|row| try_cell(from, to, row));
+        }
+    }
+}
+
+fn try_cell(from: Family, to: Family, row: &Row) {
+    let cell = format!("{} from {from} to {to}", row.name);
+    let asks = asking(from, &json!({(row.name): ["x"]}));
+    let result = translated(from, to, &able(to), &asks);
+    let is_lost = |header: &str| header.split(", ").any(|loss| loss == format!("{}=dropped", row.name));
+    match row.fate(to) {
+        Fate::Refused(remedy) => {
+            let bad = result.expect_err(&cell);
+            assert_eq!((bad.code, bad.param.as_deref()), (Some("unsupported_by_model"), Some(row.name)), "{cell}");
+            assert!(bad.message.contains(remedy), "{cell}: {}", bad.message);
+        }
+        Fate::Dropped => assert!(is_lost(&result.expect(&cell).losses.header()), "{cell}"),
+        Fate::Silent => assert!(result.expect(&cell).losses.is_empty(), "{cell}"),
+        Fate::Carried => {
+            let body = asking(from, &json!({(row.name): sample(row.name)}));
+            assert_eq!(sent(from, to, &body)[row.name], sample(row.name), "{cell}");
+        }
+        // What these become has tests of its own; here: they are taken, not reported as left out.
+        Fate::Converted => assert!(result.map_or(true, |done| !is_lost(&done.losses.header())), "{cell}"),
+    }
+    for default in row.defaults {
+        let value: Value = serde_json::from_str(default).expect("JSON");
+        let done = translated(from, to, &able(to), &asking(from, &json!({(row.name): value}))).expect(&cell);
+        assert!(!is_lost(&done.losses.header()), "{cell}: {default} is the default");
+    }
+}
+
+fn sample(name: &str) -> Value {
+    match name {
+        "max_tokens" | "top_k" => json!(77),
+        "stream" => json!(true),
+        _ => json!(0.5),
+    }
+}

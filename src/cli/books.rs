@@ -1,0 +1,74 @@
+//! What the commands on keys begin and end with: the ledger opened, the act signed, the key found, and printed. Decides nothing.
+
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::{self, SharedStore};
+use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret, csv};
+use serde_json::Value;
+
+use super::args::{Args, Format};
+use super::output::{self, Failed};
+use super::view;
+use crate::clock;
+
+/// Opens the ledger for a command.
+pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
+    Ok(store::open(&args.ledger, mode, args.durability.into()).await?)
+}
+
+/// An administrative act by whoever runs this command.
+pub(super) fn act(args: &Args) -> Act {
+    Act { operation: clock::operation_id(), actor: args.actor(), at: clock::now() }
+}
+
+/// The columns of a key.
+pub(super) const HEADER: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
+
+/// Keys as a table for people.
+pub(super) fn table(keys: &[Key]) -> String {
+    output::table(&HEADER, &rows(keys))
+}
+
+/// Keys as rows of [`HEADER`].
+pub(super) fn rows(keys: &[Key]) -> Vec<Vec<String>> {
+    let now = clock::now();
+    let row = |key: &Key| {
+        let account = key.account;
+        vec![
+            key.id.to_string(),
+            output::plain(&key.settings.label),
+            account.balance().to_string(),
+            account.held.to_string(),
+            account.available().to_string(),
+            key.status(now).to_string(),
+        ]
+    };
+    keys.iter().map(row).collect()
+}
+
+/// Prints one key.
+pub(super) fn print_key(args: &Args, key: &Key) {
+    let shown: Value = view::key(key, clock::now());
+    match args.format() {
+        Format::Json => output::print_json(&shown),
+        Format::Csv => output::print(&csv::document(&HEADER, &rows(std::slice::from_ref(key)))),
+        _ => output::print(&table(std::slice::from_ref(key))),
+    }
+}
+
+/// Prints a key with the secret that was just made for it.
+pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
+    match args.format() {
+        Format::Json => output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now())),
+        _ => {
+            print_key(args, key);
+            output::print(&format!("\nsecret  {}", secret.reveal()));
+            output::note("The secret is shown this once and is not stored; give it to the customer now.");
+        }
+    }
+}
+
+/// The key, or the refusal that there is none.
+pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, Failed> {
+    let key = ledger.find_key(id).await?;
+    key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
+}

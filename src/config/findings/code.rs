@@ -1,0 +1,103 @@
+//! The codes of findings: one mistake, one code, for ever.
+//!
+//! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also says how
+//! much of the two files it rests on, so that a syntax error in one place does not drag false findings behind it.
+
+use super::diagnostic::Severity;
+
+/// What a finding rests on, which decides whether it can be trusted when a file has syntax errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// On the place it points to.
+    Place,
+    /// On the whole file: something is not there.
+    File,
+    /// On both files.
+    Both,
+}
+
+macro_rules! codes {
+    ($($name:ident $id:literal $severity:ident $scope:ident $title:literal;)*) => {
+        /// A kind of mistake.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Code { $($name),* }
+
+        impl Code {
+            /// Every code, in order.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The stable name: `E101`.
+            pub(crate) const fn id(self) -> &'static str {
+                match self { $(Self::$name => $id),* }
+            }
+
+            pub(crate) const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity),* }
+            }
+
+            pub(crate) const fn scope(self) -> Scope {
+                match self { $(Self::$name => Scope::$scope),* }
+            }
+
+            /// What `docs/config.md` calls it.
+            #[cfg(test)]
+            pub(crate) const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Syntax             "E101" Error Place "the file is not valid TOML";
+    UnknownField       "E102" Error Place "unknown field";
+    WrongType          "E103" Error Place "wrong type of value";
+    MissingField       "E104" Error File  "a required field is missing";
+    WrongTable         "E105" Error Place "wrong form of table header";
+    Unreadable         "E106" Error File  "the file cannot be read";
+    OutOfRange         "E107" Error Place "a number or duration out of range";
+    UnknownWord        "E108" Error Place "not one of the allowed words";
+    BadText            "E109" Error Place "empty, too long or unprintable text";
+
+    EmptyCatalog       "E201" Error File  "the catalog publishes nothing";
+    BadSlug            "E202" Error Place "malformed slug or alias";
+    DuplicateSlug      "E203" Error Place "the same slug twice";
+    AliasTaken         "E204" Error Place "an alias that is already a slug or an alias";
+    RetiredPublished   "E205" Error Place "a retired slug that is published";
+    BadReplacement     "E206" Error File  "the replacement of a retired slug is not published";
+    BadPrice           "E207" Error Place "not a price";
+    BadTier            "E208" Error Place "contradicting price tiers";
+    BadLimits          "E209" Error Place "contradicting limits";
+    BadDate            "E210" Error Place "not a date";
+
+    ModelWithoutRoute  "E301" Error Both  "a model without a route";
+    DuplicateRoute     "E302" Error Place "two routes for one slug";
+    NoTargets          "E303" Error Place "a route without targets";
+    UnknownProvider    "E304" Error File  "a target names an unknown provider";
+    FamilyMismatch     "E305" Error Both  "no target speaks the model's best path";
+    MixedSimulated     "E306" Error File  "a route mixes simulated and real providers";
+    BadBaseUrl         "E307" Error Place "a base URL that cannot work";
+    LiteralSecret      "E308" Error Place "a secret in the file";
+    UnsetSecret        "E309" Error Place "a secret that is not there";
+    BadSecret          "E310" Error Place "a secret that cannot be one";
+    Contradiction      "E311" Error Place "fields that exclude each other";
+    BadDuration        "E312" Error Place "not a duration";
+    BadHeader          "E313" Error Place "a header that cannot be sent";
+    BadProviderName    "E314" Error Place "malformed provider name";
+
+    RouteWithoutModel  "W401" Warning Both  "a route without a model";
+    SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
+    PriceJump          "W403" Warning Both  "a price changed by more than half";
+    Vanished           "W404" Warning Both  "a published slug vanished";
+    NoKey              "W405" Warning File  "a provider without a key";
+    PlainHttp          "W406" Warning Place "a base URL without encryption";
+    NoPath             "W407" Warning Place "a base URL without a path";
+    RepeatedTarget     "W408" Warning Place "the same target twice";
+    DeadTier           "W409" Warning Place "a price tier that never applies";
+    UnusedProvider     "W410" Warning File  "a provider that no route uses";
+
+    SecretNotChecked   "N501" Note Place "a secret was not checked";
+    MoreFindings       "N502" Note File  "more findings than are shown";
+    SkippedChecks      "N503" Note File  "checks that had to be skipped";
+}

@@ -1,0 +1,130 @@
+//! Findings about the two files: where, what, and what to write instead.
+//!
+//! A [`Diagnostic`] stands on its own: it carries the line it is about, with everything secret already masked, so it can be
+//! shown, logged and served long after the files changed. Nothing here reads a file.
+
+use std::ops::Range;
+
+use serde::{Serialize, Serializer};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// For information.
+    Note,
+    /// Served, but probably not meant.
+    Warning,
+    /// The files are not used.
+    Error,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// How bad.
+    pub severity: Severity,
+    /// The stable name of the mistake: `E101`.
+    pub code: &'static str,
+    /// What is wrong, in one sentence. Never a secret.
+    pub message: String,
+    /// Where; `None` when it is about no one place.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Other places that belong to it, each with its part in the story.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Place>,
+}
+
+/// A place in one of the files, with its masked line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file as it was named on the command line.
+    pub file: String,
+    /// Line, from 1; 0 when it is about the whole file.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub line: usize,
+    /// Column in characters, from 1; 0 when it is about the whole file.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub column: usize,
+    /// Bytes in the file.
+    #[serde(skip)]
+    pub span: Range<usize>,
+    /// Words under the caret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The line itself, secrets masked; `None` when it is too long to show.
+    #[serde(skip)]
+    pub(crate) excerpt: Option<String>,
+    /// Bytes of the excerpt the caret stands under.
+    #[serde(skip)]
+    pub(crate) marked: Range<usize>,
+}
+
+/// All findings of one load, in the order of the files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diagnostics(pub Vec<Diagnostic>);
+
+/// Findings by severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Notes.
+    pub notes: usize,
+}
+
+impl Diagnostics {
+    /// Whether the files cannot be used.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many of each.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for finding in &self.0 {
+            match finding.severity {
+                Severity::Error => counts.errors += 1,
+                Severity::Warning => counts.warnings += 1,
+                Severity::Note => counts.notes += 1,
+            }
+        }
+        counts
+    }
+
+    /// One line for the end of a report: `2 errors, 1 warning`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Counts { errors, warnings, notes } = self.counts();
+        let parts: Vec<String> = [(errors, "error"), (warnings, "warning"), (notes, "note")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+            .collect();
+        if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") }
+    }
+}
+
+impl Serialize for Diagnostics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.0)
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

@@ -1,0 +1,366 @@
+//! Hides secrets in everything that is shown of the two files.
+//!
+//! [`file`] works on broken files as well: line by line, without believing quotes or brackets beyond the line, and it shows only
+//! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its
+//! bytes, so that spans and columns of the original stay right.
+
+use super::suggest::did_you_mean;
+use crate::config::schema::{
+    BREAKER_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS, ROUTE_FIELDS, TARGET_FIELDS,
+    TIER_FIELDS, TIMEOUT_FIELDS,
+};
+
+/// Fields whose values may be shown, by the tables they belong to.
+type Harmless = &'static [&'static [&'static str]];
+const OF_MODELS: Harmless = &[MODEL_FIELDS, PRICE_FIELDS, TIER_FIELDS, LIMIT_FIELDS, RETIRED_FIELDS];
+const OF_ROUTES: Harmless = &[ROUTE_FIELDS, TARGET_FIELDS, BREAKER_FIELDS];
+/// With the exception of [`SECRET`].
+const OF_PROVIDERS: Harmless = &[PROVIDER_FIELDS, TIMEOUT_FIELDS];
+/// Fields whose values are secrets, together with everything inside them.
+const SECRET: &[&str] = &["key", "keys", "headers"];
+/// Parts of a name that make its value a secret whatever the field is.
+const SECRET_PARTS: &[&str] = &["key", "token", "secret", "passw", "credential", "header", "authoriz"];
+/// Beginnings of well-known secrets.
+const PREFIXES: &[&str] =
+    &["sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "gsk_", "ghp_", "hf_", "AIza", "Bearer ", "bearer "];
+/// A run of letters and digits this long is taken for a secret.
+const RANDOM_RUN: usize = 20;
+
+/// The text with everything hidden that may be a secret; same bytes, same columns.
+pub(crate) fn file(text: &str) -> String {
+    let mut masker = Masker {
+        out: String::with_capacity(text.len()),
+        rule: Rule::Hide,
+        depth: 0,
+        in_value: false,
+        named: false,
+        fresh: false,
+        secret_from: None,
+        harmless: &[],
+    };
+    for line in text.split_inclusive('\n') {
+        masker.line(line);
+    }
+    masker.out
+}
+
+/// A sentence with everything hidden that looks like a secret by itself; same bytes, same columns.
+pub(crate) fn words(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut hidden = vec![false; bytes.len()];
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=');
+    for prefix in PREFIXES {
+        for (at, _) in text.match_indices(prefix) {
+            if at > 0 && is_word(&bytes[at - 1]) {
+                continue;
+            }
+            let from = at + prefix.len();
+            let length = bytes[from..].iter().take_while(|byte| is_token(byte)).count();
+            if length >= 6 {
+                hidden[from..from + length].fill(true);
+            }
+        }
+    }
+    let mut start = 0;
+    while start < bytes.len() {
+        let length = bytes[start..].iter().take_while(|byte| is_word(byte)).count();
+        let run = &bytes[start..start + length];
+        if length >= RANDOM_RUN && run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic) {
+            hidden[start..start + length].fill(true);
+        }
+        start += length.max(1);
+    }
+    // What is before an `@` or after a `?` of a URL, even of one that lost its beginning.
+    let mut from = 0;
+    for url in bytes.split(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'`' | b'\n')) {
+        let host = url.windows(2).position(|pair| pair == b"//").map_or(0, |at| at + 2);
+        if let Some(end) = url.iter().rposition(|byte| *byte == b'@').filter(|end| *end > host) {
+            hidden[from + host..from + end].fill(true);
+        }
+        if let Some(query) = url.iter().position(|byte| matches!(byte, b'?' | b'#')).filter(|_| url.contains(&b'/')) {
+            hidden[from + query + 1..from + url.len()].fill(true);
+        }
+        from += url.len() + 1;
+    }
+    text.char_indices().map(|(at, character)| if hidden[at] { star(character) } else { character }).collect()
+}
+
+/// Whether a name may be shown as the name of an environment variable.
+pub(crate) fn plausible_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.len() <= 80
+        && words(name) == name
+}
+
+/// Whether a text may be shown as the path of a secret's file. A relative one must not look like a secret with slashes in it.
+pub(crate) fn plausible_path(path: &str) -> bool {
+    let rooted = ["/", "./", "../"].iter().any(|start| path.starts_with(start));
+    let tame = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'/' | b'.' | b'_' | b'-');
+    (rooted || (path.contains('/') && path.bytes().all(tame))) && path.len() <= 400 && words(path) == path
+}
+
+/// A character that hides another one of the same length in bytes and about the same width.
+const fn star(character: char) -> char {
+    match character.len_utf8() {
+        1 if character == '\n' || character == '\r' => character,
+        1 => '*',
+        2 => '·',
+        3 => '•',
+        _ => '🔒',
+    }
+}
+
+/// What may be shown of the value at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Anything, but what looks like a secret by itself.
+    Show,
+    /// The name of a variable or a file.
+    Reference,
+    /// Nothing.
+    Hide,
+}
+
+struct Masker {
+    out: String,
+    rule: Rule,
+    /// Open brackets.
+    depth: usize,
+    /// A value comes next, not a name.
+    in_value: bool,
+    /// A name was read and its `=` comes next.
+    named: bool,
+    /// A value may begin here: right after `=`, `[` or `,`.
+    fresh: bool,
+    /// Inside a secret field, which began at this depth.
+    secret_from: Option<usize>,
+    /// What may be shown in the table at hand: nothing inside `[provider.x.headers]` or below a header that is none.
+    harmless: Harmless,
+}
+
+impl Masker {
+    fn line(&mut self, line: &str) {
+        if self.header(line) {
+            return;
+        }
+        if self.depth == 0 && line.trim_start().starts_with('[') {
+            self.harmless = &[];
+        }
+        if self.depth == 0 {
+            self.forget();
+        }
+        let mut rest = line;
+        while let Some(first) = rest.chars().next() {
+            let used = match first {
+                '"' | '\'' => {
+                    let length = string_length(rest, first);
+                    if !self.in_value && followed_by_equals(&rest[length..]) {
+                        self.name(&rest[..length]);
+                    } else {
+                        self.value(&rest[..length]);
+                    }
+                    length
+                }
+                '#' => {
+                    self.comment(rest);
+                    rest.len()
+                }
+                _ if is_bare(first) => {
+                    let length = rest.find(|next| !is_bare(next)).unwrap_or(rest.len());
+                    let (word, after) = rest.split_at(length);
+                    if !self.in_value && followed_by_equals(after) {
+                        self.name(word);
+                    } else {
+                        self.bare_value(word);
+                        self.in_value = true;
+                    }
+                    length
+                }
+                _ => {
+                    self.punctuation(first);
+                    first.len_utf8()
+                }
+            };
+            rest = &rest[used..];
+        }
+    }
+
+    /// A table header, which is shown; anything else that begins with a bracket is not one.
+    fn header(&mut self, line: &str) -> bool {
+        let text = line.trim();
+        let Some(inner) = text.strip_prefix('[') else { return false };
+        let Some((path, after)) = inner.trim_start_matches('[').split_once(']') else { return false };
+        let after = after.trim_start_matches(']').trim_start();
+        let plain = !path.contains(['=', '{', ',', '#', '\'']) && (after.is_empty() || after.starts_with('#'));
+        let mut parts = path.split('.').map(|part| part.trim().trim_matches('"'));
+        let root = parts.next().unwrap_or_default();
+        let known = did_you_mean(root, &["model", "retired", "route", "provider"]);
+        let word = root.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        if !plain || !(known.is_some() || (self.depth == 0 && word)) {
+            return false;
+        }
+        self.harmless = match known {
+            Some("model" | "retired") => OF_MODELS,
+            Some("route") => OF_ROUTES,
+            Some("provider") if parts.all(|part| did_you_mean(part, SECRET).is_none()) => OF_PROVIDERS,
+            _ => &[],
+        };
+        let (table, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
+        self.out.push_str(&words(table));
+        self.forget();
+        self.comment(comment);
+        true
+    }
+
+    /// Begins anew, as at the first line.
+    fn forget(&mut self) {
+        (self.rule, self.depth, self.secret_from) = (Rule::Hide, 0, None);
+        (self.in_value, self.named, self.fresh) = (false, false, false);
+    }
+
+    fn punctuation(&mut self, mark: char) {
+        self.out.push(if mark.is_ascii() { mark } else { star(mark) });
+        if (mark == '=' && !self.named) || (matches!(mark, '[' | '{') && !self.fresh) {
+            self.rule = Rule::Hide;
+        }
+        match mark {
+            '[' | '{' => self.depth += 1,
+            ']' | '}' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.rule = Rule::Hide;
+                if self.secret_from.is_some_and(|from| self.depth < from) {
+                    self.secret_from = None;
+                }
+            }
+            ',' if self.secret_from == Some(self.depth) => (self.secret_from, self.rule) = (None, Rule::Hide),
+            _ => {}
+        }
+        match mark {
+            '=' => (self.in_value, self.named, self.fresh) = (true, false, true),
+            '{' | ',' => (self.in_value, self.fresh) = (false, true),
+            ']' | '}' => self.fresh = false,
+            _ => {}
+        }
+    }
+
+    /// The name of a field (or one part of a dotted one) decides about its value.
+    fn name(&mut self, quoted: &str) {
+        let name = quoted.trim_matches(['"', '\'']);
+        self.named = true;
+        let harmless = !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name));
+        // A stray value may look like a name when an `=` or a dot follows; field names have no digits but in `1h`.
+        if harmless || !name.bytes().any(|byte| byte.is_ascii_digit()) {
+            self.out.push_str(&words(quoted));
+        } else {
+            self.out.extend(quoted.chars().map(star));
+        }
+        if !harmless && is_secret(name) {
+            self.rule = Rule::Hide;
+            self.secret_from.get_or_insert(self.depth);
+        } else if matches!(name, "env" | "file") {
+            self.rule = Rule::Reference;
+        } else if self.secret_from.is_none() && (harmless || self.misspells_harmless(name)) {
+            self.rule = Rule::Show;
+        } else {
+            self.rule = Rule::Hide;
+        }
+    }
+
+    /// Where secrets live, only the right spelling is trusted.
+    fn misspells_harmless(&self, name: &str) -> bool {
+        self.harmless != OF_PROVIDERS && self.harmless.iter().any(|fields| did_you_mean(name, fields).is_some())
+    }
+
+    fn value(&mut self, quoted: &str) {
+        let inner = quoted.trim_matches(['"', '\'', '\n', '\r']);
+        if !std::mem::take(&mut self.fresh) {
+            self.rule = Rule::Hide;
+        }
+        let shown = match self.rule {
+            Rule::Show => true,
+            Rule::Reference => plausible_variable(inner) || plausible_path(inner),
+            Rule::Hide => false,
+        };
+        if shown {
+            self.out.push_str(&words(quoted));
+        } else {
+            self.out.extend(quoted.chars().map(|each| if matches!(each, '"' | '\'') { each } else { star(each) }));
+        }
+    }
+
+    fn bare_value(&mut self, word: &str) {
+        let number = word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b':'));
+        if self.rule == Rule::Show && (number || matches!(word, "true" | "false")) {
+            self.out.push_str(word);
+        } else {
+            self.out.extend(word.chars().map(star));
+            self.rule = Rule::Hide;
+        }
+    }
+
+    fn comment(&mut self, comment: &str) {
+        if self.rule == Rule::Show && !comment.contains(['=', '"', '\'', '{']) {
+            self.out.push_str(&words(comment));
+        } else {
+            self.out.extend(comment.chars().map(|each| if each == '#' || each == ' ' { each } else { star(each) }));
+        }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    SECRET_PARTS.iter().any(|part| lower.contains(part)) || did_you_mean(&lower, SECRET).is_some()
+}
+
+fn is_bare(character: char) -> bool {
+    character.is_alphanumeric()
+        || !character.is_ascii()
+        || matches!(
+            character,
+            '_' | '-'
+                | '+'
+                | ':'
+                | '/'
+                | '\\'
+                | '$'
+                | '%'
+                | '@'
+                | '!'
+                | '&'
+                | '*'
+                | '~'
+                | '^'
+                | ';'
+                | '?'
+                | '|'
+                | '('
+                | ')'
+                | '<'
+                | '>'
+                | '`'
+        )
+}
+
+/// Bytes of the string that begins here, its quotes included; it ends with its line at the latest.
+fn string_length(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            '\n' => return at,
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            _ if character == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Whether a name ends here: `=` comes next, or a dot and another name.
+fn followed_by_equals(text: &str) -> bool {
+    let text = text.trim_start_matches([' ', '\t']);
+    text.starts_with(['=', '.'])
+}

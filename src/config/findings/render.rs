@@ -1,0 +1,78 @@
+//! Findings as text, in the form rustc made familiar: title, place, line, caret, help.
+//!
+//! Only what a [`Diagnostic`] carries is shown, so a report can never contain more than the masked excerpt.
+
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+
+use super::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+
+/// With or without terminal colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// Text only.
+    Plain,
+    /// ANSI colours.
+    Coloured,
+}
+
+impl Diagnostics {
+    /// The whole report, one finding after the other, and a line with their number. Ends with a newline.
+    #[must_use]
+    pub fn render(&self, paint: Paint) -> String {
+        let mut report = String::new();
+        for finding in &self.0 {
+            report.push_str(&finding.render(paint));
+            report.push_str("\n\n");
+        }
+        report.push_str(&self.summary());
+        report.push('\n');
+        report
+    }
+}
+
+impl Diagnostic {
+    /// One finding as text, without a newline at the end.
+    #[must_use]
+    pub fn render(&self, paint: Paint) -> String {
+        let renderer = match paint {
+            Paint::Plain => Renderer::plain(),
+            Paint::Coloured => Renderer::styled(),
+        };
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let mut group = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
+        if let Some(place) = &self.place {
+            // What stands in the same line is shown once, with both marks.
+            let (near, far): (Vec<&Place>, Vec<&Place>) = self.related.iter().partition(|other| other.shares_line(place));
+            group = group.element(element(place, &near, AnnotationKind::Primary));
+            group = group.elements(far.into_iter().map(|other| element(other, &[], AnnotationKind::Context)));
+        }
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+impl Place {
+    fn shares_line(&self, other: &Self) -> bool {
+        self.line == other.line && self.file == other.file
+    }
+}
+
+fn element<'a>(place: &'a Place, near: &[&'a Place], kind: AnnotationKind) -> Element<'a> {
+    let mark = |place: &'a Place, kind: AnnotationKind| kind.span(place.marked.clone()).label(place.label.as_deref());
+    match &place.excerpt {
+        Some(line) => Snippet::source(line.as_str())
+            .line_start(place.line)
+            .path(place.file.as_str())
+            .annotation(mark(place, kind))
+            .annotations(near.iter().map(|other| mark(other, AnnotationKind::Context)))
+            .into(),
+        None if place.line > 0 => Origin::path(place.file.as_str()).line(place.line).char_column(place.column).into(),
+        None => Origin::path(place.file.as_str()).into(),
+    }
+}

@@ -1,0 +1,287 @@
+//! Collects findings while the files are read, and makes diagnostics of them.
+//!
+//! Every mistake is collected, none is fatal. What a syntax error makes doubtful is left out at the end: findings in the same
+//! table, and those that rest on something being absent. Texts pass the mask before they leave this file.
+
+use std::ops::Range;
+
+use super::code::{Code, Scope};
+use super::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use super::redact;
+use crate::config::Source;
+
+/// Errors, and other findings, kept of each file; the rest is only counted.
+const MOST_FINDINGS: usize = 500;
+/// Lines longer than this are not shown.
+const LONGEST_LINE: usize = 1_000;
+
+/// One of the two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum File {
+    Catalog,
+    Routes,
+}
+
+/// Bytes of one of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) file: File,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    pub(crate) fn new(file: File, range: Range<usize>) -> Self {
+        Self { file, start: range.start, end: range.end }
+    }
+
+    /// The beginning of a file, for what has no better place.
+    pub(crate) const fn top(file: File) -> Self {
+        Self { file, start: 0, end: 0 }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
+}
+
+/// A finding before its place is resolved.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    code: Code,
+    span: Span,
+    message: String,
+    label: Option<String>,
+    help: Option<String>,
+    related: Vec<(Span, &'static str)>,
+}
+
+impl Finding {
+    fn new(code: Code, span: Span, message: String) -> Self {
+        Self { code, span, message, label: None, help: None, related: Vec::new() }
+    }
+
+    /// Says what to do.
+    pub(crate) fn help(&mut self, help: impl Into<String>) -> &mut Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Words under the caret.
+    pub(crate) fn label(&mut self, label: impl Into<String>) -> &mut Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Another place that belongs to it.
+    pub(crate) fn also(&mut self, span: Span, label: &'static str) -> &mut Self {
+        self.related.push((span, label));
+        self
+    }
+}
+
+/// What is known about the readability of one file.
+#[derive(Debug, Default)]
+struct Damage {
+    /// Where its syntax errors are.
+    at: Vec<usize>,
+    /// There is no text at all.
+    unread: bool,
+}
+
+/// The findings of one load so far.
+#[derive(Debug)]
+pub(crate) struct Report<'s> {
+    sources: [&'s Source; 2],
+    damage: [Damage; 2],
+    findings: Vec<Finding>,
+    /// By file, and whether it is an error.
+    kept: [[usize; 2]; 2],
+    surplus: [usize; 2],
+    /// Stands in for findings that are only counted.
+    scratch: Finding,
+    /// "Did you mean" is worked out for the first few findings only: it compares with every name.
+    pub(crate) suggestions_left: usize,
+}
+
+impl<'s> Report<'s> {
+    pub(crate) fn new(catalog: &'s Source, routes: &'s Source) -> Self {
+        let scratch = Finding::new(Code::MoreFindings, Span::top(File::Catalog), String::new());
+        Self {
+            sources: [catalog, routes],
+            damage: [Damage::default(), Damage::default()],
+            findings: Vec::new(),
+            kept: [[0; 2]; 2],
+            surplus: [0; 2],
+            scratch,
+            suggestions_left: 50,
+        }
+    }
+
+    pub(crate) fn source(&self, file: File) -> &'s Source {
+        self.sources[file as usize]
+    }
+
+    /// Records a finding; the answer takes help, labels and related places.
+    pub(crate) fn add(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Finding {
+        let file = span.file as usize;
+        match code {
+            Code::Syntax if self.damage[file].at.len() < MOST_FINDINGS => self.damage[file].at.push(span.start),
+            Code::Unreadable => self.damage[file].unread = true,
+            _ => {}
+        }
+        let fresh = Finding::new(code, span, message.into());
+        let kept = &mut self.kept[file][usize::from(code.severity() == Severity::Error)];
+        if *kept >= MOST_FINDINGS {
+            self.surplus[file] += 1;
+            self.scratch = fresh;
+            return &mut self.scratch;
+        }
+        *kept += 1;
+        let index = self.findings.len();
+        self.findings.push(fresh);
+        &mut self.findings[index]
+    }
+
+    /// Whether any error was found so far.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.kept.iter().any(|[_, errors]| *errors > 0)
+    }
+
+    /// Whether a file cannot be believed as a whole.
+    fn damaged(&self, file: File) -> bool {
+        let damage = &self.damage[file as usize];
+        damage.unread || !damage.at.is_empty()
+    }
+
+    /// Whether a finding stands although the files may have syntax errors.
+    fn stands(&self, finding: &Finding, doubtful: &[Vec<Range<usize>>; 2]) -> bool {
+        if matches!(finding.code, Code::Syntax | Code::Unreadable) {
+            return true;
+        }
+        let file = finding.span.file;
+        match finding.code.scope() {
+            Scope::Both => !self.damaged(File::Catalog) && !self.damaged(File::Routes),
+            Scope::File => !self.damaged(file),
+            Scope::Place => !doubtful[file as usize].iter().any(|range| range.contains(&finding.span.start)),
+        }
+    }
+
+    /// All findings in order, with their places, masked.
+    pub(crate) fn finish(mut self) -> Diagnostics {
+        let doubtful =
+            [File::Catalog, File::Routes].map(|file| broken_tables(&self.source(file).text, &self.damage[file as usize].at));
+        let mut findings = std::mem::take(&mut self.findings);
+        let before = findings.len();
+        findings.retain(|finding| self.stands(finding, &doubtful));
+        self.note_gaps(before > findings.len(), &mut findings);
+        findings.sort_by_key(|finding| finding.span);
+        let pages = [File::Catalog, File::Routes].map(|file| {
+            let wanted = findings
+                .iter()
+                .any(|finding| finding.span.file == file || finding.related.iter().any(|(span, _)| span.file == file));
+            wanted.then(|| Page::new(self.source(file)))
+        });
+        Diagnostics(findings.into_iter().map(|finding| resolve(finding, &pages)).collect())
+    }
+
+    /// Says what is not in the report.
+    fn note_gaps(&self, withheld: bool, findings: &mut Vec<Finding>) {
+        let mut note = |code: Code, file: File, message: String| {
+            let end = self.source(file).text.len();
+            findings.push(Finding::new(code, Span { file, start: end, end }, message));
+        };
+        for file in [File::Catalog, File::Routes] {
+            let surplus = self.surplus[file as usize];
+            if surplus > 0 {
+                note(Code::MoreFindings, file, format!("{surplus} more findings in this file are not shown"));
+            }
+        }
+        if withheld || self.damaged(File::Catalog) || self.damaged(File::Routes) {
+            let file = if self.damaged(File::Catalog) { File::Catalog } else { File::Routes };
+            note(
+                Code::SkippedChecks,
+                file,
+                "what rests on the broken part was not checked; check again once it is mended".to_owned(),
+            );
+        }
+    }
+}
+
+/// The tables that have a syntax error in them: bytes from the header before each to the next one after it.
+fn broken_tables(text: &str, at: &[usize]) -> Vec<Range<usize>> {
+    if at.is_empty() {
+        return Vec::new();
+    }
+    let headers: Vec<usize> = text.match_indices("\n[").map(|(index, _)| index + 1).collect();
+    at.iter()
+        .map(|at| {
+            let next = headers.partition_point(|header| header <= at);
+            let start = next.checked_sub(1).and_then(|index| headers.get(index)).copied().unwrap_or_default();
+            let end = headers.get(next).copied().unwrap_or(usize::MAX);
+            start..end
+        })
+        .collect()
+}
+
+/// A file made ready for showing.
+struct Page<'s> {
+    name: &'s str,
+    masked: String,
+    line_starts: Vec<usize>,
+}
+
+impl<'s> Page<'s> {
+    fn new(source: &'s Source) -> Self {
+        let masked = redact::file(&source.text);
+        let line_starts = std::iter::once(0).chain(masked.match_indices('\n').map(|(index, _)| index + 1)).collect();
+        Self { name: &source.name, masked, line_starts }
+    }
+
+    fn place(&self, span: Span, label: Option<String>, pointed: bool) -> Place {
+        let start = floor(&self.masked, span.start);
+        let line = self.line_starts.partition_point(|begin| *begin <= start).max(1);
+        let begin = self.line_starts.get(line - 1).copied().unwrap_or_default();
+        let end = self.line_starts.get(line).map_or(self.masked.len(), |next| next - 1);
+        let text = self.masked[begin..end.max(begin)].trim_end_matches('\r');
+        let from = (start - begin).min(text.len());
+        let to = floor(text, span.end.saturating_sub(begin).clamp(from, text.len()));
+        let column = text[..from].chars().count() + 1;
+        let excerpt = (pointed && text.len() <= LONGEST_LINE).then(|| text.to_owned());
+        Place { file: self.name.to_owned(), line, column, span: span.start..span.end, label, excerpt, marked: from..to }
+    }
+}
+
+fn floor(text: &str, index: usize) -> usize {
+    let index = index.min(text.len());
+    (0..=index).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}
+
+fn resolve(finding: Finding, pages: &[Option<Page<'_>>; 2]) -> Diagnostic {
+    let code = finding.code;
+    let pointed = !matches!(code, Code::Unreadable | Code::EmptyCatalog | Code::MoreFindings | Code::SkippedChecks);
+    let clean = |text: String| redact::words(&text);
+    let place = pages[finding.span.file as usize].as_ref().map(|page| {
+        let mut place = page.place(finding.span, finding.label.map(clean), pointed);
+        if !pointed {
+            (place.line, place.column) = (0, 0);
+        }
+        place
+    });
+    let related = finding
+        .related
+        .into_iter()
+        .filter_map(|(span, label)| Some(pages[span.file as usize].as_ref()?.place(span, Some(label.to_owned()), true)))
+        .collect();
+    Diagnostic {
+        severity: code.severity(),
+        code: code.id(),
+        message: clean(finding.message),
+        place,
+        help: finding.help.map(clean),
+        related,
+    }
+}

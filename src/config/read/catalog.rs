@@ -1,0 +1,282 @@
+//! From `catalog.toml` to the [`Catalog`]: every rule about slugs, aliases, limits and retirement.
+//!
+//! Routes are read first, so that a model is built together with the route that serves it and never exists without one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use farebox_protocol::Family;
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{Fields, Value, grouped, shorten};
+use super::names::{read_family, read_slug, read_tables};
+use super::price::read_price;
+use super::routes::{RouteTable, Routed};
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
+use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
+
+const DEFAULT_OUTPUT: u32 = 8_192;
+const DEFAULT_SPEED: u32 = 150;
+const MOST_TOKENS: u32 = 2_147_483_647;
+const LONGEST_NAME: usize = 100;
+
+/// Names taken so far and where.
+type Taken = HashMap<String, (Span, NameKind)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameKind {
+    Slug,
+    Alias,
+}
+
+/// Reads the catalog. The answer holds the good models only; the report says whether there were others.
+pub(crate) fn read_catalog(report: &mut Report<'_>, root: &DeTable<'_>, routes: &RouteTable) -> Catalog {
+    let fields = Fields::open(report, root, Span::top(File::Catalog), "the catalog", CATALOG_FIELDS);
+    let tables = read_tables(&fields, report, "model");
+    if tables.is_empty() && !fields.has("model") {
+        report
+            .add(Code::EmptyCatalog, fields.span, "the catalog publishes no model")
+            .help("add a [[model]] table, or let `farebox init` write one to start from");
+    }
+    let mut taken = Taken::new();
+    let mut models = Vec::with_capacity(tables.len());
+    for (table, span) in tables {
+        models.extend(read_model(report, table, span, routes, &mut taken).map(Arc::new));
+    }
+    let retired = read_tables(&fields, report, "retired");
+    let mut ended = HashMap::new();
+    let retired = retired.into_iter().filter_map(|(table, span)| read_retired(report, table, span, &taken, &mut ended)).collect();
+    let mut by_name = HashMap::with_capacity(models.len());
+    for model in &models {
+        for name in std::iter::once(&model.slug).chain(&model.aliases) {
+            by_name.insert(name.clone(), Arc::clone(model));
+        }
+    }
+    Catalog { models, by_name, retired }
+}
+
+fn read_model(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: &RouteTable, taken: &mut Taken) -> Option<Model> {
+    let what = match table.get("slug").map(|slug| slug.get_ref()) {
+        Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
+        _ => "a model".to_owned(),
+    };
+    let fields = Fields::open(report, table, span, what, MODEL_FIELDS);
+    let name = fields.required(report, "model", "model = \"…\", the name people know", |value, report| {
+        value.printable(report, LONGEST_NAME)
+    });
+    let provider =
+        fields.required(report, "provider", "provider = \"…\"", |value, report| value.printable(report, LONGEST_NAME));
+    let slug = fields.required(report, "slug", "slug = \"…\", what callers send", |value, report| read_slug(value, report));
+    let slug = slug.filter(|slug| take(report, taken, slug, NameKind::Slug));
+    let aliases = fields.get("aliases").map_or_else(|| Some(Vec::new()), |value| read_aliases(value, report, taken));
+    let best_path = fields.required(report, "best_path", "best_path = \"chat\", \"responses\" or \"messages\"", read_family);
+    let environments = fields.required(report, "best_environments", "best_environments = [\"backend\"]", read_environments);
+    let capabilities = fields.get("capabilities").map_or_else(|| Some(Vec::new()), |value| read_capabilities(value, report));
+    let limits = fields.required(report, "limits", "limits = { context = 200_000, max_output = 64_000 }", |value, report| {
+        read_limits(value, report, &fields.what)
+    });
+    let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
+    let tokenizer = match fields.get("tokenizer") {
+        Some(value) => value.word(report, &tokenizers).map(|word| word.value),
+        None => Some(Tokenizer::default()),
+    };
+    let context = limits.map(|limits| limits.context);
+    let price = fields.required(report, "price", "price = { input = \"3.00\", output = \"15.00\" }", |value, report| {
+        read_price(value, report, &fields.what, context)
+    });
+    let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
+    Some(Model {
+        name: name?.value.to_owned(),
+        slug: slug?.value.to_owned(),
+        provider: provider?.value.to_owned(),
+        best_path: best_path?.value,
+        best_environments: environments?,
+        price: price?,
+        capabilities: capabilities?,
+        limits: limits?,
+        tokenizer: tokenizer?,
+        aliases: aliases?,
+        route: route?,
+    })
+}
+
+fn find_route(
+    report: &mut Report<'_>,
+    routes: &RouteTable,
+    slug: Placed<&str>,
+    best_path: Option<Placed<Family>>,
+) -> Option<Arc<Route>> {
+    match routes.get(slug.value) {
+        None => {
+            report
+                .add(Code::ModelWithoutRoute, slug.span, format!("no route serves `{}`", slug.value))
+                .help(format!("add [[route]] with slug = \"{}\" to the routes, and save that file first", slug.value));
+            None
+        }
+        Some(Routed { route: None, .. }) => None,
+        Some(Routed { route: Some(route), targets, .. }) => {
+            let best = best_path?;
+            if !route.targets.iter().any(|target| target.provider.speaks.contains(&best.value)) {
+                let message = format!("no target of `{}` speaks `{}`, its best path", slug.value, best.value);
+                report
+                    .add(Code::FamilyMismatch, best.span, message)
+                    .also(*targets, "none of these")
+                    .help("choose another best path, or add a target whose provider speaks it");
+                return None;
+            }
+            Some(Arc::clone(route))
+        }
+    }
+}
+
+/// Marks a name as taken, or records who had it before.
+fn take(report: &mut Report<'_>, taken: &mut Taken, name: &Placed<&str>, kind: NameKind) -> bool {
+    let Some((first, before)) = taken.get(name.value).copied() else {
+        taken.insert(name.value.to_owned(), (name.span, kind));
+        return true;
+    };
+    let (code, message) = match (kind, before) {
+        (NameKind::Slug, NameKind::Slug) => (Code::DuplicateSlug, format!("the slug `{}` is published twice", name.value)),
+        (NameKind::Alias, NameKind::Alias) => (Code::AliasTaken, format!("the alias `{}` is given twice", name.value)),
+        _ => (Code::AliasTaken, format!("`{}` is a slug and an alias", name.value)),
+    };
+    report.add(code, name.span, message).also(first, "first here");
+    false
+}
+
+fn read_aliases(value: Value<'_, '_>, report: &mut Report<'_>, taken: &mut Taken) -> Option<Vec<String>> {
+    let members = value.list(report, "strings")?;
+    let mut good = true;
+    let mut aliases = Vec::with_capacity(members.len());
+    for member in members {
+        match read_slug(member, report).filter(|alias| take(report, taken, alias, NameKind::Alias)) {
+            Some(alias) => aliases.push(alias.value.to_owned()),
+            None => good = false,
+        }
+    }
+    good.then_some(aliases)
+}
+
+fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+    let members = value.list(report, "strings")?;
+    if members.is_empty() {
+        report
+            .add(Code::BadText, value.span(), "`best_environments` is empty")
+            .help("say where the model is at its best: [\"backend\"]");
+        return None;
+    }
+    let read: Vec<_> = members.into_iter().map(|member| member.printable(report, LONGEST_NAME)).collect();
+    read.into_iter().map(|text| text.map(|text| text.value.to_owned())).collect()
+}
+
+fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
+    let words = [Capability::Vision, Capability::Tools, Capability::Streaming].map(|each| (each.name(), each));
+    let members = value.list(report, "strings")?;
+    let read: Vec<_> = members.into_iter().map(|member| member.word(report, &words)).collect();
+    let mut capabilities: Vec<Capability> = Vec::new();
+    for capability in read.into_iter().collect::<Option<Vec<_>>>()? {
+        if !capabilities.contains(&capability.value) {
+            capabilities.push(capability.value);
+        }
+    }
+    Some(capabilities)
+}
+
+fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Limits> {
+    let fields = value.fields(report, &format!("the limits of {what}"), LIMIT_FIELDS)?;
+    let tokens = 1..=MOST_TOKENS;
+    let context = fields.required(report, "context", "context = 200_000", |value, report| value.small(report, tokens.clone()));
+    let max_output =
+        fields.required(report, "max_output", "max_output = 64_000", |value, report| value.small(report, tokens.clone()));
+    let default_output = fields.optional(report, "default_output", |value, report| value.small(report, tokens.clone()));
+    let speed = fields.optional(report, "speed", |value, report| value.small(report, 1..=100_000));
+    let image_bytes = fields.optional(report, "image_bytes", |value, report| value.integer(report, 1..=1_073_741_824));
+    let picture_tokens = fields.optional(report, "picture_tokens", |value, report| value.integer(report, 1..=1_000_000));
+    let tools = fields.optional(report, "tools", |value, report| value.small(report, 1..=100_000));
+    let bad = [
+        ("default_output", default_output.is_none()),
+        ("speed", speed.is_none()),
+        ("image_bytes", image_bytes.is_none()),
+        ("picture_tokens", picture_tokens.is_none()),
+        ("tools", tools.is_none()),
+    ]
+    .into_iter()
+    .any(|(name, unread)| unread && fields.has(name));
+    let (context, max_output) = (context?, max_output?);
+    let mut good = !bad;
+    if max_output.value > context.value {
+        let (most, room) = (grouped(max_output.value.into()), grouped(context.value.into()));
+        report
+            .add(Code::BadLimits, max_output.span, format!("`max_output` ({most}) is more than the whole context ({room})"))
+            .also(context.span, "input and output together");
+        good = false;
+    }
+    if let Some(default) = default_output.filter(|default| default.value > max_output.value) {
+        let (unset, most) = (grouped(default.value.into()), grouped(max_output.value.into()));
+        report
+            .add(Code::BadLimits, default.span, format!("`default_output` ({unset}) is more than `max_output` ({most})"))
+            .also(max_output.span, "the most");
+        good = false;
+    }
+    good.then(|| Limits {
+        context: context.value.into(),
+        max_output: max_output.value,
+        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| default.value),
+        speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
+        image_bytes: image_bytes.map(|bytes| bytes.value),
+        picture_tokens: picture_tokens.map(|tokens| tokens.value),
+        tools: tools.map(|tools| tools.value),
+    })
+}
+
+fn read_retired(
+    report: &mut Report<'_>,
+    table: &DeTable<'_>,
+    span: Span,
+    taken: &Taken,
+    ended: &mut HashMap<String, Span>,
+) -> Option<Retired> {
+    let fields = Fields::open(report, table, span, "a retired slug", RETIRED_FIELDS);
+    let slug = fields.required(report, "slug", "slug = \"…\"", |value, report| read_slug(value, report));
+    let since = fields.required(report, "since", "since = 2026-09-01", read_date);
+    let replacement = fields.optional(report, "use", |value, report| value.text(report));
+    if let Some(slug) = slug {
+        if let Some((first, _)) = taken.get(slug.value) {
+            report
+                .add(Code::RetiredPublished, slug.span, format!("`{}` is retired and published", slug.value))
+                .also(*first, "published here")
+                .help("remove one of the two");
+        }
+        if let Some(first) = ended.insert(slug.value.to_owned(), slug.span) {
+            report.add(Code::DuplicateSlug, slug.span, format!("`{}` is retired twice", slug.value)).also(first, "first here");
+        }
+    }
+    let published = |name: &str| matches!(taken.get(name), Some((_, NameKind::Slug)));
+    if let Some(name) = replacement.filter(|name| !published(name.value)) {
+        let finding = report.add(
+            Code::BadReplacement,
+            name.span,
+            format!("the replacement `{}` is not a published slug", shorten(name.value)),
+        );
+        match taken.get(name.value) {
+            Some(_) => finding.help("write the slug, not an alias"),
+            None => finding.help("name a published slug, or leave `use` out"),
+        };
+    }
+    Some(Retired { slug: slug?.value.to_owned(), since: since?, replacement: replacement.map(|name| name.value.to_owned()) })
+}
+
+fn read_date(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<String> {
+    if let DeValue::Datetime(date) = value.node()
+        && date.date.is_some()
+        && date.time.is_none()
+    {
+        return Some(date.to_string());
+    }
+    report
+        .add(Code::BadDate, value.span(), format!("`{}` is not a date", value.name))
+        .help("write it without quotes: since = 2026-09-01");
+    None
+}

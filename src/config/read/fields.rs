@@ -1,0 +1,378 @@
+//! Low-level reading: typed access to the syntax tree of one file.
+//!
+//! Nothing here knows what a field means. Every reader answers `None` after recording what is wrong, so that the checks above
+//! go on with the next field and all mistakes of a file come out together. Values never get into messages here: they may be
+//! secrets.
+
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::findings::suggest::did_you_mean;
+
+/// The syntax tree of a file, with every syntax error recorded.
+pub(crate) fn parse<'i>(report: &mut Report<'_>, file: File, text: &'i str) -> DeTable<'i> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let mut mistakes: Vec<(Range<usize>, String)> =
+        errors.iter().map(|error| (error.span().unwrap_or(text.len()..text.len()), error.message().to_owned())).collect();
+    mistakes.sort_by_key(|(span, _)| span.start);
+    let mut told: Option<(usize, String)> = None;
+    for (span, message) in mistakes {
+        // The parser goes on after a mistake and finds more of it in the same line, or the same in all lines of a table.
+        let told_already = told.as_ref().is_some_and(|(at, words)| {
+            let between = text.get(*at..span.start).unwrap_or_default();
+            !between.contains('\n') || (*words == message && !between.contains("\n["))
+        });
+        if !told_already {
+            told = Some((span.start, message.clone()));
+            report.add(Code::Syntax, Span::new(file, span), message);
+        }
+    }
+    root.into_inner()
+}
+
+/// The fields of one table.
+#[derive(Debug)]
+pub(crate) struct Fields<'r, 'i> {
+    table: &'r DeTable<'i>,
+    /// The header or opening of the table.
+    pub(crate) span: Span,
+    /// What the table describes, for messages: ``model `x` ``.
+    pub(crate) what: String,
+    /// Known fields that are there under another spelling; they are not called missing as well.
+    misspelt: Vec<&'static str>,
+}
+
+impl<'r, 'i> Fields<'r, 'i> {
+    /// Opens a table and records every field that is not one of `known`.
+    pub(crate) fn open(
+        report: &mut Report<'_>,
+        table: &'r DeTable<'i>,
+        span: Span,
+        what: impl Into<String>,
+        known: &[&'static str],
+    ) -> Self {
+        let mut fields = Self { table, span, what: what.into(), misspelt: Vec::new() };
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) {
+                fields.unknown(report, key, value.get_ref(), known);
+            }
+        }
+        fields
+    }
+
+    fn unknown(&mut self, report: &mut Report<'_>, key: &Spanned<impl AsRef<str>>, value: &DeValue<'_>, known: &[&'static str]) {
+        let name = key.get_ref().as_ref();
+        let suggestion =
+            if report.suggestions_left > 0 { did_you_mean(name, known).or_else(|| synonym(name, known)) } else { None };
+        report.suggestions_left = report.suggestions_left.saturating_sub(1);
+        self.misspelt.extend(suggestion);
+        let dotted = matches!(value, DeValue::Table(_)) && self.what.starts_with("provider ");
+        if dotted {
+            // The rest of the provider stands in the inner table.
+            self.misspelt.extend(known);
+        }
+        let span = Span::new(self.span.file, key.span());
+        let finding = report.add(Code::UnknownField, span, format!("unknown field `{}` in {}", shorten(name), self.what));
+        if let Some(known) = suggestion {
+            finding.help(format!("did you mean `{known}`?"));
+        } else if let Some(home) = home_of(name) {
+            finding.help(format!("`{name}` belongs into `{home}`"));
+        } else if dotted {
+            finding.help("a dot in a table header begins a table inside; put the name in quotes: [provider.\"a.b\"]");
+        } else {
+            finding.help(format!("known fields are {}", listed(known)));
+        }
+    }
+
+    pub(crate) fn get(&self, name: &'static str) -> Option<Value<'r, 'i>> {
+        let (key, node) = self.table.get_key_value(name)?;
+        Some(Value { key: Span::new(self.span.file, key.span()), node, file: self.span.file, name })
+    }
+
+    /// Whether a field is there under another spelling.
+    pub(crate) fn misspells(&self, name: &str) -> bool {
+        self.misspelt.contains(&name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.table.contains_key(name)
+    }
+
+    /// Reads a field that may be absent.
+    pub(crate) fn optional<T>(
+        &self,
+        report: &mut Report<'_>,
+        name: &'static str,
+        read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+    ) -> Option<T> {
+        read(self.get(name)?, report)
+    }
+
+    /// Reads a field that must be there. `example` is what a complete line looks like.
+    pub(crate) fn required<T>(
+        &self,
+        report: &mut Report<'_>,
+        name: &'static str,
+        example: &str,
+        read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let Some(value) = self.get(name) else {
+            if !self.misspelt.contains(&name) {
+                let message = format!("`{name}` is missing in {}", self.what);
+                report.add(Code::MissingField, self.span, message).help(format!("add {example}"));
+            }
+            return None;
+        };
+        read(value, report)
+    }
+}
+
+/// A value in the tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Value<'r, 'i> {
+    /// Where its name stands.
+    pub(crate) key: Span,
+    node: &'r Spanned<DeValue<'i>>,
+    file: File,
+    /// The name of the field it belongs to.
+    pub(crate) name: &'static str,
+}
+
+impl<'r, 'i> Value<'r, 'i> {
+    pub(crate) fn span(&self) -> Span {
+        Span::new(self.file, self.node.span())
+    }
+
+    pub(crate) fn node(&self) -> &'r DeValue<'i> {
+        self.node.get_ref()
+    }
+
+    /// A value inside this one.
+    pub(crate) fn member(&self, node: &'r Spanned<DeValue<'i>>) -> Self {
+        Self { key: self.key, node, file: self.file, name: self.name }
+    }
+
+    /// Records a wrong type.
+    pub(crate) fn expected(&self, report: &mut Report<'_>, what: &str) {
+        let found = type_name(self.node());
+        report
+            .add(Code::WrongType, self.span(), format!("`{}` must be {what}, not {found}", self.name))
+            .label(format!("expected {what}"));
+    }
+
+    pub(crate) fn text(self, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
+        match self.node() {
+            DeValue::String(text) => Some(Placed { value: text.as_ref(), span: self.span() }),
+            _ => {
+                self.expected(report, "a string");
+                None
+            }
+        }
+    }
+
+    /// A text that people read: not empty, at most `most` characters, none of them a control character.
+    pub(crate) fn printable(self, report: &mut Report<'_>, most: usize) -> Option<Placed<&'r str>> {
+        let text = self.text(report)?;
+        let problem = if text.value.trim().is_empty() {
+            "is empty".to_owned()
+        } else if text.value.chars().count() > most {
+            format!("is longer than {most} characters")
+        } else if text.value.chars().any(char::is_control) {
+            "has a control character in it".to_owned()
+        } else {
+            return Some(text);
+        };
+        report.add(Code::BadText, text.span, format!("`{}` {problem}", self.name));
+        None
+    }
+
+    pub(crate) fn boolean(self, report: &mut Report<'_>) -> Option<bool> {
+        match self.node() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => {
+                self.expected(report, "true or false");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn integer(self, report: &mut Report<'_>, range: RangeInclusive<u64>) -> Option<Placed<u64>> {
+        let DeValue::Integer(integer) = self.node() else {
+            self.expected(report, "a whole number");
+            return None;
+        };
+        match i128::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|value| u64::try_from(value).ok()) {
+            Some(value) if range.contains(&value) => Some(Placed { value, span: self.span() }),
+            _ => {
+                let (least, most) = (grouped(*range.start()), grouped(*range.end()));
+                report.add(Code::OutOfRange, self.span(), format!("`{}` must be between {least} and {most}", self.name));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn small(self, report: &mut Report<'_>, range: RangeInclusive<u32>) -> Option<Placed<u32>> {
+        let wide = self.integer(report, u64::from(*range.start())..=u64::from(*range.end()))?;
+        Some(Placed { value: u32::try_from(wide.value).ok()?, span: wide.span })
+    }
+
+    /// The members of an array.
+    pub(crate) fn list(self, report: &mut Report<'_>, of: &str) -> Option<Vec<Self>> {
+        match self.node() {
+            DeValue::Array(nodes) => Some(nodes.iter().map(|node| self.member(node)).collect()),
+            _ => {
+                self.expected(report, &format!("a list of {of}"));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn table(self, report: &mut Report<'_>, what: &str) -> Option<(&'r DeTable<'i>, Span)> {
+        match self.node() {
+            DeValue::Table(table) => Some((table, self.span())),
+            _ => {
+                self.expected(report, what);
+                None
+            }
+        }
+    }
+
+    /// A table of known fields.
+    pub(crate) fn fields(self, report: &mut Report<'_>, what: &str, known: &[&'static str]) -> Option<Fields<'r, 'i>> {
+        let (table, span) = self.table(report, "a table")?;
+        Some(Fields::open(report, table, span, what, known))
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(self, report: &mut Report<'_>, words: &[(&str, T)]) -> Option<Placed<T>> {
+        let text = self.text(report)?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
+            return Some(Placed { value: *value, span: text.span });
+        }
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let suggestion = did_you_mean(text.value, &names);
+        let finding = report.add(Code::UnknownWord, text.span, format!("`{}` cannot be `{}`", self.name, shorten(text.value)));
+        match suggestion {
+            Some(word) => finding.help(format!("did you mean \"{word}\"?")),
+            None => finding.help(format!("write one of {}", listed(&names))),
+        };
+        None
+    }
+
+    /// A duration like `"5s"`, within limits.
+    pub(crate) fn duration(self, report: &mut Report<'_>, range: RangeInclusive<Duration>) -> Option<Duration> {
+        let text = self.text(report)?;
+        let Some(duration) = parse_duration(text.value) else {
+            report
+                .add(Code::BadDuration, text.span, format!("`{}` is not a duration", self.name))
+                .help("write a whole number and a unit: \"250ms\", \"5s\", \"2m\" or \"1h\"");
+            return None;
+        };
+        if !range.contains(&duration) {
+            let message = format!("`{}` must be between {:?} and {:?}", self.name, range.start(), range.end());
+            report.add(Code::OutOfRange, text.span, message);
+            return None;
+        }
+        Some(duration)
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// What a field is called elsewhere.
+fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    let meant = match name.to_ascii_lowercase().replace('-', "_").as_str() {
+        "api_key" | "apikey" | "token" | "secret" | "password" => "key",
+        "api_keys" | "tokens" => "keys",
+        "url" | "endpoint" | "api_base" | "base" | "host" => "base_url",
+        "families" | "protocols" | "dialects" => "speaks",
+        "name" | "title" => "model",
+        "id" => "slug",
+        "path" | "family" => "best_path",
+        "environments" => "best_environments",
+        "prices" | "cost" | "pricing" => "price",
+        "abilities" | "features" => "capabilities",
+        "concurrency" => "max_concurrent",
+        "retries" => "retry",
+        "fallbacks" | "upstreams" => "targets",
+        "prompt" => "input",
+        "completion" => "output",
+        _ => return None,
+    };
+    known.contains(&meant).then_some(meant)
+}
+
+/// Where a known field belongs that was written one level too high.
+fn home_of(name: &str) -> Option<&'static str> {
+    match name {
+        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image" | "per_request" | "tiers" => {
+            Some("price")
+        }
+        "context" | "max_output" | "default_output" | "speed" | "image_bytes" | "picture_tokens" | "tools" => Some("limits"),
+        "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
+        "failures" | "open" => Some("breaker"),
+        "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),
+        "base_url" | "speaks" | "key" | "keys" | "auth" | "headers" | "timeouts" | "max_concurrent" => Some("[provider.NAME]"),
+        _ => None,
+    }
+}
+
+/// Names for a sentence: `a`, `b` and `c`.
+pub(crate) fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part
+/// of it and may hold anything.
+pub(crate) fn shorten(text: &str) -> String {
+    let end = text.char_indices().find(|(at, character)| *at >= 60 || character.is_control());
+    end.map_or_else(|| text.to_owned(), |(at, _)| format!("{}…", &text[..at]))
+}
+
+/// `200000` as `200,000`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}

@@ -1,0 +1,11 @@
+//! Reading the two files: from text to the checked parts of a snapshot.
+//!
+//! Every reader records what is wrong and goes on, so that one look shows every mistake.
+
+pub(crate) mod catalog;
+pub(crate) mod fields;
+mod names;
+pub(crate) mod price;
+mod provider;
+pub(crate) mod routes;
+pub(crate) mod secrets;

@@ -1,0 +1,305 @@
+//! From `[provider.NAME]` to a [`Provider`]: where it is, what it speaks, how it is asked.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{Fields, Value, shorten};
+use super::names::read_family;
+use super::secrets::{SecretReader, read_keys};
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{Placed, Report, Span};
+use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
+use crate::config::{Endpoint, Provider, ProviderSecret, Timeouts};
+
+/// Fields that mean nothing where no request is sent.
+const REMOTE_FIELDS: [&str; 5] = ["base_url", "key", "keys", "auth", "headers"];
+
+const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(5),
+    first_byte: Duration::from_secs(120),
+    idle: Duration::from_secs(300),
+    whole: Duration::from_secs(900),
+};
+
+/// Reads one provider; `None` when anything about it is wrong.
+pub(crate) fn read_provider(
+    report: &mut Report<'_>,
+    name: &str,
+    span: Span,
+    table: &DeTable<'_>,
+    secrets: &mut SecretReader<'_>,
+) -> Option<Provider> {
+    let name = read_name(report, name, span);
+    let what = format!("provider `{}`", name.unwrap_or("…"));
+    let fields = Fields::open(report, table, span, what, PROVIDER_FIELDS);
+    let simulated = match fields.get("simulated") {
+        Some(value) => value.boolean(report),
+        None => Some(false),
+    };
+    let remote = match simulated {
+        Some(true) => no_remote(&fields, report),
+        Some(false) => read_remote(&fields, report, secrets),
+        None => None,
+    };
+    let speaks = match fields.get("speaks") {
+        None if simulated == Some(true) => Some(Family::ALL.to_vec()),
+        _ => fields.required(report, "speaks", "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"", read_speaks),
+    };
+    let timeouts = fields.get("timeouts").map_or(Some(DEFAULT_TIMEOUTS), |value| read_timeouts(value, report, &fields.what));
+    let max_concurrent = given(&fields, report, "max_concurrent", |value, report| value.small(report, 1..=1_000_000));
+    let limits = [("max_completion_tokens", ChatLimit::MaxCompletionTokens), ("max_tokens", ChatLimit::MaxTokens)];
+    let chat_limit = given(&fields, report, "chat_limit", |value, report| value.word(report, &limits));
+    let reasoning =
+        given(&fields, report, "reasoning", |value, report| value.word(report, &[("inside", false), ("outside", true)]));
+    let pass = given(&fields, report, "pass", read_flags);
+    let refuse_beta = given(&fields, report, "refuse_beta", read_flags);
+    let remote = remote?;
+    Some(Provider {
+        name: name?.to_owned(),
+        endpoint: remote.endpoint,
+        speaks: speaks?,
+        keys: remote.keys,
+        auth: remote.auth,
+        headers: remote.headers,
+        timeouts: timeouts?,
+        max_concurrent: max_concurrent?.map(|most| most.value),
+        chat_limit: chat_limit?.map_or(ChatLimit::MaxCompletionTokens, |limit| limit.value),
+        reasoning_outside: reasoning?.is_some_and(|outside| outside.value),
+        pass: pass?.unwrap_or_default(),
+        refuse_beta: refuse_beta?.unwrap_or_default(),
+    })
+}
+
+/// An optional field: `None` when it is there and wrong.
+fn given<'r, 'i, T>(
+    fields: &Fields<'r, 'i>,
+    report: &mut Report<'_>,
+    name: &'static str,
+    read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    match fields.get(name) {
+        Some(value) => read(value, report).map(Some),
+        None => Some(None),
+    }
+}
+
+fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&'n str> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric()) && name.bytes().all(allowed) && name.len() <= 64 {
+        return Some(name);
+    }
+    report
+        .add(Code::BadProviderName, span, format!("`{}` cannot be the name of a provider", shorten(name)))
+        .help("names are letters, digits and - _ . , at most 64 characters");
+    None
+}
+
+/// What only a provider at the end of a network has.
+struct Remote {
+    endpoint: Endpoint,
+    keys: Vec<ProviderSecret>,
+    auth: Option<AuthStyle>,
+    headers: Vec<(String, ProviderSecret)>,
+}
+
+fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote> {
+    let mut good = true;
+    for name in REMOTE_FIELDS {
+        if let Some(value) = fields.get(name) {
+            report
+                .add(Code::Contradiction, value.key, format!("{} is simulated and has `{name}`", fields.what))
+                .help(format!("the simulated provider is built in; remove `{name}` or `simulated`"));
+            good = false;
+        }
+    }
+    good.then(|| Remote { endpoint: Endpoint::Simulated, keys: Vec::new(), auth: None, headers: Vec::new() })
+}
+
+fn read_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>, secrets: &mut SecretReader<'_>) -> Option<Remote> {
+    let base = fields.required(
+        report,
+        "base_url",
+        "base_url = \"https://…/v1\", what stands before /chat/completions",
+        |value, report| read_base_url(value, report, &fields.what),
+    );
+    let keys = read_keys(fields, report, secrets);
+    let auth = given(fields, report, "auth", |value, report| {
+        value.word(report, &[("bearer", AuthStyle::Bearer), ("x-api-key", AuthStyle::ApiKey)])
+    });
+    let headers = given(fields, report, "headers", |value, report| read_headers(value, report, &fields.what, secrets));
+    let base = base?;
+    if !["key", "keys"].iter().any(|name| fields.has(name) || fields.misspells(name)) && !base.loopback {
+        report
+            .add(Code::NoKey, fields.span, format!("{} has no key", fields.what))
+            .help("add key = { env = \"…\" } or key = { file = \"…\" }, unless it really asks for none");
+    }
+    Some(Remote {
+        endpoint: Endpoint::Http(base.url),
+        keys: keys?,
+        auth: auth?.map(|style| style.value),
+        headers: headers?.unwrap_or_default(),
+    })
+}
+
+struct BaseUrl {
+    url: String,
+    loopback: bool,
+}
+
+/// What is wrong with a base URL, and what to write instead. Never repeats the URL: it may hold a secret.
+fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
+    let (encrypted, rest) = match text.split_once("://") {
+        Some(("https", rest)) => (true, rest),
+        Some(("http", rest)) => (false, rest),
+        _ => return Err(("does not begin with https:// or http://", "write it whole: \"https://host/v1\"")),
+    };
+    if rest.contains(['?', '#']) {
+        return Err(("has a query or fragment", "write what stands before /chat/completions; keys go into `key` or `headers`"));
+    }
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Err(("has a user name or password in it", "keys go into `key`"));
+    }
+    if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['\\', '"', '<', '>', '{', '}']) {
+        return Err(("has characters that cannot be in a URL", "write it in ASCII, percent-encoded where needed"));
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+    let address =
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).is_some_and(|host| host.parse::<IpAddr>().is_ok());
+    if host.is_empty() || !(name || address) {
+        return Err(("has no usable host", "write it whole: \"https://host/v1\""));
+    }
+    if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        return Err(("has a port that is not a number from 1 to 65535", "write it whole: \"https://host:8443/v1\""));
+    }
+    Ok((encrypted, host, path))
+}
+
+fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BaseUrl> {
+    let Placed { value: text, span } = value.text(report)?;
+    let url = text.trim_end_matches('/');
+    let (encrypted, host, path) = match split_base_url(url) {
+        Ok(parts) => parts,
+        Err((problem, help)) => {
+            report.add(Code::BadBaseUrl, span, format!("`base_url` of {what} {problem}")).help(help);
+            return None;
+        }
+    };
+    for ending in ["/chat/completions", "/completions", "/responses", "/messages", "/models"] {
+        if let Some(before) = url.strip_suffix(ending) {
+            report
+                .add(Code::BadBaseUrl, span, format!("`base_url` of {what} ends with {ending}, which is added to it"))
+                .help(format!("write \"{before}\""));
+            return None;
+        }
+    }
+    let bare = host.trim_matches(['[', ']']);
+    let loopback =
+        bare == "localhost" || bare.ends_with(".localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if !loopback && !encrypted {
+        report
+            .add(Code::PlainHttp, span, format!("{what} is asked without encryption: keys and requests can be read on the way"))
+            .help("write https:// unless the network between is yours");
+    }
+    if !loopback && path.is_empty() {
+        report
+            .add(
+                Code::NoPath,
+                span,
+                format!("`base_url` of {what} has no path: requests go to {url}/chat/completions and the like"),
+            )
+            .help(format!("most providers want \"{url}/v1\""));
+    }
+    Some(BaseUrl { url: url.to_owned(), loopback })
+}
+
+fn read_speaks(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
+    let members = value.list(report, "families")?;
+    if members.is_empty() {
+        report.add(Code::BadText, value.span(), "`speaks` is empty").help("any of \"chat\", \"responses\", \"messages\"");
+        return None;
+    }
+    let read: Vec<_> = members.into_iter().map(|member| read_family(member, report)).collect();
+    let mut families = Vec::new();
+    for family in read.into_iter().collect::<Option<Vec<_>>>()? {
+        if !families.contains(&family.value) {
+            families.push(family.value);
+        }
+    }
+    Some(families)
+}
+
+fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
+    let fields = value.fields(report, &format!("the timeouts of {what}"), TIMEOUT_FIELDS)?;
+    let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
+    let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
+        Some(value) => value.duration(report, range.clone()),
+        None => Some(default),
+    };
+    let connect = wait("connect", DEFAULT_TIMEOUTS.connect);
+    let first_byte = wait("first_byte", DEFAULT_TIMEOUTS.first_byte);
+    let idle = wait("idle", DEFAULT_TIMEOUTS.idle);
+    let whole = wait("whole", DEFAULT_TIMEOUTS.whole);
+    Some(Timeouts { connect: connect?, first_byte: first_byte?, idle: idle?, whole: whole? })
+}
+
+fn read_headers(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    secrets: &mut SecretReader<'_>,
+) -> Option<Vec<(String, ProviderSecret)>> {
+    let (table, _) = value.table(report, "a table of header names and values")?;
+    let mut headers = Vec::with_capacity(table.len());
+    let mut good = true;
+    for (key, node) in table {
+        let name = key.get_ref().to_ascii_lowercase();
+        let span = Span::new(value.span().file, key.span());
+        let legal =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        if !legal || RESERVED_HEADERS.contains(&name.as_str()) {
+            let problem = if legal { "is set by the gateway itself" } else { "is not the name of a header" };
+            report.add(Code::BadHeader, span, format!("`{}` in the headers of {what} {problem}", shorten(&name)));
+            good = false;
+            continue;
+        }
+        let member = value.member(node);
+        let content = match node.get_ref() {
+            DeValue::String(text) if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') => {
+                Some(ProviderSecret(text.to_string()))
+            }
+            DeValue::String(_) => {
+                report.add(
+                    Code::BadHeader,
+                    member.span(),
+                    format!("the value of `{name}` in the headers of {what} cannot be sent"),
+                );
+                None
+            }
+            _ => {
+                secrets.spaces = true;
+                let secret = secrets.read(member, report, what);
+                secrets.spaces = false;
+                secret
+            }
+        };
+        match content {
+            Some(content) => headers.push((name, content)),
+            None => good = false,
+        }
+    }
+    good.then_some(headers)
+}
+
+fn read_flags(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+    let members = value.list(report, "strings")?;
+    let read: Vec<_> = members.into_iter().map(|member| member.printable(report, 100)).collect();
+    read.into_iter().map(|flag| flag.map(|flag| flag.value.to_owned())).collect()
+}

@@ -1,0 +1,200 @@
+//! The operator's secrets: where they may come from and what they must look like.
+//!
+//! A secret is `{ env = "…" }` or `{ file = "…" }`, never a literal. This is the one place that reads the environment. No
+//! message here ever contains a value.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use toml::de::DeValue;
+
+use super::fields::{Fields, Value};
+use crate::config::ProviderSecret;
+use crate::config::findings::code::Code;
+use crate::config::findings::redact;
+use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::schema::SECRET_FIELDS;
+use crate::config::source;
+
+/// Shorter ones are no secrets.
+const LEAST_CHARACTERS: usize = 8;
+/// Longer files are not secrets but something else.
+const LARGEST_SECRET: u64 = 16 * 1024;
+
+/// Where secrets come from.
+pub trait Secrets {
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is too large to be a secret.
+    fn file(&self, path: &Path) -> std::io::Result<String>;
+
+    /// Whether a secret that is not there is only worth a note (`check --no-secrets`). The snapshot then has empty secrets and
+    /// must not be served.
+    fn lenient(&self) -> bool {
+        false
+    }
+}
+
+/// The environment of this process and the files it may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessSecrets {
+    /// See [`Secrets::lenient`].
+    pub lenient: bool,
+}
+
+impl Secrets for ProcessSecrets {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn file(&self, path: &Path) -> std::io::Result<String> {
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(LARGEST_SECRET + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LARGEST_SECRET {
+            return Err(std::io::Error::other("it is too large to be a secret"));
+        }
+        Ok(text)
+    }
+
+    fn lenient(&self) -> bool {
+        self.lenient
+    }
+}
+
+/// A file that a secret came from, and the hash of what was in it.
+pub(crate) type SecretFile = (PathBuf, [u8; 32]);
+
+/// The hash of a secret file's content; the same for all files that cannot be read.
+pub(crate) fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
+    content.as_ref().map(|text| Sha256::digest(text).into()).unwrap_or_default()
+}
+
+/// Reads secrets of the routes file and remembers which files they came from.
+pub(crate) struct SecretReader<'a> {
+    pub(crate) from: &'a dyn Secrets,
+    /// Files named so far, for the watcher.
+    pub(crate) files: Vec<SecretFile>,
+    /// A value of a header may have spaces in it, a key not.
+    pub(crate) spaces: bool,
+}
+
+impl SecretReader<'_> {
+    /// Reads `{ env = "…" }` or `{ file = "…" }`.
+    pub(crate) fn read(&mut self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+        if let DeValue::String(_) = value.node() {
+            report
+                .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a secret in the file", value.name))
+                .label("hidden here; treat it as leaked")
+                .help(format!(
+                    "write {0} = {{ env = \"NAME_OF_A_VARIABLE\" }} or {0} = {{ file = \"/run/secrets/name\" }}",
+                    value.name
+                ));
+            return None;
+        }
+        let fields = value.fields(report, &format!("`{}` of {what}", value.name), SECRET_FIELDS)?;
+        match (fields.get("env"), fields.get("file")) {
+            (Some(variable), None) => self.variable(variable, report, what),
+            (None, Some(file)) => self.file(file, report, what),
+            (env, _) => {
+                let problem = if env.is_some() { "both `env` and `file`" } else { "neither `env` nor `file`" };
+                let message = format!("`{}` of {what} has {problem}", value.name);
+                report.add(Code::Contradiction, fields.span, message).help("write exactly one of the two");
+                None
+            }
+        }
+    }
+
+    fn variable(&self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+        let name = value.text(report)?;
+        if !redact::plausible_variable(name.value) {
+            report
+                .add(Code::LiteralSecret, name.span, format!("`env` of {what} is not the name of a variable"))
+                .label("hidden, in case it is the secret itself")
+                .help("`env` takes the name of an environment variable: letters, digits and underscores");
+            return None;
+        }
+        match self.from.variable(name.value) {
+            Some(secret) => self.check(&secret, &format!("the variable `{}` (of {what})", name.value), name.span, report),
+            None => {
+                let message = format!("the variable `{}` (of {what}) is not set", name.value);
+                self.missing(report, name.span, message, "set it for this process")
+            }
+        }
+    }
+
+    fn file(&mut self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+        let Placed { value: path, span } = value.printable(report, 1_000)?;
+        let directory = Path::new(&report.source(File::Routes).name).parent().map(Path::to_path_buf).unwrap_or_default();
+        let resolved = directory.join(path);
+        let shown = if redact::plausible_path(path) { format!("`{path}`") } else { "named here".to_owned() };
+        let read = self.from.file(&resolved);
+        self.files.push((resolved, content_hash(&read)));
+        match read {
+            Ok(secret) => self.check(secret.trim(), &format!("the file {shown} (of {what})"), span, report),
+            Err(error) => {
+                let message = format!("the secret file {shown} (of {what}) cannot be read: {}", source::plain(&error));
+                self.missing(report, span, message, "make it readable for this process")
+            }
+        }
+    }
+
+    fn missing(&self, report: &mut Report<'_>, span: Span, message: String, help: &str) -> Option<ProviderSecret> {
+        if self.from.lenient() {
+            report.add(Code::SecretNotChecked, span, message);
+            return Some(ProviderSecret(String::new()));
+        }
+        report
+            .add(Code::UnsetSecret, span, message)
+            .help(format!("{help}, or check the files alone with `farebox check --no-secrets`"));
+        None
+    }
+
+    /// Records when a text cannot be a secret.
+    fn check(&self, secret: &str, what: &str, span: Span, report: &mut Report<'_>) -> Option<ProviderSecret> {
+        let length = secret.chars().count();
+        let problem = if secret.is_empty() {
+            "is empty".to_owned()
+        } else if length < LEAST_CHARACTERS {
+            format!("has {length} characters; a secret has at least {LEAST_CHARACTERS}")
+        } else if !secret.bytes().all(|byte| byte.is_ascii_graphic() || (self.spaces && byte == b' ')) {
+            "has a space, a line break or another character that cannot be sent in a header".to_owned()
+        } else {
+            return Some(ProviderSecret(secret.to_owned()));
+        };
+        report.add(Code::BadSecret, span, format!("{what} {problem}"));
+        None
+    }
+}
+
+/// Reads the keys of a provider: `key = …`, or `keys = [ … ]`.
+pub(crate) fn read_keys(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    secrets: &mut SecretReader<'_>,
+) -> Option<Vec<ProviderSecret>> {
+    if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
+        report
+            .add(Code::Contradiction, keys.key, format!("{} has both `key` and `keys`", fields.what))
+            .also(key.key, "the other one");
+    }
+    let mut members: Vec<Value<'_, '_>> = fields.get("key").into_iter().collect();
+    let mut good = true;
+    if let Some(keys) = fields.get("keys") {
+        match keys.list(report, "secrets, each { env = \"…\" } or { file = \"…\" }") {
+            Some(list) => members.extend(list),
+            None => good = false,
+        }
+        if members.is_empty() && good {
+            report.add(Code::BadText, keys.span(), format!("`keys` of {} is empty", fields.what));
+            good = false;
+        }
+    }
+    let read: Vec<_> = members.into_iter().map(|member| secrets.read(member, report, &fields.what)).collect();
+    let keys: Option<Vec<_>> = read.into_iter().collect();
+    keys.filter(|_| good)
+}

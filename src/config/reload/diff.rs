@@ -1,0 +1,125 @@
+//! What differs between two snapshots, row by row, for `farebox diff`. Pure; how rows look is the caller's.
+
+use serde::Serialize;
+
+use crate::config::summary::{ModelSummary, ProviderSummary, Summary};
+
+/// What happened to a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It is new: `+`.
+    Added,
+    /// It is gone: `−`.
+    Removed,
+    /// It is another: `~`.
+    Changed,
+}
+
+impl Change {
+    /// The mark in front of a row.
+    #[must_use]
+    pub const fn mark(self) -> char {
+        match self {
+            Self::Added => '+',
+            Self::Removed => '−',
+            Self::Changed => '~',
+        }
+    }
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    /// A published model.
+    Model,
+    /// A retired slug.
+    Retired,
+    /// A provider.
+    Provider,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiffRow {
+    /// What happened.
+    pub change: Change,
+    /// To what.
+    pub subject: Subject,
+    /// Its slug or name.
+    pub name: String,
+    /// Which column or field; for what is new or gone: its price, replacement or place.
+    pub field: &'static str,
+    /// How it runs now.
+    pub old: Option<String>,
+    /// How the files want it.
+    pub new: Option<String>,
+}
+
+/// The differences from one snapshot to another: models, then retired slugs, then providers.
+#[must_use]
+pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
+    let mut rows = Vec::new();
+    compare(&mut rows, Subject::Model, &old.models, &new.models, model_fields);
+    compare(&mut rows, Subject::Retired, &old.retired, &new.retired, |retired| {
+        (&retired.slug, vec![("use", retired.replacement.clone().unwrap_or_default()), ("since", retired.since.clone())])
+    });
+    compare(&mut rows, Subject::Provider, &old.providers, &new.providers, provider_fields);
+    rows
+}
+
+/// The name of a thing and its fields; the first one stands for the whole.
+type Named<'a> = (&'a String, Vec<(&'static str, String)>);
+
+fn compare<T>(rows: &mut Vec<DiffRow>, subject: Subject, old: &[T], new: &[T], fields: fn(&T) -> Named<'_>) {
+    let old: Vec<Named<'_>> = old.iter().map(fields).collect();
+    let new: Vec<Named<'_>> = new.iter().map(fields).collect();
+    let index = |list: &[Named<'_>]| list.iter().enumerate().map(|(at, (name, _))| ((*name).clone(), at)).collect();
+    let (before, after): (std::collections::HashMap<String, usize>, std::collections::HashMap<String, usize>) =
+        (index(&old), index(&new));
+    let whole = |change: Change, (name, fields): &Named<'_>| {
+        let (field, value) = fields.first().cloned().unwrap_or_default();
+        let (old, new) = if change == Change::Added { (None, Some(value)) } else { (Some(value), None) };
+        DiffRow { change, subject, name: (*name).clone(), field, old, new }
+    };
+    for row in &new {
+        let Some(was) = before.get(row.0).map(|at| &old[*at]) else {
+            rows.push(whole(Change::Added, row));
+            continue;
+        };
+        for ((field, was), (_, now)) in was.1.iter().zip(&row.1) {
+            if was != now {
+                let (old, new) = (Some(was.clone()), Some(now.clone()));
+                rows.push(DiffRow { change: Change::Changed, subject, name: row.0.clone(), field, old, new });
+            }
+        }
+    }
+    rows.extend(old.iter().filter(|row| !after.contains_key(row.0)).map(|row| whole(Change::Removed, row)));
+}
+
+fn model_fields(model: &ModelSummary) -> Named<'_> {
+    let fields = vec![
+        ("price", model.price.clone()),
+        ("model", model.model.clone()),
+        ("provider", model.provider.clone()),
+        ("best path", model.best_path.clone()),
+        ("best environments", model.best_environments.join(", ")),
+        ("capabilities", model.capabilities.join(", ")),
+        ("limits", model.limits.clone()),
+        ("aliases", model.aliases.join(", ")),
+        ("targets", model.targets.join(", ")),
+        ("policy", model.policy.clone()),
+    ];
+    (&model.slug, fields)
+}
+
+fn provider_fields(provider: &ProviderSummary) -> Named<'_> {
+    let fields = vec![
+        ("base_url", provider.endpoint.clone()),
+        ("speaks", provider.speaks.join(", ")),
+        ("keys", provider.keys.to_string()),
+        ("settings", provider.settings.clone()),
+    ];
+    (&provider.name, fields)
+}

@@ -1,0 +1,303 @@
+//! One reload: read both files and the secrets, and swap the snapshot or keep the last good one.
+//!
+//! Files and secrets are compared by content, so a save without a change is no reload. A bad edit never replaces anything; it
+//! stays visible in the [`LoadStatus`] until it is mended. When to reload is not decided here.
+
+pub(crate) mod compare;
+mod debounce;
+pub(crate) mod diff;
+pub(crate) mod watch;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::config::read::secrets::{SecretFile, content_hash};
+use crate::config::{Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all};
+
+/// Why the files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trigger {
+    /// The process starts.
+    Start,
+    /// A file changed.
+    Save,
+    /// It is time to look anyway.
+    Poll,
+    /// The operator asked for it.
+    Request,
+}
+
+/// What came of looking.
+#[derive(Debug, Clone)]
+pub enum Reload {
+    /// A new snapshot is in force; the findings are warnings and notes.
+    Swapped(Arc<Config>, Diagnostics),
+    /// The files have errors; the last good snapshot stays in force.
+    Kept(Diagnostics),
+    /// Nothing is different since the last look. `mended`: the files had errors and are again what is in force.
+    Unchanged {
+        /// See above.
+        mended: bool,
+    },
+}
+
+/// What runs, and what became of the last look at the files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoadStatus {
+    /// The files as they are now are in force.
+    pub current: bool,
+    /// The snapshot in force.
+    pub generation: u64,
+    /// When it was loaded, milliseconds since 1970.
+    pub loaded_at_ms: i64,
+    /// The beginning of the SHA-256 of the catalog in force, in hex.
+    pub catalog_hash: String,
+    /// The same of the routes in force.
+    pub routes_hash: String,
+    /// When the files were last found different or asked for, milliseconds since 1970.
+    pub attempted_at_ms: i64,
+    /// Why.
+    pub attempted_by: Trigger,
+    /// Snapshots put in force since the start.
+    pub swapped: u64,
+    /// Attempts that failed since the start.
+    pub kept: u64,
+    /// Findings of that attempt, errors among them when `current` is false.
+    pub diagnostics: Diagnostics,
+}
+
+/// Loads both files again and again for one process.
+pub struct Reloader {
+    catalog: PathBuf,
+    routes: PathBuf,
+    secrets: Box<dyn Secrets + Send + Sync>,
+    handle: Arc<ConfigHandle>,
+    status: ArcSwap<LoadStatus>,
+    /// Milliseconds since 1970.
+    clock: fn() -> i64,
+    seen: Mutex<FilesRead>,
+}
+
+/// What the files looked like.
+#[derive(Debug)]
+struct FilesRead {
+    /// What is in force.
+    good: Look,
+    /// The last attempt.
+    last: Look,
+    /// Sizes and times of all files just before the last look; the same again means the same content.
+    stamps: Vec<Option<Stamp>>,
+    ever_published: Vec<String>,
+}
+
+/// One look at the files: their contents, by hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Look {
+    catalog: [u8; 32],
+    routes: [u8; 32],
+    secrets: Vec<SecretFile>,
+}
+
+type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+
+/// Both files as they were read.
+type Texts = [Result<Source, Unreadable>; 2];
+
+impl Reloader {
+    /// Loads both files for the first time.
+    ///
+    /// # Errors
+    /// With all findings when the files have errors.
+    pub fn start(
+        catalog: &Path,
+        routes: &Path,
+        secrets: Box<dyn Secrets + Send + Sync>,
+        ever_published: Vec<String>,
+        clock: fn() -> i64,
+    ) -> Result<Self, Diagnostics> {
+        let texts = [Source::read(catalog), Source::read(routes)];
+        let Loaded { config, mut diagnostics, secret_files } = load_all(&texts[0], &texts[1], &*secrets);
+        let Some(config) = config else { return Err(diagnostics) };
+        diagnostics.0.extend(compare(None, &config, &ever_published));
+        let look = Look::of(&texts, secret_files);
+        let now = clock();
+        let status = LoadStatus {
+            current: true,
+            generation: config.generation,
+            loaded_at_ms: now,
+            catalog_hash: short(&look.catalog),
+            routes_hash: short(&look.routes),
+            attempted_at_ms: now,
+            attempted_by: Trigger::Start,
+            swapped: 0,
+            kept: 0,
+            diagnostics,
+        };
+        Ok(Self {
+            catalog: catalog.to_path_buf(),
+            routes: routes.to_path_buf(),
+            secrets,
+            handle: Arc::new(ConfigHandle::new(config)),
+            status: ArcSwap::from_pointee(status),
+            clock,
+            // Without stamps, so that the first look afterwards is a real one.
+            seen: Mutex::new(FilesRead { good: look.clone(), last: look, stamps: Vec::new(), ever_published }),
+        })
+    }
+
+    /// The snapshot in force, now and later.
+    #[must_use]
+    pub fn handle(&self) -> Arc<ConfigHandle> {
+        Arc::clone(&self.handle)
+    }
+
+    /// What runs, and what became of the last look at the files.
+    #[must_use]
+    pub fn status(&self) -> Arc<LoadStatus> {
+        self.status.load_full()
+    }
+
+    /// Looks at the files now. Reads files: not for a thread that serves requests.
+    pub fn reload(&self, trigger: Trigger) -> Reload {
+        let mut seen = self.seen();
+        let stamps = self.stamps(&seen);
+        if trigger == Trigger::Save && stamps == seen.stamps {
+            return Reload::Unchanged { mended: false };
+        }
+        seen.stamps = stamps;
+        let texts = [Source::read(&self.catalog), Source::read(&self.routes)];
+        if self.look_again(&texts, &seen.good) == seen.good {
+            return self.unchanged(&mut seen, trigger);
+        }
+        if trigger != Trigger::Request && self.look_again(&texts, &seen.last) == seen.last {
+            return Reload::Unchanged { mended: false };
+        }
+        let Loaded { config, diagnostics, secret_files } = load_all(&texts[0], &texts[1], &*self.secrets);
+        seen.last = Look::of(&texts, secret_files);
+        match config {
+            Some(config) => self.swap(&mut seen, config, diagnostics, trigger),
+            None => self.keep(diagnostics, trigger),
+        }
+    }
+
+    /// The directories in which something has to happen for the files to change.
+    #[must_use]
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let seen = self.seen();
+        let files = self.files(&seen);
+        // A link changes where it stands or where it leads to.
+        let both = files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten();
+        let parent = |file: PathBuf| {
+            file.parent().map(|parent| if parent.as_os_str().is_empty() { ".".into() } else { parent.to_path_buf() })
+        };
+        let mut directories: Vec<PathBuf> = both.filter_map(parent).collect();
+        directories.sort();
+        directories.dedup();
+        directories
+    }
+
+    fn unchanged(&self, seen: &mut FilesRead, trigger: Trigger) -> Reload {
+        let mended = !self.status.load().current;
+        seen.last = seen.good.clone();
+        if mended || trigger == Trigger::Request {
+            self.note(trigger, |status| {
+                if !status.current {
+                    status.diagnostics = Diagnostics::default();
+                }
+                status.current = true;
+            });
+        }
+        Reload::Unchanged { mended }
+    }
+
+    fn swap(&self, seen: &mut FilesRead, mut config: Config, mut diagnostics: Diagnostics, trigger: Trigger) -> Reload {
+        let before = self.handle.current();
+        diagnostics.0.extend(compare(Some(&before), &config, &seen.ever_published));
+        let gone = before.catalog.models.iter().map(|model| model.slug.clone());
+        seen.ever_published.extend(gone);
+        seen.ever_published.sort_unstable();
+        seen.ever_published.dedup();
+        config.generation = before.generation + 1;
+        self.handle.replace(config);
+        let config = self.handle.current();
+        self.note(trigger, |status| {
+            status.current = true;
+            status.generation = config.generation;
+            status.loaded_at_ms = status.attempted_at_ms;
+            status.catalog_hash = short(&seen.last.catalog);
+            status.routes_hash = short(&seen.last.routes);
+            status.swapped += 1;
+            status.diagnostics = diagnostics.clone();
+        });
+        seen.good = seen.last.clone();
+        Reload::Swapped(config, diagnostics)
+    }
+
+    fn keep(&self, diagnostics: Diagnostics, trigger: Trigger) -> Reload {
+        self.note(trigger, |status| {
+            status.current = false;
+            status.kept += 1;
+            status.diagnostics = diagnostics.clone();
+        });
+        Reload::Kept(diagnostics)
+    }
+
+    fn note(&self, trigger: Trigger, change: impl FnOnce(&mut LoadStatus)) {
+        let mut status = LoadStatus::clone(&self.status.load());
+        (status.attempted_at_ms, status.attempted_by) = ((self.clock)(), trigger);
+        change(&mut status);
+        self.status.store(Arc::new(status));
+    }
+
+    /// What the texts and an earlier look's secret files are like now.
+    fn look_again(&self, texts: &Texts, before: &Look) -> Look {
+        let again = |(file, _): &SecretFile| (file.clone(), content_hash(&self.secrets.file(file)));
+        Look::of(texts, before.secrets.iter().map(again).collect())
+    }
+
+    /// All files that matter.
+    fn files<'a>(&'a self, seen: &'a FilesRead) -> Vec<&'a PathBuf> {
+        [&self.catalog, &self.routes]
+            .into_iter()
+            .chain([&seen.good, &seen.last].into_iter().flat_map(|look| look.secrets.iter().map(|(file, _)| file)))
+            .collect()
+    }
+
+    fn stamps(&self, seen: &FilesRead) -> Vec<Option<Stamp>> {
+        let stamp = |path: &PathBuf| {
+            let of = std::fs::metadata(path).ok()?;
+            Some((of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec(), of.ctime(), of.ctime_nsec()))
+        };
+        self.files(seen).into_iter().map(stamp).collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, FilesRead> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Reloader {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Reloader").field("catalog", &self.catalog).field("routes", &self.routes).finish_non_exhaustive()
+    }
+}
+
+impl Look {
+    fn of(texts: &Texts, secrets: Vec<SecretFile>) -> Self {
+        let hash = |text: &Result<Source, Unreadable>| match text {
+            Ok(source) => Sha256::digest(source.text.as_bytes()).into(),
+            Err(unreadable) => Sha256::digest(format!("\u{0}{}", unreadable.problem)).into(),
+        };
+        Self { catalog: hash(&texts[0]), routes: hash(&texts[1]), secrets }
+    }
+}
+
+fn short(hash: &[u8; 32]) -> String {
+    hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}

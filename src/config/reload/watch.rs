@@ -1,0 +1,156 @@
+//! Hot reload: notices that files changed, waits until they are whole, and has them loaded.
+//!
+//! Directories are watched, not files: an editor's rename or a swapped link would leave a watched file deaf. Names are not
+//! looked at; the [`Reloader`] compares contents. A poll catches what the kernel does not report. Nothing is spawned here:
+//! [`watch`] is a future for the application to run and to drop.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use super::debounce::Debounce;
+use super::{Reload, Reloader, Trigger};
+
+/// How often to look although nothing was reported.
+const POLL: Duration = Duration::from_secs(30);
+/// How often where the kernel cannot report at all: a save is in use within a second all the same.
+const BLIND_POLL: Duration = Duration::from_millis(500);
+
+/// What the kernel is asked to report. Of written files only that they were closed: a ledger beside the files writes its log all
+/// the time, and being told of each write cost a stream half as much again. Reading is nothing, we do it ourselves.
+const WORTH_A_LOOK: EventKindMask = EventKindMask::CREATE
+    .union(EventKindMask::REMOVE)
+    .union(EventKindMask::MODIFY_META)
+    .union(EventKindMask::MODIFY_NAME)
+    .union(EventKindMask::ACCESS_CLOSE);
+
+/// Is told what came of each look at the files; logs and counts.
+pub trait ReloadObserver: Send + Sync {
+    /// After each look that was not in vain, and after each one that was asked for.
+    fn reloaded(&self, trigger: Trigger, reload: &Reload);
+
+    /// A directory cannot be watched; its files are polled twice a second instead.
+    fn unwatched(&self, directory: &Path, problem: &str);
+}
+
+/// Reloads on every change of the files, on every message of `requests` (SIGHUP), and looks every 30 s anyway. Never ends.
+pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, observer: Arc<dyn ReloadObserver>) {
+    let events = Arc::new(Notify::new());
+    let mut eyes = Eyes::open(Arc::clone(&events));
+    let mut blind = eyes.look_at(&reloader.directories(), &*observer);
+    let mut poll = ticks(blind);
+    let mut debounce = Debounce::default();
+    // What changed between the start and this moment was reported to nobody.
+    debounce.touch(Instant::now());
+    let mut asked = true;
+    loop {
+        let due = debounce.due();
+        let trigger = tokio::select! {
+            () = events.notified() => {
+                debounce.touch(Instant::now());
+                continue;
+            }
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Trigger::Save,
+            _ = poll.tick() => Trigger::Poll,
+            request = requests.recv(), if asked => {
+                if request.is_none() {
+                    asked = false;
+                    continue;
+                }
+                Trigger::Request
+            }
+        };
+        debounce.clear();
+        let worker = Arc::clone(&reloader);
+        // Reading and checking may take a while; threads that serve requests are not for it.
+        let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else { continue };
+        let idle = matches!(reload, Reload::Unchanged { mended: false });
+        if !idle || trigger == Trigger::Request {
+            observer.reloaded(trigger, &reload);
+        }
+        // Directories may have been replaced, and secrets may come from other ones now.
+        if !idle || trigger != Trigger::Save {
+            let now_blind = eyes.look_at(&reloader.directories(), &*observer);
+            if now_blind != blind {
+                (blind, poll) = (now_blind, ticks(now_blind));
+            }
+        }
+    }
+}
+
+fn ticks(blind: bool) -> tokio::time::Interval {
+    let period = if blind { BLIND_POLL } else { POLL };
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// The watched directories.
+struct Eyes {
+    watcher: Result<RecommendedWatcher, String>,
+    /// Each with its identity: another directory may come to have its name.
+    watched: Vec<(PathBuf, Identity)>,
+    /// Told to the observer already.
+    unwatched: Vec<PathBuf>,
+}
+
+/// Device and inode.
+type Identity = Option<(u64, u64)>;
+
+impl Eyes {
+    fn open(events: Arc<Notify>) -> Self {
+        let told = move |_: notify::Result<notify::Event>| events.notify_one();
+        let watcher = RecommendedWatcher::new(told, notify::Config::default().with_event_kinds(WORTH_A_LOOK));
+        Self { watcher: watcher.map_err(|error| error.to_string()), watched: Vec::new(), unwatched: Vec::new() }
+    }
+
+    /// Watches these directories and no others; says whether one of them cannot be watched.
+    fn look_at(&mut self, directories: &[PathBuf], observer: &dyn ReloadObserver) -> bool {
+        let wanted: Vec<(PathBuf, Identity)> =
+            directories.iter().map(|directory| (directory.clone(), identity(directory))).collect();
+        if let Ok(watcher) = &mut self.watcher {
+            for (directory, _) in self.watched.iter().filter(|known| !wanted.contains(known)) {
+                // It fails for a directory that is gone, and there is nothing left to undo.
+                let _ = watcher.unwatch(directory);
+            }
+        }
+        self.watched.retain(|known| wanted.contains(known));
+        let mut blind = false;
+        for (directory, identity) in wanted {
+            if self.watched.contains(&(directory.clone(), identity)) {
+                continue;
+            }
+            let watched = match &mut self.watcher {
+                Ok(watcher) => watcher.watch(&directory, RecursiveMode::NonRecursive).map_err(|error| error.to_string()),
+                Err(problem) => Err(problem.clone()),
+            };
+            match watched {
+                Ok(()) => {
+                    self.unwatched.retain(|known| *known != directory);
+                    self.watched.push((directory, identity));
+                }
+                Err(problem) => {
+                    blind = true;
+                    if !self.unwatched.contains(&directory) {
+                        observer.unwatched(&directory, &problem);
+                        self.unwatched.push(directory);
+                    }
+                }
+            }
+        }
+        blind
+    }
+}
+
+fn identity(directory: &Path) -> Identity {
+    std::fs::metadata(directory).ok().map(|of| (of.dev(), of.ino()))
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! Which fields each table of the two files has.
+//!
+//! The readers refuse every other field and suggest the nearest of these; redaction shows no other name. `docs/config.md` explains
+//! each one.
+
+/// `catalog.toml`
+pub(crate) const CATALOG_FIELDS: &[&str] = &["model", "retired"];
+/// `[[model]]`
+pub(crate) const MODEL_FIELDS: &[&str] =
+    &["model", "slug", "provider", "best_path", "best_environments", "price", "capabilities", "limits", "tokenizer", "aliases"];
+/// `limits` of a model
+pub(crate) const LIMIT_FIELDS: &[&str] =
+    &["context", "max_output", "default_output", "speed", "image_bytes", "picture_tokens", "tools"];
+/// `[[retired]]`
+pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
+/// `routes.toml`
+pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
+/// `[[route]]`
+pub(crate) const ROUTE_FIELDS: &[&str] = &["slug", "on_disconnect", "targets", "retry", "breaker"];
+/// one of `targets`
+pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model"];
+/// `breaker` of a route
+pub(crate) const BREAKER_FIELDS: &[&str] = &["failures", "open"];
+/// `[provider.NAME]`
+pub(crate) const PROVIDER_FIELDS: &[&str] = &[
+    "base_url",
+    "speaks",
+    "key",
+    "keys",
+    "timeouts",
+    "simulated",
+    "auth",
+    "headers",
+    "max_concurrent",
+    "chat_limit",
+    "reasoning",
+    "pass",
+    "refuse_beta",
+];
+/// `timeouts` of a provider
+pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];
+/// `price` of a model
+pub(crate) const PRICE_FIELDS: &[&str] =
+    &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request", "tiers"];
+/// `price` of a tier
+pub(crate) const TIER_PRICE_FIELDS: &[&str] =
+    &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request"];
+/// one of `tiers` of a price
+pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
+/// a secret
+pub(crate) const SECRET_FIELDS: &[&str] = &["env", "file"];
+
+/// Request headers that the gateway alone sets: credentials, and what belongs to the connection. Neither an operator's `headers`
+/// nor a customer's request puts another value in their place.
+pub const RESERVED_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "x-api-key",
+];

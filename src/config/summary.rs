@@ -1,0 +1,170 @@
+//! A snapshot in plain values: what `/status` serves and what `farebox diff` compares.
+//!
+//! It has everything an operator may see of a running gateway and no secret: keys and header values are only counted.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Config, Endpoint, Model, OnDisconnect, Provider, Tokenizer};
+
+/// A snapshot without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Which snapshot of the process.
+    pub generation: u64,
+    /// Published models in the order of the file.
+    pub models: Vec<ModelSummary>,
+    /// Retired slugs and what replaces them.
+    pub retired: Vec<RetiredSummary>,
+    /// Providers in the order of the file.
+    pub providers: Vec<ProviderSummary>,
+}
+
+/// One published model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSummary {
+    /// Column "customer slug".
+    pub slug: String,
+    /// Column "model".
+    pub model: String,
+    /// Column "provider".
+    pub provider: String,
+    /// Column "best path".
+    pub best_path: String,
+    /// Column "best environments".
+    pub best_environments: Vec<String>,
+    /// Column "service price".
+    pub price: String,
+    /// What it can do.
+    pub capabilities: Vec<String>,
+    /// Context and output limit, in words.
+    pub limits: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// `provider/model` in fallback order.
+    pub targets: Vec<String>,
+    /// Policies of its route, in words.
+    pub policy: String,
+}
+
+/// One retired slug.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetiredSummary {
+    /// The old slug.
+    pub slug: String,
+    /// When it ended.
+    pub since: String,
+    /// What to use instead.
+    #[serde(rename = "use")]
+    pub replacement: Option<String>,
+}
+
+/// One provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderSummary {
+    /// Its name.
+    pub name: String,
+    /// Its base URL, or `simulated`.
+    pub endpoint: String,
+    /// Families it serves.
+    pub speaks: Vec<String>,
+    /// How many keys it has.
+    pub keys: usize,
+    /// Other settings, in words.
+    pub settings: String,
+}
+
+impl Config {
+    /// This snapshot without its secrets.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            generation: self.generation,
+            models: self.catalog.models.iter().map(|model| model_outline(model)).collect(),
+            retired: self
+                .catalog
+                .retired
+                .iter()
+                .map(|retired| RetiredSummary {
+                    slug: retired.slug.clone(),
+                    since: retired.since.clone(),
+                    replacement: retired.replacement.clone(),
+                })
+                .collect(),
+            providers: self.providers.iter().map(|provider| provider_outline(provider)).collect(),
+        }
+    }
+}
+
+fn model_outline(model: &Model) -> ModelSummary {
+    let limits = &model.limits;
+    let mut sizes = format!("context {}, output {}, unset output {}", limits.context, limits.max_output, limits.default_output);
+    sizes.push_str(&format!(", {} tokens/s", limits.speed));
+    if let Some(bytes) = limits.image_bytes {
+        sizes.push_str(&format!(", pictures of {bytes} bytes"));
+    }
+    if let Some(tokens) = limits.picture_tokens {
+        sizes.push_str(&format!(", pictures of {tokens} tokens"));
+    }
+    if model.tokenizer != Tokenizer::default() {
+        sizes.push_str(&format!(", {:?}", model.tokenizer));
+    }
+    if let Some(tools) = limits.tools {
+        sizes.push_str(&format!(", {tools} tools"));
+    }
+    let route = &model.route;
+    let policy = match route.on_disconnect {
+        OnDisconnect::Cancel => "cancel",
+        OnDisconnect::Drain => "drain",
+    };
+    ModelSummary {
+        slug: model.slug.clone(),
+        model: model.name.clone(),
+        provider: model.provider.clone(),
+        best_path: model.best_path.name().to_owned(),
+        best_environments: model.best_environments.clone(),
+        price: model.price.shown(),
+        capabilities: model.capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        limits: sizes,
+        aliases: model.aliases.clone(),
+        targets: route.targets.iter().map(|target| format!("{}/{}", target.provider.name, target.model)).collect(),
+        policy: format!(
+            "{policy}, retry {}, breaker {} in a row for {:?}",
+            route.retry, route.breaker.failures, route.breaker.open
+        ),
+    }
+}
+
+fn provider_outline(provider: &Provider) -> ProviderSummary {
+    let waits = &provider.timeouts;
+    let mut settings =
+        format!("connect {:?}, first byte {:?}, idle {:?}, whole {:?}", waits.connect, waits.first_byte, waits.idle, waits.whole);
+    if let Some(most) = provider.max_concurrent {
+        settings.push_str(&format!(", at most {most} at once"));
+    }
+    settings.push_str(&format!(", {:?}", provider.chat_limit));
+    if let Some(auth) = provider.auth {
+        settings.push_str(&format!(", {auth:?}"));
+    }
+    if provider.reasoning_outside {
+        settings.push_str(", reasoning outside");
+    }
+    for (name, _) in &provider.headers {
+        settings.push_str(&format!(", {name}"));
+    }
+    for field in &provider.pass {
+        settings.push_str(&format!(", passes {field}"));
+    }
+    for flag in &provider.refuse_beta {
+        settings.push_str(&format!(", refuses {flag}"));
+    }
+    ProviderSummary {
+        name: provider.name.clone(),
+        endpoint: match &provider.endpoint {
+            Endpoint::Simulated => "simulated".to_owned(),
+            Endpoint::Http(url) => url.clone(),
+        },
+        speaks: provider.speaks.iter().map(|family| family.name().to_owned()).collect(),
+        keys: provider.keys.len(),
+        settings,
+    }
+}

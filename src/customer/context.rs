@@ -1,0 +1,136 @@
+//! What the customer's side works with, and its answers to programs that call with a key.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use farebox_ledger::{Key, SharedLedger};
+use tokio_util::sync::CancellationToken;
+
+use super::activity::Activity;
+use super::decimal_json::DecimalJson;
+use super::dialects::{Dialect, Statement};
+use super::usage::Days;
+use super::{receipt, usage};
+use crate::clock;
+use crate::config::ConfigHandle;
+use crate::proxy::rate_limit::RateLimits;
+use crate::proxy::{Failure, Proxy};
+
+/// Everything the customer's side may reach.
+#[derive(Debug)]
+pub struct Context {
+    pub(super) ledger: SharedLedger,
+    pub(super) config: Arc<ConfigHandle>,
+    pub(super) rate_limits: Arc<RateLimits>,
+    pub(super) activity: Arc<Activity>,
+    /// The only base of printed URLs.
+    pub(super) public_url: String,
+    /// Where the customers' listener is bound.
+    pub(super) address: SocketAddr,
+    /// Ends open pages when the gateway stops: a live page must not hold up the drain.
+    pub(super) closing: CancellationToken,
+}
+
+/// What a program asks for.
+#[derive(Debug, Clone, Copy)]
+pub enum Read {
+    /// The account in one dialect.
+    Account(&'static Dialect),
+    /// Usage by day and model.
+    Usage,
+    /// One request.
+    Receipt,
+}
+
+/// An answer to a program.
+#[derive(Debug)]
+pub struct Document {
+    /// `application/json` or `text/csv`.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+impl Document {
+    pub(super) fn json(body: String) -> Self {
+        Self { content_type: "application/json", body }
+    }
+
+    pub(super) fn csv(body: String) -> Self {
+        Self { content_type: "text/csv; charset=utf-8", body }
+    }
+}
+
+impl Context {
+    /// The context in front of a spine.
+    #[must_use]
+    pub fn new(
+        proxy: &Proxy,
+        rate_limits: Arc<RateLimits>,
+        activity: Arc<Activity>,
+        public_url: String,
+        address: SocketAddr,
+    ) -> Self {
+        Self {
+            ledger: Arc::clone(&proxy.ledger),
+            config: Arc::clone(&proxy.config),
+            rate_limits,
+            activity,
+            public_url,
+            address,
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Ends every open page, so that a stopping gateway need not wait for them.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Whether browsers reach it over HTTPS.
+    pub(super) fn is_secure(&self) -> bool {
+        self.public_url.starts_with("https://")
+    }
+
+    /// Answers a program that has shown this key; `query` gives the values of the URL's query.
+    ///
+    /// # Errors
+    /// 400 for a bad range, 404 for an unknown request, 503 when the ledger cannot be read.
+    pub async fn read(
+        &self,
+        key: &Key,
+        what: Read,
+        query: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Result<Document, Failure> {
+        let now = clock::now();
+        let statement = Statement::of(key, now);
+        match what {
+            Read::Account(dialect) => Ok(Document::json((dialect.document)(&statement).document())),
+            Read::Usage => {
+                let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;
+                let rows = days.read(self.ledger.as_ref(), key).await?;
+                match query("format").as_deref() {
+                    Some("csv") => Ok(Document::csv(usage::spreadsheet(&rows))),
+                    None | Some("" | "json") => Ok(Document::json(usage::document(&statement, &rows))),
+                    Some(_) => Err(Failure::bad_query("format", "format is json or csv".to_owned())),
+                }
+            }
+            Read::Receipt => {
+                let id = query("id").ok_or_else(|| Failure::bad_query("id", "say which request: ?id=req_…".to_owned()))?;
+                Ok(Document::json(DecimalJson::object([("data", self.receipt(key, &id).await?)]).document()))
+            }
+        }
+    }
+
+    /// What one request used and cost. Refused ones are known while the gateway remembers them.
+    async fn receipt(&self, key: &Key, id: &str) -> Result<DecimalJson, Failure> {
+        match receipt::find(self.ledger.as_ref(), key, id).await {
+            Ok(entry) => Ok(receipt::document(&entry)),
+            Err(Failure::NoRequest(id)) => receipt::request_id(&id)
+                .and_then(|request| self.activity.refusal(key.id, request))
+                .map(|refused| receipt::refused_document(&refused))
+                .ok_or(Failure::NoRequest(id)),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The dashboard over HTTP: who may see which view, what can be posted, and the headers around every page.
+//!
+//! A secret or a token that arrives here is never sent back. Every POST must come from our own pages.
+
+use std::sync::Arc;
+
+use farebox_ledger::{KeyId, Ledger, SecretHash};
+use farebox_protocol::Family;
+use maud::Markup;
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
+use salvo::prelude::{Request, Response, handler};
+use tokio::time::Instant;
+
+use super::assets::Asset;
+use super::context::Context;
+use super::page::{self, View, setup::Checked};
+use super::session::{self, Visitor};
+use super::{export, live, views};
+use crate::proxy::Failure;
+
+/// Nothing from elsewhere, nothing inline, nobody's frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// `same-origin` and not `no-referrer`: with that, browsers post our own forms with the origin `null`.
+const HEADERS: [(&str, &str); 5] = [
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "same-origin"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+];
+
+/// What is behind one path of the dashboard.
+#[derive(Debug, Clone, Copy)]
+pub enum Room {
+    /// A view, for who is signed in.
+    View(View),
+    /// Where one-time links land.
+    Enter,
+    /// The open page's newer parts.
+    Live,
+    /// A file to download.
+    Export(export::Export),
+    /// Something to do.
+    Act(Act),
+    /// Style or script.
+    Asset(&'static Asset),
+}
+
+/// What can be posted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Sign in with a key.
+    Login,
+    /// Sign in with a one-time link.
+    Enter,
+    /// End the session.
+    Logout,
+    /// Check a key.
+    Test,
+}
+
+/// The handler of one path.
+#[derive(Debug)]
+pub struct Dashboard {
+    context: Arc<Context>,
+    room: Room,
+}
+
+#[handler]
+impl Dashboard {
+    /// The door to one room.
+    #[must_use]
+    pub fn new(context: Arc<Context>, room: Room) -> Self {
+        Self { context, room }
+    }
+
+    async fn handle(&self, req: &mut Request, res: &mut Response) {
+        for (name, value) in HEADERS {
+            res.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Err(failure) = self.answer(req, res).await {
+            let status = failure.status(Family::Chat);
+            html(res, status, page::notice("This did not work", &failure.message()));
+            for (name, value) in failure.headers() {
+                header(res, HeaderName::from_static(name), &value);
+            }
+        }
+    }
+
+    async fn answer(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+        match self.room {
+            Room::Asset(asset) => file(res, asset),
+            Room::Enter => html(res, 200, page::enter(None)),
+            Room::Act(act) if !session::is_own_origin(req.headers(), &self.context.public_url, self.context.address) => {
+                tracing::info!(act = ?act, "refused a form from another origin");
+                let text =
+                    format!("This form did not come from the dashboard at {}/dashboard. Open it there.", self.context.public_url);
+                html(res, 403, page::notice("Refused", &text));
+            }
+            Room::Act(Act::Login) => self.login(req, res).await?,
+            Room::Act(Act::Enter) => self.enter(req, res).await?,
+            Room::Act(Act::Logout) => self.logout(req, res).await?,
+            Room::View(_) | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
+                let Some(visitor) = self.visitor(req).await? else {
+                    self.send_to_sign_in(req, res);
+                    return Ok(());
+                };
+                self.context.rate_limits.admit_free(visitor.key.id, Instant::now())?;
+                self.serve(visitor, req, res).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rooms of who is signed in.
+    async fn serve(&self, visitor: Visitor, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+        let query = |name: &str| req.query::<String>(name);
+        match self.room {
+            Room::View(view) => html(res, 200, views::view(&self.context, &visitor.key, view, &query).await?),
+            Room::Live => {
+                let events = live::events(Arc::clone(&self.context), visitor, live::Wanted::asked(&query))?;
+                res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+                res.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+                res.body(ResBody::stream(events));
+            }
+            Room::Export(what) => export::answer(&self.context, visitor.key, what, &query, res).await?,
+            _ => {
+                let pasted = req.form::<String>("key").await.unwrap_or_default();
+                let checked = self.check(&visitor, &pasted).await?;
+                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn visitor(&self, req: &Request) -> Result<Option<Visitor>, Failure> {
+        Ok(session::visitor(self.ledger(), req.headers(), self.context.is_secure()).await?)
+    }
+
+    /// Views lead to the form; programs and forms are told why.
+    fn send_to_sign_in(&self, req: &Request, res: &mut Response) {
+        let had_cookie = session::has_cookie(req.headers(), self.context.is_secure());
+        match self.room {
+            Room::View(View::Overview) => {
+                html(res, 200, page::sign_in(had_cookie.then_some("Your session has ended. Sign in again.")));
+                if had_cookie {
+                    header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
+                }
+            }
+            Room::View(_) => see_other(res, "/dashboard"),
+            _ => html(res, 401, page::sign_in(Some("Your session has ended. Sign in again."))),
+        }
+    }
+
+    async fn login(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+        let pasted = req.form::<String>("key").await.unwrap_or_default();
+        match session::key_of(self.ledger(), &pasted).await {
+            Ok(key) => self.sign_in(req, res, key.id).await,
+            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
+                html(res, failure.status(Family::Chat), page::sign_in(Some(&problem(&failure))));
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn enter(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+        let token = req.form::<String>("token").await.unwrap_or_default();
+        // What was pasted may be the whole link.
+        let token = token.rsplit('#').next().unwrap_or_default().trim();
+        match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
+            Some(key) => self.sign_in(req, res, key).await,
+            None => {
+                let text = "This link was used, has expired or is not whole. Ask for a new one, or sign in with your key.";
+                html(res, 401, page::enter(Some(text)));
+                Ok(())
+            }
+        }
+    }
+
+    async fn sign_in(&self, req: &Request, res: &mut Response, key: KeyId) -> Result<(), Failure> {
+        if let Some(earlier) = self.visitor(req).await? {
+            self.ledger().close_session(earlier.token).await?;
+        }
+        let token = session::open(self.ledger(), key).await?;
+        header(res, SET_COOKIE, &session::set_cookie(&token, self.context.is_secure()));
+        see_other(res, "/dashboard");
+        Ok(())
+    }
+
+    async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
+        if let Some(visitor) = self.visitor(req).await? {
+            self.ledger().close_session(visitor.token).await?;
+        }
+        header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
+        see_other(res, "/dashboard");
+        Ok(())
+    }
+
+    /// What is to be said about a pasted key, or about the page's own.
+    async fn check(&self, visitor: &Visitor, pasted: &str) -> Result<Checked, Failure> {
+        let key = if pasted.trim().is_empty() {
+            visitor.key.clone()
+        } else {
+            match session::key_of(self.ledger(), pasted).await {
+                Ok(key) => key,
+                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
+                    return Ok(Checked { good: false, text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)) });
+                }
+                Err(failure) => return Err(failure),
+            }
+        };
+        Ok(views::checked(&self.context, &key))
+    }
+
+    fn ledger(&self) -> &dyn Ledger {
+        self.context.ledger.as_ref()
+    }
+}
+
+/// A failed sign-in in words that fit a form.
+fn problem(failure: &Failure) -> String {
+    match failure {
+        Failure::Unauthenticated(why) => format!("{}{}.", why[..1].to_uppercase(), &why[1..]),
+        other => other.message(),
+    }
+}
+
+fn html(res: &mut Response, status: u16, page: Markup) {
+    res.status_code(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    res.body(page.into_string());
+}
+
+fn see_other(res: &mut Response, path: &'static str) {
+    res.status_code(StatusCode::SEE_OTHER);
+    res.headers_mut().insert(LOCATION, HeaderValue::from_static(path));
+}
+
+fn file(res: &mut Response, asset: &'static Asset) {
+    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
+    res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    res.body(asset.text);
+}
+
+fn header(res: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        res.headers_mut().insert(name, value);
+    }
+}

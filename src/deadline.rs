@@ -1,0 +1,55 @@
+//! A timer that is asked for another instant at every event and nearly never rings: a stream sets two of them at each of its
+//! chunks. Moving an instant later costs nothing; the timer only learns of it when it would have rung too early.
+
+use std::pin::Pin;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer to use again and again.
+#[derive(Debug)]
+pub struct Deadline(Pin<Box<Sleep>>);
+
+impl Deadline {
+    /// Set to an instant. It rings for whoever waits.
+    #[must_use]
+    pub fn at(instant: Instant) -> Self {
+        Self(Box::pin(sleep_until(instant)))
+    }
+
+    /// Waits until the instant. A wait that is dropped loses nothing.
+    pub async fn wait_until(&mut self, instant: Instant) {
+        loop {
+            if self.0.is_elapsed() || instant < self.0.deadline() {
+                self.0.as_mut().reset(instant);
+            }
+            self.0.as_mut().await;
+            if instant <= Instant::now() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_rings_at_the_instant_asked_for_last() {
+        let begin = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut alarm = Deadline::at(begin + second * 10);
+        for (asked, patience) in [(5, 1), (20, 2), (7, 3)] {
+            let given_up = tokio::time::timeout(second * patience, alarm.wait_until(begin + second * asked)).await;
+            assert!(given_up.is_err(), "asked for {asked} s");
+        }
+        alarm.wait_until(begin + second * 30).await;
+        assert_eq!(begin.elapsed(), second * 30);
+        alarm.wait_until(begin + second * 3).await;
+        assert_eq!(begin.elapsed(), second * 30, "what is past rings at once");
+        alarm.wait_until(begin + second * 31).await;
+        assert_eq!(begin.elapsed(), second * 31);
+    }
+}

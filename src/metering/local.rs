@@ -1,0 +1,209 @@
+//! Counts that no provider made: near the truth, and rounded a little to the customer's side.
+//!
+//! Three steps. What a tokenizer makes of a sample is scaled to the whole text. What the target itself counted for other requests
+//! corrects the tokenizer, which is not the model's own. The result is lowered by a fiftieth. Pure; what reads
+//! a sample is slow and must run on a thread that nobody waits for.
+
+use std::collections::VecDeque;
+
+use farebox_protocol::{Content, Sample};
+
+use super::estimate;
+use crate::config::{Limits, Tokenizer};
+
+/// The customer's side of what cannot be known: 2 %.
+const ROUNDED: (u64, u64) = (98, 100);
+/// One in a calibration factor.
+const ONE: u64 = 1_000;
+/// A target's own count changes ours at most this far.
+const CLAMP: (u64, u64) = (800, 1_250);
+/// Keys whose votes are remembered for a target.
+const VOTERS: usize = 101;
+/// Votes before a calibration says anything.
+const QUORUM: usize = 5;
+
+/// Output tokens of an answer whose text this is a sample of.
+#[must_use]
+pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
+    scaled(tokenizer.count(&sample.text()), sample.seen(), sample.kept())
+}
+
+/// Input tokens of a request: its text by the tokenizer, everything else by the rules of admission; at most the context.
+#[must_use]
+pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
+    if content.documents.iter().any(|document| document.tokens.is_none()) {
+        return limits.context;
+    }
+    known(content, limits, tokenizer).min(limits.context)
+}
+
+/// The same without a bound, and without documents that could not be read.
+#[must_use]
+pub fn known(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
+    let (sample, counted) = (&content.sample, tokenizer.count(&content.sample.text()));
+    let text = match content.text.bytes() {
+        // Sealed reasoning and inline text files are in the estimate and not in the sample.
+        bytes if bytes == sample.kept() => counted,
+        // A weight is in 64ths of a token. It tells light text from heavy, so a sample speaks for more than its bytes.
+        _ => scaled(counted, content.weight.tokens().saturating_mul(64), sample.weight()),
+    };
+    estimate::fixed(content, limits).saturating_add(text)
+}
+
+fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
+    let scaled = u128::from(counted) * u128::from(whole) / u128::from(part.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// The count that is charged: as the target would have counted, rounded to the customer's side.
+#[must_use]
+pub fn charged(count: u64, factor: u64) -> u64 {
+    let factor = factor.clamp(CLAMP.0, CLAMP.1);
+    let tokens = u128::from(count) * u128::from(factor) * u128::from(ROUNDED.0) / u128::from(ONE * ROUNDED.1);
+    // Nothing that was counted becomes free.
+    u64::try_from(tokens).unwrap_or(u64::MAX).max(count.min(1))
+}
+
+/// What one target counted, against what is counted here for the same answers.
+#[derive(Debug, Clone, Default)]
+pub struct Calibration {
+    /// The last vote of each key, the newest at the end.
+    votes: VecDeque<(u64, u64)>,
+}
+
+impl Calibration {
+    /// Takes in a finished answer: what the target counted, and what was counted here. One vote a key: its last one.
+    pub fn vote(&mut self, voter: u64, target: u64, local: u64) {
+        let Some(factor) = u128::from(target).saturating_mul(u128::from(ONE)).checked_div(u128::from(local)) else { return };
+        self.votes.retain(|(other, _)| *other != voter);
+        if self.votes.len() == VOTERS {
+            self.votes.pop_front();
+        }
+        self.votes.push_back((voter, u64::try_from(factor).unwrap_or(u64::MAX)));
+    }
+
+    /// The middle of all votes, in thousandths: 1,000 until enough keys have voted.
+    #[must_use]
+    pub fn factor(&self) -> u64 {
+        if self.votes.len() < QUORUM {
+            return ONE;
+        }
+        let mut factors: Vec<u64> = self.votes.iter().map(|(_, factor)| *factor).collect();
+        factors.sort_unstable();
+        factors.get(factors.len() / 2).map_or(ONE, |middle| (*middle).clamp(CLAMP.0, CLAMP.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_protocol::Family;
+    use tiktoken_rs::{cl100k_base_singleton, o200k_base_singleton};
+
+    use super::*;
+
+    fn counted(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {
+        let mut sample = Sample::seeded(seed);
+        // As it stands in JSON, in pieces of a stream.
+        let quoted = serde_json::to_string(text).unwrap();
+        let inner: Vec<char> = quoted[1..quoted.len() - 1].chars().collect();
+        for piece in inner.chunks(11) {
+            let piece: String = piece.iter().collect();
+            sample.add(&piece);
+        }
+        output(&sample, tokenizer)
+    }
+
+    /// Texts in many scripts, code, digits and encoded bytes.
+    fn texts() -> Vec<(String, String)> {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/estimate/texts");
+        let mut texts: Vec<(String, String)> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+            .collect();
+        let mut state = 7_u64;
+        let mut word = |letters: &[u8]| -> String {
+            (0..30_000)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    char::from(letters[(state >> 33) as usize % letters.len()])
+                })
+                .collect()
+        };
+        texts.push(("digits".to_owned(), word(b"0123456789")));
+        texts.push(("base64".to_owned(), word(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")));
+        texts.push(("hex".to_owned(), word(b"0123456789abcdef")));
+        texts.sort();
+        texts
+    }
+
+    #[test]
+    fn local_counts_are_near_what_another_tokenizer_counts_in_every_script() {
+        for (name, text) in texts() {
+            for times in [1, 1 + 60_000 / text.len()] {
+                let text = text.repeat(times);
+                for (tokenizer, other) in
+                    [(Tokenizer::O200k, o200k_base_singleton()), (Tokenizer::Cl100k, cl100k_base_singleton())]
+                {
+                    let truth = other.encode_ordinary(&text).len() as u64;
+                    let found = charged(counted(&text, 42, tokenizer), ONE);
+                    let share = found * 100 / truth;
+                    let room = if text.len() > Sample::MOST { 90..=110 } else { 95..=101 };
+                    assert!(room.contains(&share), "{name}, {} bytes, {tokenizer:?}: {found} for {truth}", text.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_input_count_knows_text_pictures_and_pages() {
+        let picture = r#"{"type":"image","source":{"type":"url","url":"https://x/y.png"}}"#;
+        let body = format!(
+            r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":[{}{{"type":"text","text":"{}"}}]}}]}}"#,
+            format!("{picture},").repeat(90),
+            "some words ".repeat(500)
+        );
+        let seen = Family::Messages.protocol().inspect(body.as_bytes(), 5).unwrap();
+        let limits = Limits {
+            context: 200_000,
+            max_output: 9,
+            default_output: 9,
+            speed: 150,
+            image_bytes: None,
+            picture_tokens: None,
+            tools: None,
+        };
+        let mut content = seen.content;
+        let found = input(&content, &limits, Tokenizer::O200k);
+        assert!((90 * 1_600 + 1_000..90 * 1_600 + 1_100).contains(&found), "{found}");
+        content.documents = vec![farebox_protocol::Document { bytes: 1, place: 0..0, tokens: Some(30_000) }];
+        assert_eq!(input(&content, &limits, Tokenizer::O200k), found + 30_000);
+        content.documents = vec![farebox_protocol::Document { bytes: 1, place: 0..0, tokens: None }];
+        assert_eq!(input(&content, &limits, Tokenizer::O200k), 200_000, "nobody can know");
+    }
+
+    #[test]
+    fn a_calibration_is_the_middle_of_keys_and_goes_only_so_far() {
+        let mut calibration = Calibration::default();
+        (0..4).for_each(|voter| calibration.vote(voter, 110, 100));
+        assert_eq!(calibration.factor(), ONE, "too few");
+        calibration.vote(4, 110, 100);
+        assert_eq!(calibration.factor(), 1_100);
+        for _ in 0..1_000 {
+            calibration.vote(9, 1, 100);
+        }
+        assert_eq!(calibration.factor(), 1_100, "one key has one vote");
+        (10..200).for_each(|voter| calibration.vote(voter, 900, 100));
+        assert_eq!(calibration.factor(), CLAMP.1);
+        calibration.vote(1, 5, 0);
+        assert_eq!((charged(0, ONE), charged(1, ONE), charged(1_000, ONE), charged(1_000, 1_100)), (0, 1, 980, 1_078));
+    }
+
+    #[test]
+    fn the_slowest_text_takes_no_longer_than_others() {
+        let mut sample = Sample::seeded(1);
+        sample.add(&"a".repeat(100_000));
+        let found = output(&sample, Tokenizer::O200k);
+        assert!((10_000..15_000).contains(&found) && sample.text().len() <= Sample::MOST);
+    }
+}

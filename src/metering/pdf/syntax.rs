@@ -1,0 +1,228 @@
+//! The syntax of PDF, read in place: values are slices of the file, no tree is built.
+//!
+//! Lenient, as viewers are: what makes no sense is stepped over. Must not allocate for what is read, must not recurse deeper than
+//! [`MAX_DEPTH`], and must look at each byte of a value once.
+
+use std::borrow::Cow;
+
+/// Deepest nesting of arrays and dictionaries that is read.
+const MAX_DEPTH: u32 = 64;
+
+/// What begins at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Dict,
+    Array,
+    Text,
+    Hex,
+    Name,
+    /// A number, a keyword, or a delimiter that belongs nowhere.
+    Word,
+}
+
+/// A token or a whole value: its kind and its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item<'a> {
+    pub(super) kind: Kind,
+    pub(super) bytes: &'a [u8],
+}
+
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ')
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
+}
+
+/// The place behind white space and comments.
+pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
+    loop {
+        match bytes.get(at) {
+            Some(byte) if is_blank(*byte) => at += 1,
+            Some(b'%') => at += bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len() - at),
+            _ => return at,
+        }
+    }
+}
+
+/// The value at `at` and the place behind it; `None` at the end of the bytes, or nested too deep.
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
+    nested(bytes, at, 0)
+}
+
+/// The same for one token: brackets stand for themselves.
+pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
+    let start = blanks(bytes, at);
+    let (kind, end) = match (bytes.get(start)?, bytes.get(start + 1)) {
+        (b'(', _) => (Kind::Text, text_end(bytes, start)),
+        (b'<', Some(b'<')) | (b'>', Some(b'>')) => (Kind::Word, start + 2),
+        (b'<', _) => (Kind::Hex, behind(bytes, start, b'>')),
+        (b'/', _) => (Kind::Name, word_end(bytes, start + 1)),
+        (byte, _) if is_delimiter(*byte) => (Kind::Word, start + 1),
+        _ => (Kind::Word, word_end(bytes, start)),
+    };
+    Some((Item { kind, bytes: bytes.get(start..end)? }, end))
+}
+
+fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
+    let start = blanks(bytes, at);
+    let (item, mut end) = token(bytes, start)?;
+    let (kind, close): (Kind, &[u8]) = match item.bytes {
+        b"<<" => (Kind::Dict, b">>"),
+        b"[" => (Kind::Array, b"]"),
+        _ => return Some((item, end)),
+    };
+    if depth == MAX_DEPTH {
+        return None;
+    }
+    loop {
+        let inner = blanks(bytes, end);
+        if bytes.get(inner..).is_none_or(|rest| rest.is_empty() || rest.starts_with(close)) {
+            end = (inner + close.len()).min(bytes.len());
+            return Some((Item { kind, bytes: bytes.get(start..end)? }, end));
+        }
+        end = nested(bytes, inner, depth + 1)?.1;
+    }
+}
+
+fn word_end(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().position(|byte| is_blank(*byte) || is_delimiter(*byte)).unwrap_or(rest.len())
+}
+
+fn behind(bytes: &[u8], from: usize, close: u8) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + memchr::memchr(close, rest).map_or(rest.len(), |at| at + 1)
+}
+
+fn text_end(bytes: &[u8], start: usize) -> usize {
+    let (mut at, mut open) = (start + 1, 1_u32);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => at += 1,
+            b'(' => open += 1,
+            b')' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            break;
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// The entries of a dictionary: name and value. A reference is a value of three words, as written.
+pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>, Item<'a>)> {
+    let mut at = if dict.starts_with(b"<<") { 2 } else { dict.len() };
+    std::iter::from_fn(move || {
+        loop {
+            let (key, behind) = value(dict, at)?;
+            at = behind;
+            if key.kind != Kind::Name {
+                continue;
+            }
+            let (mut found, mut end) = value(dict, at)?;
+            if let Some(behind) = reference_end(dict, at) {
+                found = Item { kind: Kind::Word, bytes: dict.get(blanks(dict, at)..behind)? };
+                end = behind;
+            }
+            at = end;
+            return Some((name(key.bytes), found));
+        }
+    })
+}
+
+/// The value of one entry; the last one counts, as for most readers.
+pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<Item<'a>> {
+    entries(dict).filter(|(name, _)| name.as_ref() == wanted).map(|(_, value)| value).last()
+}
+
+/// The place behind `12 0 R`.
+fn reference_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let (number, at) = token(bytes, at)?;
+    integer(number.bytes)?;
+    let (generation, at) = token(bytes, at)?;
+    integer(generation.bytes)?;
+    let (word, at) = token(bytes, at)?;
+    (word.bytes == b"R").then_some(at)
+}
+
+/// The objects that a value refers to: itself a reference, or an array of them.
+pub(super) fn references(value: Item<'_>) -> impl Iterator<Item = u32> + '_ {
+    let mut at = usize::from(value.kind == Kind::Array);
+    let bytes = value.bytes;
+    std::iter::from_fn(move || {
+        loop {
+            let (item, behind) = token(bytes, at)?;
+            if let Some(end) = reference_end(bytes, at) {
+                at = end;
+                return integer(item.bytes).and_then(|number| u32::try_from(number).ok());
+            }
+            at = behind;
+        }
+    })
+}
+
+pub(super) fn integer(bytes: &[u8]) -> Option<u64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+/// A name without its slash, with `#xx` taken out.
+pub(super) fn name(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let plain = bytes.strip_prefix(b"/").unwrap_or(bytes);
+    if !plain.contains(&b'#') {
+        return Cow::Borrowed(plain);
+    }
+    let mut out = Vec::with_capacity(plain.len());
+    let mut rest = plain;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        let hex = behind.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match hex.filter(|_| *byte == b'#') {
+            Some(code) => {
+                out.push(code);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => out.push(*byte),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The bytes of a string, literal or hexadecimal.
+pub(super) fn string(item: Item<'_>) -> Vec<u8> {
+    if item.kind == Kind::Hex {
+        return hex(item.bytes);
+    }
+    let inner = item.bytes.get(1..item.bytes.len().saturating_sub(1)).unwrap_or_default();
+    let mut out = Vec::with_capacity(inner.len());
+    let mut rest = inner.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'\\' => match rest.next() {
+                Some(first @ b'0'..=b'7') => {
+                    let mut code = u32::from(first - b'0');
+                    for _ in 0..2 {
+                        if let Some(digit) = rest.next_if(|byte| matches!(byte, b'0'..=b'7')) {
+                            code = code * 8 + u32::from(digit - b'0');
+                        }
+                    }
+                    out.push(code as u8);
+                }
+                Some(b'n' | b'r' | b't' | b'b' | b'f') => out.push(b' '),
+                Some(b'\n' | b'\r') | None => {}
+                Some(same) => out.push(same),
+            },
+            byte => out.push(byte),
+        }
+    }
+    out
+}
+
+/// What a hexadecimal string says.
+pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = bytes.iter().filter_map(|byte| char::from(*byte).to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks(2).map(|pair| pair.first().unwrap_or(&0) << 4 | pair.get(1).unwrap_or(&0)).collect()
+}

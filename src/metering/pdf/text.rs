@@ -1,0 +1,117 @@
+//! How many tokens the text of a content stream is likely to be.
+//!
+//! Every string of the stream counts, whichever operator shows it. What a byte of a string stands for is up to the fonts: their
+//! tables of characters (`ToUnicode`) say whether it is Latin, and how many characters one code can become.
+
+use farebox_protocol::token_estimate;
+
+use super::syntax::{Item, Kind, hex, string, token};
+
+/// Longest result of one code that is only a ligature.
+const LIGATURE: usize = 4;
+/// Bytes of text that are weighed at a time.
+const CHUNK: usize = 64 << 10;
+
+/// What the fonts of a document make of a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Fonts {
+    /// Some code stands for a character outside the Latin script.
+    foreign: bool,
+    /// Most UTF-16 units that one code stands for.
+    longest: usize,
+}
+
+impl Fonts {
+    /// Takes in a font's table of characters.
+    pub(super) fn read(&mut self, cmap: &[u8]) {
+        // Between `beginbfchar` and its end come pairs, after `beginbfrange` triples; the last of each says what is shown.
+        let (mut of, mut index, mut inside) = (0, 0, false);
+        let mut at = 0;
+        while let Some((item, behind)) = token(cmap, at) {
+            at = behind;
+            match (item.kind, item.bytes) {
+                (Kind::Word, b"beginbfchar") => (of, index) = (2, 0),
+                (Kind::Word, b"beginbfrange") => (of, index) = (3, 0),
+                (Kind::Word, b"endbfchar" | b"endbfrange") => of = 0,
+                (Kind::Word, b"[") => inside = true,
+                (Kind::Word, b"]") => (inside, index) = (false, 0),
+                (Kind::Hex, bytes) if of > 0 => {
+                    if inside || index == of - 1 {
+                        self.shows(&hex(bytes));
+                    }
+                    index = if inside { index } else { (index + 1) % of };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn shows(&mut self, utf16: &[u8]) {
+        self.longest = self.longest.max(utf16.len() / 2);
+        // Latin with its accents, punctuation, signs of currency, ligatures.
+        let latin = |unit: u16| matches!(unit, 0..0x250 | 0x2000..0x2100 | 0xfb00..0xfb07 | 0xf000..0xf100);
+        let unit = |pair: &[u8]| u16::from_be_bytes([*pair.first().unwrap_or(&0), *pair.get(1).unwrap_or(&0)]);
+        self.foreign |= utf16.chunks(2).any(|pair| !latin(unit(pair)));
+    }
+
+    /// Tokens of a byte, when it cannot be read as Latin.
+    fn per_byte(self) -> Option<u64> {
+        match self.longest {
+            longest if longest > LIGATURE => u64::try_from(longest).ok(),
+            _ => self.foreign.then_some(1),
+        }
+    }
+}
+
+/// What a content stream shows: tokens of its strings, and the names of the forms that it draws.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) tokens: u64,
+    pub(super) forms: Vec<Vec<u8>>,
+}
+
+/// Reads a content stream.
+pub(super) fn shown(content: &[u8], fonts: Fonts) -> Shown {
+    let mut shown = Shown::default();
+    let mut text = Vec::new();
+    let mut last: Option<Item<'_>> = None;
+    let mut at = 0;
+    while let Some((item, behind)) = token(content, at) {
+        at = behind;
+        match (item.kind, item.bytes) {
+            (Kind::Text | Kind::Hex, _) => text.extend(string(item)),
+            (Kind::Word, b"Do") => shown.forms.extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
+            (Kind::Word, b"ID") => at = image_end(content, at),
+            _ => {}
+        }
+        last = (item.kind == Kind::Name).then_some(item);
+        if text.len() >= CHUNK {
+            shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts));
+            text.clear();
+        }
+    }
+    shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts));
+    shown
+}
+
+/// The first place where inline data can have ended: what follows is read as text rather than missed.
+fn image_end(content: &[u8], from: usize) -> usize {
+    let rest = content.get(from..).unwrap_or_default();
+    let ends = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| rest.get(before)).is_none_or(|byte| super::syntax::is_blank(*byte));
+        before && rest.get(at + 2).is_none_or(|byte| super::syntax::is_blank(*byte))
+    };
+    memchr::memmem::find_iter(rest, b"EI").find(|at| ends(*at)).map_or(content.len(), |at| from + at + 2)
+}
+
+fn tokens(text: &[u8], fonts: Fonts) -> u64 {
+    let bytes = text.len() as u64;
+    if let Some(tokens) = fonts.per_byte() {
+        return bytes.saturating_mul(tokens);
+    }
+    // A backslash would be read as an escape.
+    let plain = |byte: &&u8| matches!(byte, b' '..=b'~') && **byte != b'\\';
+    let ascii: String = text.iter().filter(plain).map(|byte| char::from(*byte)).collect();
+    let other = bytes - ascii.len() as u64;
+    token_estimate::exactly(&ascii).div_ceil(64).saturating_add(other.div_ceil(2))
+}

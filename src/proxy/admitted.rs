@@ -1,0 +1,235 @@
+//! One admitted request, as the task that owns it carries it from dispatch through the relay, and the one settlement.
+//!
+//! [`Admitted::settle`] is the only place where held money ends. Whatever happens before it (a panic, a cancelled runtime), the
+//! hold's own guard settles what was noted last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger};
+use farebox_protocol::Inspection;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::end::End;
+use super::record::{self, Record};
+use super::{Failure, Proxy, Reply, Request};
+use crate::clock;
+use crate::config::Model;
+use crate::metering::meter::Start;
+use crate::metering::{Counted, Meter, Terms};
+use crate::upstream::Attempt;
+
+/// How long an answer waits for its settlement before it is sent on without.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks whether the resolver has settled.
+const SETTLE_LOOK: Duration = Duration::from_millis(50);
+/// No request runs longer.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// Where the answer goes; closed when the customer has left.
+pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
+
+/// One admitted request.
+pub(super) struct Admitted {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) request: Request,
+    pub(super) seen: Inspection,
+    pub(super) model: Arc<Model>,
+    pub(super) meter: Meter,
+    pub(super) hold: Hold,
+    pub(super) outcome: Outcome,
+    pub(super) output_limit: u64,
+    /// The output limit to write into the request.
+    pub(super) limit: Option<u32>,
+}
+
+/// What is known of the answer up to now, for the journal and the log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    pub(super) target: String,
+    pub(super) answer_id: Option<String>,
+    pub(super) first_byte: Option<Duration>,
+    /// From arrival to dispatch.
+    pub(super) prepared: Duration,
+    pub(super) attempts: Vec<Attempt>,
+    /// What was taken out of the request for the target that answers.
+    pub(super) removed: String,
+}
+
+/// Charged and settled, or charged and with the resolver.
+pub(super) struct Settled {
+    /// What the lines come to.
+    pub(super) cost: Amount,
+    /// What the ledger did, unless it did not answer in time.
+    pub(super) finished: Option<Finished>,
+}
+
+impl Admitted {
+    pub(super) fn new(
+        proxy: Arc<Proxy>,
+        request: Request,
+        seen: Inspection,
+        model: Arc<Model>,
+        terms: Terms,
+        hold: Hold,
+    ) -> Box<Self> {
+        let start = Start {
+            estimated_input: terms.estimated_input,
+            text: seen.content.text,
+            images: seen.content.pictures.len() as u64,
+            output_limit: terms.output_limit,
+            one_hour_cache: seen.one_hour_cache,
+        };
+        let meter = Meter::new(Arc::clone(&model), start);
+        // In a box, because every step takes it over: futures that hand on two kilobytes grow to twenty.
+        Box::new(Self {
+            proxy,
+            request,
+            seen,
+            model,
+            meter,
+            hold,
+            outcome: Outcome::default(),
+            output_limit: terms.output_limit,
+            limit: terms.limit,
+        })
+    }
+
+    /// Notes that the request is about to go to its upstream.
+    pub(super) fn begin(&mut self) {
+        self.outcome.prepared = self.request.arrived.elapsed();
+    }
+
+    /// When the request ends at the latest.
+    pub(super) fn deadline(&self) -> Instant {
+        self.request.arrived + LONGEST
+    }
+
+    /// Notes that the first byte of the answer is about to go out.
+    pub(super) fn first_byte(&mut self) {
+        let arrived = self.request.arrived;
+        self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
+    }
+
+    /// What the journal would say if the request ended here.
+    pub(super) fn checkpoint(&self) -> Bill {
+        self.bill(self.meter.so_far(), End::INTERRUPTED)
+    }
+
+    /// Ends the hold: the only place where a request's money is settled.
+    pub(super) async fn settle(self: Box<Self>, end: End) -> Settled {
+        let counted = self.meter.finish(end.ending, self.hold.amount());
+        let bill = self.bill(counted, end);
+        let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let mut record = self.record(&bill, end);
+        let (prepared, settling) = (self.outcome.prepared, Instant::now());
+        let ledger = Arc::clone(&self.proxy.ledger);
+        // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver. In a box, because its size would be
+        // that of every open stream's task.
+        let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
+        let finished = settled.ok().flatten();
+        if finished.is_none() {
+            tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement; the resolver has it");
+        }
+        record.charge = finished.map_or(cost, |finished| finished.charge);
+        record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
+        record.own_us = Some(micros(prepared + settling.elapsed()));
+        self.proxy.observer.ended(Arc::new(record));
+        Settled { cost, finished }
+    }
+
+    fn bill(&self, counted: Counted, end: End) -> Bill {
+        Bill {
+            slug: self.model.slug.clone(),
+            family: self.request.family.name().to_owned(),
+            target: self.outcome.target.clone(),
+            status: end.status,
+            end_reason: end.reason.into(),
+            first_byte_ms: self.outcome.first_byte.map(millis),
+            total_ms: millis(self.request.arrived.elapsed()),
+            answer_id: self.outcome.answer_id.clone(),
+            hold: self.hold.amount(),
+            loss: Amount::ZERO,
+            evidence: counted.evidence,
+            usage: counted.usage,
+            lines: counted.lines,
+            ..Bill::default()
+        }
+    }
+
+    fn record(&self, bill: &Bill, end: End) -> Record {
+        Record {
+            request_id: self.request.id,
+            at: clock::now(),
+            key: Some(self.request.key.id),
+            origin: self.request.origin,
+            slug: bill.slug.clone(),
+            family: self.request.family.name(),
+            target: bill.target.clone(),
+            status: end.status,
+            end_reason: end.reason.to_owned(),
+            message: String::new(),
+            usage: bill.usage,
+            charge: Amount::ZERO,
+            hold: bill.hold,
+            loss: Amount::ZERO,
+            first_byte_ms: bill.first_byte_ms,
+            total_ms: bill.total_ms,
+            own_us: None,
+            attempts: self.outcome.attempts.clone(),
+        }
+    }
+}
+
+/// Settles. A settlement that the ledger could not take at once is with its resolver, and is waited for.
+async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Finished> {
+    let request = hold.request();
+    match hold.settle(bill, clock::now()).await {
+        Ok(finished) => return Some(finished),
+        Err(error) => tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the resolver"),
+    }
+    // A ledger that has stopped resolves nothing: the next start does.
+    while !ledger.stopped() {
+        tokio::time::sleep(SETTLE_LOOK).await;
+        let Ok(Some(entry)) = ledger.entry(request).await else { continue };
+        let available = ledger.find_key(entry.key).await.ok().flatten()?.account.available();
+        return Some(Finished { charge: entry.amount.checked_neg()?, loss: entry.bill?.loss, available });
+    }
+    None
+}
+
+fn millis(elapsed: Duration) -> u32 {
+    u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn micros(elapsed: Duration) -> u32 {
+    u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+    use farebox_ledger::{Act, KeySettings, Ledger, NewHold, NewKey, SecretHash};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_ledger_that_has_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("farebox.db");
+        let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
+        let (id, at) = (clock::key_id(), clock::now());
+        let act = Act { operation: clock::operation_id(), actor: "test".to_owned(), at };
+        let first_credit = Some((Amount::from_picos(100), "first".to_owned()));
+        let settings = KeySettings::default();
+        ledger.create_key(NewKey { id, secret: SecretHash([1; 32]), settings, first_credit, act }).await.unwrap();
+        let (slug, family) = ("slug".to_owned(), "chat".to_owned());
+        let new = NewHold { request: clock::operation_id(), key: id, amount: Amount::from_picos(9), slug, family, at };
+        let shared: SharedLedger = Arc::clone(&ledger) as SharedLedger;
+        let hold = Hold::open(Arc::clone(&shared), new).await.unwrap();
+        ledger.close();
+        let waited = tokio::time::timeout(SETTLE_PATIENCE, acknowledged(shared, hold, Bill::default())).await;
+        assert!(waited.unwrap().is_none(), "unknown, and at once");
+    }
+}

@@ -1,0 +1,126 @@
+//! What a model can do, against what a request asks of it. All of it is a 400 with the remedy, before any money is looked at.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_protocol::{BadRequest, Family, Inspection};
+
+use super::Failure;
+use crate::config::{Capability, Model};
+use crate::metering::{Estimate, estimate, local};
+
+/// Where native clients switch on what is not yet in the dialect.
+const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
+
+/// Refuses what the model cannot do or what has no price.
+///
+/// # Errors
+/// [`Failure::BadRequest`].
+pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
+    let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
+    let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
+    let passes = |name: &str| providers().any(|provider| provider.pass.iter().any(|field| field == name));
+    if let Some(name) = seen.unsold(passes).filter(|_| family.protocol().refuses_unknown_fields()) {
+        let name = shown(name);
+        return refuse(
+            &name,
+            "unknown_parameter",
+            format!("`{name}` is not known here and {slug} is not sold with it; leave it out"),
+        );
+    }
+    let able = |capability| model.can(capability);
+    if seen.stream && !able(Capability::Streaming) {
+        return refuse("stream", "streaming_unsupported", format!("{slug} does not stream; send \"stream\": false"));
+    }
+    if !seen.content.pictures.is_empty() && !able(Capability::Vision) {
+        return refuse(
+            conversation,
+            "vision_unsupported",
+            format!("{slug} does not read pictures; use a model with vision, or send text only"),
+        );
+    }
+    if seen.content.tools > 0 && !able(Capability::Tools) {
+        return refuse("tools", "tools_unsupported", format!("{slug} does not call tools; send no tools, or use another model"));
+    }
+    if let Some(most) = model.limits.tools.filter(|most| seen.content.tools > *most) {
+        return refuse(
+            "tools",
+            "too_many_tools",
+            format!("{slug} takes at most {most} tools, the request has {}; send fewer", seen.content.tools),
+        );
+    }
+    let largest = seen.content.pictures.iter().filter_map(|picture| picture.bytes).max().unwrap_or(0);
+    if let Some(most) = model.limits.image_bytes.filter(|most| largest > *most) {
+        let message = format!("a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture");
+        return refuse(conversation, "image_too_large", message);
+    }
+    if seen.one_hour_cache && model.price.base.cache_write_1h.is_none() {
+        let message = format!("{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control");
+        return refuse("cache_control", "unpriced", message);
+    }
+    let budget = seen.thinking_budget.unwrap_or(0);
+    if budget >= model.limits.max_output {
+        let most = model.limits.max_output;
+        let message = format!("a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with");
+        return refuse("thinking.budget_tokens", "budget_too_large", format!("{message}; send a smaller budget_tokens"));
+    }
+    Ok(())
+}
+
+/// Refuses a flag that one of the model's providers must not be sent: it would buy what has no price.
+///
+/// # Errors
+/// [`Failure::BadRequest`], in the words by which native clients know which flag to leave out when they try again.
+pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Bytes)]) -> Result<(), Failure> {
+    let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
+    let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|other| covers(other, flag)));
+    let values = headers.iter().filter(|(name, _)| name == FLAGS).filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let unsold: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).filter(|flag| refused(flag)).collect();
+    if unsold.is_empty() {
+        return Ok(());
+    }
+    let named = unsold.join("`, `");
+    let message = format!("Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out", model.slug);
+    refuse(FLAGS, "unsupported_beta", message)
+}
+
+/// Whether a listed flag is this one, or a beginning of it that ends in `*`.
+fn covers(listed: &str, flag: &str) -> bool {
+    listed.strip_suffix('*').map_or(listed == flag, |stem| flag.starts_with(stem))
+}
+
+/// A field's name, short enough for a sentence.
+fn shown(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// The size of what the model will read; refuses what is well over its context.
+///
+/// # Errors
+/// [`Failure::BadRequest`].
+pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
+    let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
+    // A tenth more may be a mistake: then the provider decides.
+    let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
+    if !too_long(estimate.known) {
+        return Ok(estimate);
+    }
+    // The fast estimate leans high, so a tokenizer looks at it again before anybody is refused.
+    let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
+    let counting = tokio::task::spawn_blocking(move || {
+        let tokens = local::known(&content, &model.limits, model.tokenizer);
+        (content, tokens, model.slug.clone())
+    });
+    let (content, tokens, slug) = counting.await.map_err(|_| Failure::Internal)?;
+    seen.content = content;
+    if !too_long(tokens) {
+        return Ok(estimate);
+    }
+    // Clients that shorten their conversation by themselves know these words.
+    let message = format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
+    Err(Failure::BadRequest(BadRequest { message, param: None, code: Some("context_length_exceeded") }))
+}
+
+fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
+    Err(Failure::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: Some(code) }))
+}

@@ -1,0 +1,23 @@
+//! Reads the documents of a request for their pages and text, before anything is held for them.
+//!
+//! Off the threads that serve, a few at a time: a document may take half a second. What cannot be read keeps no count of its own,
+//! and costs the whole context.
+
+use bytes::Bytes;
+use farebox_protocol::{Inspection, document_bytes};
+use tokio::sync::Semaphore;
+
+use crate::metering::pdf;
+
+/// Documents that are read at the same time, over all requests.
+static READERS: Semaphore = Semaphore::const_new(2);
+
+/// Counts the tokens of every document.
+pub(super) async fn read(body: &Bytes, seen: &mut Inspection) {
+    for document in &mut seen.content.documents {
+        let Ok(_reader) = READERS.acquire().await else { return };
+        let (body, place) = (body.clone(), document.place.clone());
+        let counted = tokio::task::spawn_blocking(move || pdf::tokens(&document_bytes(&body, &place)?)).await;
+        document.tokens = counted.ok().flatten();
+    }
+}

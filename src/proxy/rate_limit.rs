@@ -1,0 +1,118 @@
+//! Limits that protect the gateway from one key: requests a second, and requests at once. Kept in memory, by key.
+//!
+//! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use farebox_ledger::{Key, KeyId};
+use tokio::time::Instant;
+
+use super::Failure;
+
+/// Requests at once where the key has no limit of its own.
+const DEFAULT_CONCURRENCY: u32 = 64;
+/// Requests each second on free paths, and how many may come at once.
+const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
+/// Keys without a running request and with full buckets are forgotten when so many are known.
+const KEYS_REMEMBERED: usize = 10_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    per_second: u32,
+    burst: u32,
+}
+
+/// Counts of every key that called lately.
+#[derive(Debug, Default)]
+pub struct RateLimits {
+    keys: Mutex<HashMap<KeyId, Traffic>>,
+}
+
+#[derive(Debug, Default)]
+struct Traffic {
+    running: u32,
+    paid: Bucket,
+    free: Bucket,
+}
+
+/// One running request. Gives its place back when dropped.
+#[derive(Debug)]
+pub struct Pass {
+    rate_limits: Arc<RateLimits>,
+    key: KeyId,
+    /// Requests of the key that ran when this one entered, itself included.
+    pub(super) running: u32,
+}
+
+impl RateLimits {
+    /// Admits a paid request.
+    ///
+    /// # Errors
+    /// [`Failure::RateLimited`].
+    pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_idle(&mut keys, now);
+        let traffic = keys.entry(key.id).or_default();
+        let most = key.settings.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
+        if traffic.running >= most {
+            return Err(Failure::RateLimited(format!("at most {most} may run at once"), Duration::from_secs(1)));
+        }
+        if let Some(per_second) = key.settings.rate {
+            traffic.paid.take(Rate { per_second, burst: per_second.max(1) }, now)?;
+        }
+        traffic.running += 1;
+        Ok(Pass { rate_limits: Arc::clone(self), key: key.id, running: traffic.running })
+    }
+
+    /// Admits a call of a free path.
+    ///
+    /// # Errors
+    /// [`Failure::RateLimited`].
+    pub fn admit_free(&self, key: KeyId, now: Instant) -> Result<(), Failure> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_idle(&mut keys, now);
+        keys.entry(key).or_default().free.take(FREE_RATE, now)
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut keys = self.rate_limits.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(traffic) = keys.get_mut(&self.key) {
+            traffic.running = traffic.running.saturating_sub(1);
+        }
+    }
+}
+
+/// A token bucket: the calls made in advance of its rate, and since when.
+#[derive(Debug, Default)]
+struct Bucket {
+    used: f64,
+    since: Option<Instant>,
+}
+
+impl Bucket {
+    fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Failure> {
+        let elapsed = self.since.map_or(Duration::ZERO, |since| now.duration_since(since));
+        self.used = (self.used - elapsed.as_secs_f64() * f64::from(rate.per_second)).max(0.0);
+        self.since = Some(now);
+        if self.used + 1.0 > f64::from(rate.burst) {
+            let wait = (self.used + 1.0 - f64::from(rate.burst)) / f64::from(rate.per_second.max(1));
+            return Err(Failure::RateLimited(format!("at most {} each second", rate.per_second), Duration::from_secs_f64(wait)));
+        }
+        self.used += 1.0;
+        Ok(())
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        self.since.is_none_or(|since| now.duration_since(since) > Duration::from_secs(60))
+    }
+}
+
+fn forget_idle(keys: &mut HashMap<KeyId, Traffic>, now: Instant) {
+    if keys.len() >= KEYS_REMEMBERED {
+        keys.retain(|_, traffic| traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now));
+    }
+}

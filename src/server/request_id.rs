@@ -1,0 +1,94 @@
+//! Gives every request its id and arrival time, and every answer the id headers. A client's own id is logged beside ours, for
+//! who looks for it, and never used as one.
+
+use std::sync::Arc;
+
+use farebox_ledger::{OperationId, Timestamp};
+use salvo::http::{HeaderMap, HeaderValue};
+use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
+use tokio::time::Instant;
+
+use super::Front;
+use super::forwarded;
+use crate::clock;
+use crate::proxy::{Origin, record};
+
+/// When a request arrived and how it is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) id: OperationId,
+    pub(super) at: Timestamp,
+    pub(super) instant: Instant,
+    pub(super) origin: Origin,
+}
+
+impl Arrival {
+    fn now(origin: Origin) -> Self {
+        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), origin }
+    }
+
+    /// The arrival that the stamp noted.
+    pub(super) fn of(depot: &Depot) -> Self {
+        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Origin::default()))
+    }
+
+    /// The id as customers see it.
+    pub(super) fn shown(&self) -> String {
+        record::request_id(self.id)
+    }
+}
+
+/// The hoop around every path, matched or not.
+pub(super) struct AssignRequestId {
+    front: Arc<Front>,
+}
+
+#[handler]
+impl AssignRequestId {
+    pub(super) fn new(front: Arc<Front>) -> Self {
+        Self { front }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+        let secure = req.scheme() == &salvo::http::uri::Scheme::HTTPS;
+        let origin = forwarded::origin(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
+        let arrival = Arrival::now(origin);
+        depot.insert_typed(arrival);
+        if let Some(own) = own_id(req.headers()) {
+            tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");
+        }
+        if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
+            res.headers_mut().insert("x-request-id", id.clone());
+            res.headers_mut().insert("request-id", id);
+        }
+        ctrl.call_next(req, depot, res).await;
+    }
+}
+
+/// Headers in which clients send an id of their own.
+const OWN_ID: [&str; 3] = ["x-request-id", "x-client-request-id", "request-id"];
+const LONGEST_OWN_ID: usize = 128;
+
+/// The client's own id, when it is plain text of a sensible length.
+fn own_id(headers: &HeaderMap) -> Option<&str> {
+    let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    (1..=LONGEST_OWN_ID).contains(&sent.len()).then_some(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_own_id_is_plain_and_short() {
+        let with = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).unwrap();
+            own_id(&HeaderMap::from_iter([(salvo::http::HeaderName::from_static("x-request-id"), value)])).map(str::to_owned)
+        };
+        assert_eq!(with(b"abc-1").as_deref(), Some("abc-1"));
+        for odd in [&b""[..], b"\xff\xfe", &[b'x'; 129]] {
+            assert_eq!(with(odd), None);
+        }
+        assert_eq!(own_id(&HeaderMap::new()), None);
+    }
+}

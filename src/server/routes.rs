@@ -1,0 +1,143 @@
+//! Every path of the customers' listener, as data: the service is built from it, and the test that calls every path reads it.
+//!
+//! Whatever is not in it is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
+//! `generate`, and so through a hold and a settlement; counting tokens is the one that is free.
+
+use std::sync::Arc;
+
+use farebox_protocol::Family;
+use salvo::prelude::Router;
+use salvo::routing::filters;
+
+use super::models::List;
+use super::{Front, account, free, generate, models};
+use crate::customer::{Act, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT, STYLE, View};
+
+/// One path and how it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    /// How it is called.
+    pub method: Method,
+    /// Below the public base URL, with a slash at its beginning; parameters stand in braces.
+    pub path: &'static str,
+    serves: Serves,
+}
+
+/// How a path is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// To read.
+    Get,
+    /// To look whether somebody is there.
+    Head,
+    /// To have something done.
+    Post,
+}
+
+/// What answers on a path.
+#[derive(Debug, Clone, Copy)]
+enum Serves {
+    Generate(Family),
+    CountTokens,
+    Models(List),
+    Account(Read),
+    Dashboard(Room),
+    Probe,
+}
+
+use Method::{Get, Head, Post};
+use Serves::{Account, CountTokens, Generate, Models, Probe};
+
+/// Every path.
+#[must_use]
+pub fn endpoints() -> Vec<Endpoint> {
+    let mut all = vec![
+        // one's own account, with the key
+        at(Get, "/v1/usage", Account(Read::Usage)),
+        at(Get, "/v1/generation", Account(Read::Receipt)),
+        at(Get, "/v1/models", Models(List::All)),
+        at(Get, "/v1/models/{slug}", Models(List::One)),
+        // native clients, at {base}/native; some leave out the version
+        at(Get, "/native/v1/models", Models(List::Native)),
+        at(Post, "/native/messages", Generate(Family::Messages)),
+        at(Post, "/native/v1/messages/count_tokens", CountTokens),
+        // probes, without a key
+        at(Head, "/", Probe),
+        at(Head, "/v1", Probe),
+        at(Head, "/native", Probe),
+        at(Head, "/api/hello", Probe),
+        at(Head, "/native/api/hello", Probe),
+    ];
+    all.extend(Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))));
+    // the same account where other tools look for it
+    let places = DIALECTS.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
+    all.extend(places.map(|(path, dialect)| at(Get, path, Account(Read::Account(dialect)))));
+    all.extend(dashboard());
+    all
+}
+
+/// The customer's page.
+fn dashboard() -> impl Iterator<Item = Endpoint> {
+    let pages = [
+        (Get, "/dashboard", Room::View(View::Overview)),
+        (Get, "/dashboard/requests", Room::View(View::Requests)),
+        (Get, "/dashboard/payments", Room::View(View::Payments)),
+        (Get, "/dashboard/setup", Room::View(View::Setup)),
+        (Get, "/dashboard/models", Room::View(View::Models)),
+        (Get, "/dashboard/live", Room::Live),
+        (Get, "/dashboard/usage.csv", Room::Export(Export::Usage(Form::Csv))),
+        (Get, "/dashboard/usage.json", Room::Export(Export::Usage(Form::Json))),
+        (Get, "/dashboard/requests.csv", Room::Export(Export::Requests(Form::Csv))),
+        (Get, "/dashboard/requests.json", Room::Export(Export::Requests(Form::Json))),
+        (Get, "/dashboard/enter", Room::Enter),
+        (Post, "/dashboard/enter", Room::Act(Act::Enter)),
+        (Post, "/dashboard/login", Room::Act(Act::Login)),
+        (Post, "/dashboard/logout", Room::Act(Act::Logout)),
+        (Post, "/dashboard/test", Room::Act(Act::Test)),
+        (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
+        (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
+    ];
+    pages.into_iter().map(|(method, path, room)| at(method, path, Serves::Dashboard(room)))
+}
+
+const fn at(method: Method, path: &'static str, serves: Serves) -> Endpoint {
+    Endpoint { method, path, serves }
+}
+
+/// The router of all of them.
+pub(super) fn router(front: &Arc<Front>) -> Router {
+    endpoints().into_iter().fold(Router::new(), |router, endpoint| router.push(endpoint.route(front)))
+}
+
+impl Endpoint {
+    fn route(self, front: &Arc<Front>) -> Router {
+        let path = self.path.trim_start_matches('/');
+        let place = if path.is_empty() { Router::new() } else { Router::with_path(path) };
+        let method = match self.method {
+            Get => filters::get(),
+            Head => filters::head(),
+            Post => filters::post(),
+        };
+        let (router, front) = (Router::with_filter(method), Arc::clone(front));
+        place.push(match self.serves {
+            Generate(family) => router.goal(generate::Generate::new(front, family)),
+            CountTokens => router.goal(free::CountTokens::new(front)),
+            Models(list) => router.goal(models::Models::new(front, list)),
+            Account(read) => router.goal(account::Account::new(front, read)),
+            Serves::Dashboard(room) => router.goal(Dashboard::new(Arc::clone(&front.context), room)),
+            Probe => router.goal(free::probe),
+        })
+    }
+}
+
+impl Method {
+    /// Its name in HTTP.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Get => "GET",
+            Head => "HEAD",
+            Post => "POST",
+        }
+    }
+}

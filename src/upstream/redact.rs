@@ -1,0 +1,341 @@
+//! Takes out of an upstream's error what identifies the operator's account: pure text work.
+//!
+//! Clients match on the wording of a 400, so everything else stays as it was: field names, header names, the customer's own
+//! ids and links. The upstream's model name becomes the public slug; keys, hosts, provider names, account and request ids
+//! become a word in brackets.
+
+use farebox_protocol::{Family, UpstreamError};
+
+use crate::config::{Endpoint, Route};
+
+/// What must not reach a customer.
+#[derive(Default)]
+pub(super) struct Known<'a> {
+    /// What customers call the model.
+    pub(super) slug: &'a str,
+    /// What providers call it.
+    pub(super) models: Vec<&'a str>,
+    /// Names of providers in the operator's file.
+    pub(super) providers: Vec<&'a str>,
+    /// Hosts of base URLs, without port.
+    pub(super) hosts: Vec<&'a str>,
+    /// Keys and header values.
+    pub(super) secrets: Vec<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    /// Everything a route's targets could give away.
+    pub(super) fn of(route: &'a Route) -> Self {
+        let mut known = Self { slug: &route.slug, ..Self::default() };
+        for target in &route.targets {
+            let provider = &target.provider;
+            known.models.push(&target.model);
+            known.providers.push(&provider.name);
+            if let Endpoint::Http(base) = &provider.endpoint {
+                known.hosts.push(host_of(base));
+            }
+            known.secrets.extend(provider.keys.iter().map(|key| key.reveal()));
+            known.secrets.extend(provider.headers.iter().map(|(_, value)| value.reveal()));
+        }
+        // A longer name may begin with a shorter one.
+        known.models.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        known
+    }
+}
+
+/// Account-bound ids, by how they begin; customers' own ids begin otherwise.
+const IDS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "req_", "req-", "wrkspc_", "acct_"];
+/// Phrases that announce an id of any form.
+const ID_PHRASES: [&str; 4] = ["request id", "request-id", "request_id", "requestid"];
+const SHORTEST_SECRET: usize = 4;
+const SHORTEST_ID: usize = 6;
+const LONGEST_TEXT: usize = 8 << 10;
+
+/// The error as a customer may read it.
+pub(super) fn for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
+    let field = |text: &Option<String>| text.as_deref().map(|text| text_for_customer(text, known));
+    UpstreamError {
+        kind: field(&error.kind),
+        code: field(&error.code),
+        param: field(&error.param),
+        message: text_for_customer(&error.message, known),
+    }
+}
+
+/// One text without the secrets, for the operator's log: hosts and model names may stay.
+pub(super) fn for_operator(text: &str, known: &Known<'_>) -> String {
+    let text = without_secrets(clip(text, 300), known);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn text_for_customer(text: &str, known: &Known<'_>) -> String {
+    let mut text = without_secrets(clip(text, LONGEST_TEXT), known);
+    for host in known.hosts.iter().filter(|host| !host.is_empty()) {
+        text = without_urls(&text, host);
+        text = replace(&text, host, "[host]", Edge::Word);
+    }
+    for model in known.models.iter().filter(|model| **model != known.slug) {
+        text = replace(&text, model, known.slug, Edge::Name);
+    }
+    let plain_word =
+        |name: &str| name.len() < 3 || Family::ALL.iter().any(|family| family.name() == name || family.shown() == name);
+    for provider in known.providers.iter().filter(|name| !plain_word(name)) {
+        text = replace(&text, provider, "[provider]", Edge::Word);
+    }
+    without_ids(&text)
+}
+
+fn without_secrets(text: &str, known: &Known<'_>) -> String {
+    let mut text = text.to_owned();
+    for secret in known.secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
+        text = text.replace(secret, "[key]");
+    }
+    // Upstreams echo keys shortened: `sk-ab…yz`, `sk-ab***yz`.
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = find(rest, "sk-", Edge::Word) {
+        let end = at + token_len(&rest[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
+        out.push_str(&rest[..at]);
+        out.push_str(if end - at > 8 { "[key]" } else { &rest[at..end] });
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// What may stand beside a match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// No letter, digit, `-` or `_` on either side: `acme` is not in `acme-beta`.
+    Word,
+    /// The same in front; behind, a dated or tagged form (`-20250929`, `:free`) is taken along.
+    Name,
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '-' || c == '_'
+}
+
+/// Position of `needle`, ignoring ASCII case, where its edges fit.
+fn find(text: &str, needle: &str, edge: Edge) -> Option<usize> {
+    let (hay, needle) = (text.to_ascii_lowercase(), needle.to_ascii_lowercase());
+    if needle.is_empty() {
+        return None;
+    }
+    let open_end = edge == Edge::Name || needle.ends_with(['-', '_', '/', ':']);
+    hay.match_indices(&needle).map(|(at, _)| at).find(|&at| {
+        let before = hay[..at].chars().next_back();
+        let behind = hay[at + needle.len()..].chars().next();
+        let ends = match behind {
+            Some(c) if open_end => edge != Edge::Name || !(c.is_alphanumeric() || c == '_'),
+            Some(c) => !is_word(c),
+            None => true,
+        };
+        !before.is_some_and(is_word) && ends
+    })
+}
+
+fn replace(text: &str, needle: &str, with: &str, edge: Edge) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = find(rest, needle, edge) {
+        let mut end = at + needle.len();
+        if edge == Edge::Name && rest[end..].starts_with(['-', ':', '@']) {
+            let tail = token_len(&rest[end..], |c| is_word(c) || c == ':' || c == '@');
+            end += rest[end..end + tail].trim_end_matches([':', '-', '@']).len();
+        }
+        out.push_str(&rest[..at]);
+        // The public slug may itself begin with the upstream's name.
+        out.push_str(if rest[at..end].eq_ignore_ascii_case(with) { &rest[at..end] } else { with });
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// Links into the upstream's own domain say who it is; a customer's own links stay.
+fn without_urls(text: &str, host: &str) -> String {
+    let domain = domain_of(host).to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = ["https://", "http://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
+        let end = at + token_len(&rest[at..], |c| !c.is_whitespace() && !"\"'<>()`,".contains(c));
+        let url = rest[at..end].trim_end_matches(['.', ';', ':']);
+        let there = host_of(url).to_ascii_lowercase();
+        let same = there == domain || there.ends_with(&format!(".{domain}"));
+        out.push_str(&rest[..at]);
+        out.push_str(if same { "[url]" } else { url });
+        rest = &rest[at + url.len()..];
+    }
+    out + rest
+}
+
+fn without_ids(text: &str) -> String {
+    let mut text = text.to_owned();
+    for prefix in IDS {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(at) = find(rest, prefix, Edge::Word) {
+            let end = at + prefix.len() + token_len(&rest[at + prefix.len()..], is_word);
+            out.push_str(&rest[..at]);
+            out.push_str(if end - at - prefix.len() >= SHORTEST_ID { "[id]" } else { &rest[at..end] });
+            rest = &rest[end..];
+        }
+        text = out + rest;
+    }
+    ID_PHRASES.iter().fold(text, |text, phrase| without_announced_id(&text, phrase))
+}
+
+fn without_announced_id(text: &str, phrase: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.to_ascii_lowercase().find(phrase) {
+        let behind = at + phrase.len();
+        let gap = token_len(&rest[behind..], |c| " :=\"'`".contains(c));
+        let id = token_len(&rest[behind + gap..], is_word);
+        let looks_like_id = id >= SHORTEST_ID && rest[behind + gap..].chars().take(id).any(|c| c.is_ascii_digit());
+        out.push_str(&rest[..behind + gap]);
+        out.push_str(if looks_like_id { "[id]" } else { &rest[behind + gap..behind + gap + id] });
+        rest = &rest[behind + gap + id..];
+    }
+    out + rest
+}
+
+/// Bytes of the longest beginning of `text` whose characters all fit.
+fn token_len(text: &str, fits: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !fits(c)).unwrap_or(text.len())
+}
+
+/// The host of a URL, without user, port and path.
+fn host_of(url: &str) -> &str {
+    let behind_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = behind_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// The last two labels of a host name; an address as it is.
+fn domain_of(host: &str) -> &str {
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        return host;
+    }
+    let mut dots = host.rmatch_indices('.').map(|(at, _)| at);
+    match (dots.next(), dots.next()) {
+        (Some(_), Some(second)) => &host[second + 1..],
+        _ => host,
+    }
+}
+
+fn clip(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known<'static> {
+        Known {
+            slug: "sonnet-public",
+            models: vec!["big-model-4-5-20250929", "big-model-4-5", "sim"],
+            providers: vec!["acme", "messages"],
+            hosts: vec!["api.acme.example"],
+            secrets: vec!["verysecretvalue"],
+        }
+    }
+
+    #[track_caller]
+    fn becomes(text: &str, expected: &str) {
+        assert_eq!(text_for_customer(text, &known()), expected);
+    }
+
+    #[test]
+    fn model_names_become_the_slug() {
+        becomes("model: big-model-4-5-20250929 is not allowed", "model: sonnet-public is not allowed");
+        becomes("`Big-Model-4-5` and vendor/big-model-4-5:free.", "`sonnet-public` and vendor/sonnet-public.");
+        becomes("it is simple; sim.", "it is simple; sonnet-public.");
+        becomes("my-sim stays", "my-sim stays");
+        becomes("max for sonnet-public: 5", "max for sonnet-public: 5");
+    }
+
+    #[test]
+    fn hosts_and_links_go_and_the_customers_own_stay() {
+        becomes("see https://docs.acme.example/errors?x=1.", "see [url].");
+        becomes(
+            "cannot fetch https://cdn.customer.example/a.png, sorry",
+            "cannot fetch https://cdn.customer.example/a.png, sorry",
+        );
+        becomes("upstream API.acme.example:443 said no", "upstream [host]:443 said no");
+    }
+
+    #[test]
+    fn providers_go_unless_they_are_part_of_a_field_name() {
+        becomes("the Acme API", "the [provider] API");
+        becomes(
+            "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
+            "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
+        );
+        becomes("messages.0.content: Input should be a list", "messages.0.content: Input should be a list");
+    }
+
+    #[test]
+    fn keys_and_ids_go_and_tool_ids_stay() {
+        becomes("key verysecretvalue is wrong", "key [key] is wrong");
+        becomes("Incorrect API key provided: sk-abcd****wxyz.", "Incorrect API key provided: [key]");
+        becomes("in organization org-AbC123xyz on tokens", "in organization [id] on tokens");
+        becomes("proj_abcdef12 req_011CSHoEeqs5C35K2UUqR7Fy", "[id] [id]");
+        becomes("include your request ID 4f9e2c1a-77 in it", "include your request ID [id] in it");
+        becomes("the request id is missing", "the request id is missing");
+        becomes("`tool_use` ids without results: toolu_01abc, call_9", "`tool_use` ids without results: toolu_01abc, call_9");
+        becomes("req_ and org-x", "req_ and org-x");
+    }
+
+    #[test]
+    fn other_text_is_untouched_and_odd_text_is_safe() {
+        for text in ["", "ß → 模型 🚀", "max_tokens: 5 > 4", "https://", "sk-", "request id", "request id:"] {
+            becomes(text, text);
+        }
+        let long = "é".repeat(LONGEST_TEXT);
+        assert!(text_for_customer(&long, &known()).len() <= LONGEST_TEXT);
+    }
+
+    #[test]
+    fn every_field_is_scrubbed() {
+        let error = UpstreamError {
+            kind: Some("invalid_request_error".to_owned()),
+            code: Some("acme".to_owned()),
+            param: Some("big-model-4-5".to_owned()),
+            message: "api.acme.example".to_owned(),
+        };
+        let clean = for_customer(&error, &known());
+        assert_eq!(clean.kind.as_deref(), Some("invalid_request_error"));
+        assert_eq!(clean.code.as_deref(), Some("[provider]"));
+        assert_eq!(clean.param.as_deref(), Some("sonnet-public"));
+        assert_eq!(clean.message, "[host]");
+    }
+
+    #[test]
+    fn the_operator_reads_names_but_no_secrets_and_no_control_characters() {
+        assert_eq!(for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_known_survives_in_any_surroundings(before in "\\PC{0,40}", behind in "\\PC{0,40}", which in 0_usize..3) {
+            let secret = ["verysecretvalue", " api.acme.example ", " req_011CSHoEeqs5 "][which];
+            let clean = text_for_customer(&format!("{before}{secret}{behind}"), &known());
+            proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
+            let _ = for_operator(&clean, &known());
+        }
+    }
+
+    #[test]
+    fn hosts_are_read_from_urls() {
+        assert_eq!(host_of("https://user@a.b.example:8443/v1"), "a.b.example");
+        assert_eq!(host_of("http://[::1]:80/v1"), "::1");
+        assert_eq!(domain_of("a.b.example"), "b.example");
+        assert_eq!(domain_of("127.0.0.1"), "127.0.0.1");
+        assert_eq!(domain_of("localhost"), "localhost");
+    }
+}

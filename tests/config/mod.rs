@@ -1,0 +1,4 @@
+//! The two TOML files as an operator edits them.
+
+mod files;
+mod reload;

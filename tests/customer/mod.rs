@@ -1,0 +1,6 @@
+//! The customer's side: the dashboard, balance dialects and client settings.
+
+mod dashboard;
+mod dialects;
+mod sessions;
+mod setup;

@@ -1,0 +1,15 @@
+//! Requests and answers on the customer's paths: who may call, what is refused, what goes upstream and what comes back.
+
+mod auth;
+mod bad_input;
+mod blame;
+mod chat;
+mod failover;
+mod messages;
+mod models;
+mod refusals;
+mod replay;
+mod responses;
+mod routes;
+mod stops;
+mod streaming;

@@ -1,0 +1,323 @@
+//! What is bought: fields, flags and abilities that have no price are refused by name, and nothing of it reaches an upstream.
+
+use farebox_protocol::Family;
+use serde_json::{Value, json};
+
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{CATALOG, Gateway, TestKey, ask, path, routes, talking};
+
+/// A request with some fields set, also nested ones by their pointer.
+fn with(family: Family, fields: &[(&str, Value)]) -> Value {
+    let mut body = ask(family, "test-model", false);
+    for (name, value) in fields {
+        body[*name] = value.clone();
+    }
+    body
+}
+
+/// The content of the only message or item.
+fn saying(family: Family, content: Value) -> (&'static str, Value) {
+    let list = if family == Family::Responses { "input" } else { "messages" };
+    (list, json!([{ "role": "user", "content": content }]))
+}
+
+/// A picture by URL, in the family's shape.
+fn picture(family: Family) -> Value {
+    match family {
+        Family::Chat => json!([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]),
+        Family::Responses => json!([{"type": "input_image", "image_url": "https://example.com/a.png"}]),
+        Family::Messages => json!([{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]),
+    }
+}
+
+/// A tool that the customer runs, in the family's shape.
+fn tool(family: Family, name: &str) -> Value {
+    match family {
+        Family::Chat => json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}),
+        Family::Responses => json!({"type": "function", "name": name, "parameters": {"type": "object"}}),
+        Family::Messages => json!({"name": name, "input_schema": {"type": "object"}}),
+    }
+}
+
+/// Sends a request that must be a 400, and gives its `param` and `code`.
+async fn refused(gateway: &Gateway, key: &TestKey, family: Family, body: &Value) -> (String, String) {
+    let answer = gateway.post(path(family), key, body).await;
+    let error = answer.json()["error"].clone();
+    assert_eq!((answer.status, error["type"].clone()), (400, json!("invalid_request_error")), "{family} {body}: {}", answer.text);
+    (error["param"].as_str().unwrap_or_default().to_owned(), error["code"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Fields that all families refuse, with values that are not free.
+fn common() -> Vec<(&'static str, Value)> {
+    vec![
+        ("models", json!(["a", "b"])),
+        ("route", json!("fallback")),
+        ("fallbacks", json!([{"model": "a"}])),
+        ("provider", json!({"order": ["x"]})),
+        ("api_base", json!("http://169.254.169.254/")),
+        ("base_url", json!("http://169.254.169.254/")),
+        ("api_key", json!("sk-x")),
+        ("service_tier", json!("priority")),
+        ("service_tier", json!("flex")),
+        ("speed", json!("fast")),
+        ("plugins", json!([{"id": "web"}])),
+        ("mcp_servers", json!([{"type": "url", "url": "https://x"}])),
+        ("container", json!("c")),
+        ("file_id", json!("file-1")),
+        ("file_ids", json!(["file-1"])),
+    ]
+}
+
+fn of_family(family: Family) -> Vec<(&'static str, Value)> {
+    match family {
+        Family::Chat => vec![
+            ("web_search_options", json!({"search_context_size": "low"})),
+            ("search_parameters", json!({"mode": "on"})),
+            ("enable_search", json!(true)),
+            ("web_search_options", json!({})),
+            ("search_parameters", json!({})),
+            ("audio", json!({"voice": "a", "format": "mp3"})),
+            ("modalities", json!(["text", "audio"])),
+            ("best_of", json!(3)),
+            ("preset", json!("p")),
+        ],
+        Family::Responses => vec![
+            ("previous_response_id", json!("resp_1")),
+            ("conversation", json!("conv_1")),
+            ("background", json!(true)),
+            ("prompt", json!({"id": "pmpt_1"})),
+            ("web_search_options", json!({"search_context_size": "low"})),
+        ],
+        Family::Messages => vec![("inference_geo", json!("eu"))],
+    }
+}
+
+#[tokio::test]
+async fn every_field_without_a_price_is_refused_by_its_name() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    for family in Family::ALL {
+        for (name, value) in common().into_iter().chain(of_family(family)) {
+            let (param, code) = refused(&gateway, &key, family, &with(family, &[(name, value)])).await;
+            assert_eq!((param.as_str(), code.as_str()), (name, "unsupported_parameter"), "{family}");
+        }
+    }
+    assert!(upstream.requests().is_empty() && gateway.charges(&key).await.is_empty());
+    for family in Family::ALL {
+        let empty: Vec<(&str, Value)> =
+            common().into_iter().chain(of_family(family)).map(|(name, _)| (name, Value::Null)).collect();
+        let answer = gateway.post(path(family), &key, &with(family, &empty)).await;
+        assert_eq!(answer.status, 200, "null is absent: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn server_tools_files_sound_and_stored_items_are_refused_by_their_place() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let tools = |kind: &str| ("tools", json!([{"type": kind, "name": "n"}]));
+    let chat = |part: Value| saying(Family::Chat, json!([{"type": "text", "text": "x"}, part]));
+    let responses = |part: Value| saying(Family::Responses, json!([part]));
+    let messages = |part: Value| saying(Family::Messages, json!([part]));
+    let by_file = json!({"type": "file", "file_id": "f"});
+    let by_url = json!({"type": "url", "url": "https://example.com/a.pdf"});
+    for (family, field, place) in [
+        (Family::Chat, tools("code_interpreter"), "tools[0].type"),
+        (Family::Responses, tools("code_interpreter"), "tools[0].type"),
+        (Family::Responses, tools("file_search"), "tools[0].type"),
+        (Family::Responses, tools("image_generation"), "tools[0].type"),
+        (Family::Responses, tools("mcp"), "tools[0].type"),
+        (Family::Messages, tools("code_execution_20250825"), "tools[0].type"),
+        (Family::Messages, tools("web_fetch_20250910"), "tools[0].type"),
+        (Family::Messages, tools("mcp_toolset"), "tools[0].type"),
+        (
+            Family::Chat,
+            chat(json!({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}})),
+            "messages[0].content[1]",
+        ),
+        (Family::Chat, chat(json!({"type": "file", "file": {"file_id": "f"}})), "messages[0].content[1].file.file_id"),
+        (Family::Responses, responses(json!({"type": "input_file", "file_id": "f"})), "input[0].content[0].file_id"),
+        (Family::Responses, responses(json!({"type": "input_file", "file_url": "https://x"})), "input[0].content[0].file_url"),
+        (Family::Responses, ("input", json!([{"type": "item_reference", "id": "i"}])), "input[0].type"),
+        (Family::Messages, messages(json!({"type": "image", "source": by_file})), "messages[0].content[0].source.file_id"),
+        (Family::Messages, messages(json!({"type": "document", "source": by_url})), "messages[0].content[0].source.url"),
+    ] {
+        let (param, _) = refused(&gateway, &key, family, &with(family, &[field])).await;
+        assert!(param.starts_with(place), "{family}: {param} instead of {place}");
+    }
+    assert!(upstream.requests().is_empty() && gateway.charges(&key).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_provider_is_never_sent_a_flag_it_refuses() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let refusing =
+        routes(&upstream.base_url()).replacen("speaks", "refuse_beta = [\"context-1m-2025-08-07\", \"fast-1\"]\nspeaks", 1);
+    let gateway = Gateway::start(CATALOG, &refusing).await;
+    let key = gateway.key("5.00").await;
+    let body = ask(Family::Messages, "test-model", true).to_string();
+    for path in ["/native/v1/messages", "/native/v1/messages/count_tokens"] {
+        for flags in [vec!["context-1m-2025-08-07"], vec!["a-1, context-1m-2025-08-07 ,b"], vec!["a-1", "context-1m-2025-08-07"]]
+        {
+            let headers: Vec<(&str, &str)> = flags.iter().map(|flag| ("anthropic-beta", *flag)).collect();
+            let answer = gateway.send(path, &key, body.clone(), &headers).await;
+            let error = answer.json()["error"].clone();
+            assert_eq!((answer.status, error["param"].clone()), (400, json!("anthropic-beta")), "{}", answer.text);
+            let message = error["message"].as_str().unwrap();
+            assert!(
+                message.starts_with("Unexpected value(s) `context-1m-2025-08-07` for the `anthropic-beta` header"),
+                "{message}"
+            );
+        }
+    }
+    assert!(upstream.requests().is_empty() && gateway.charges(&key).await.is_empty());
+    let other = gateway.send(path(Family::Messages), &key, body, &[("anthropic-beta", "context-1m,fast-12")]).await;
+    assert_eq!(other.status, 200, "only the very flag");
+    assert_eq!(upstream.request(0).await.header("anthropic-beta"), Some("context-1m,fast-12"));
+}
+
+#[tokio::test]
+async fn a_flag_can_be_refused_with_all_that_begin_like_it() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let refusing = routes(&upstream.base_url()).replacen("speaks", "refuse_beta = [\"context-1m-*\"]\nspeaks", 1);
+    let gateway = Gateway::start(CATALOG, &refusing).await;
+    let key = gateway.key("5.00").await;
+    let body = ask(Family::Messages, "test-model", false).to_string();
+    for (flag, status) in [
+        ("context-1m-2025-08-07", 400),
+        ("context-1m-2099-01-01", 400),
+        ("context-1m", 200),
+        ("context-management-2025-06-27", 200),
+    ] {
+        let answer = gateway.send(path(Family::Messages), &key, body.clone(), &[("anthropic-beta", flag)]).await;
+        assert_eq!(answer.status, status, "{flag}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_field_in_no_table_goes_only_where_the_provider_passes_it() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let passing = routes(&upstream.base_url()).replacen("speaks", "pass = [\"top_k\", \"brand_new\"]\nspeaks", 1);
+    let (strict, passing) = (Gateway::before(&upstream).await, Gateway::start(CATALOG, &passing).await);
+    let (poor, rich) = (strict.key("5.00").await, passing.key("5.00").await);
+    for family in Family::ALL {
+        let body = with(family, &[("brand_new", json!({"a": 1})), ("x_other", json!("y"))]);
+        if family == Family::Chat {
+            let (param, code) = refused(&strict, &poor, family, &body).await;
+            assert_eq!((param.as_str(), code.as_str()), ("brand_new", "unknown_parameter"));
+            let (param, _) = refused(&passing, &rich, family, &body).await;
+            assert_eq!(param, "x_other");
+            let passed = passing.post(path(family), &rich, &with(family, &[("top_k", json!(5))])).await;
+            assert_eq!((passed.status, passed.header("x-farebox-removed")), (200, None), "{}", passed.text);
+            assert_eq!(upstream.requests().last().unwrap().json()["top_k"], 5);
+            continue;
+        }
+        for stream in [false, true] {
+            let mut body = body.clone();
+            body["stream"] = json!(stream);
+            let answer = strict.post(path(family), &poor, &body).await;
+            assert_eq!((answer.status, answer.header("x-farebox-removed")), (200, Some("brand_new, x_other")), "{}", answer.text);
+            let sent = upstream.requests().last().unwrap().json();
+            assert!(sent.get("brand_new").is_none() && sent.get("x_other").is_none(), "{sent}");
+            let answer = passing.post(path(family), &rich, &body).await;
+            assert_eq!((answer.status, answer.header("x-farebox-removed")), (200, Some("x_other")), "{}", answer.text);
+            let sent = upstream.requests().last().unwrap().json();
+            assert_eq!((sent["brand_new"]["a"].clone(), sent.get("x_other")), (json!(1), None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_is_set_here_stands_in_the_field_the_provider_knows() {
+    for (setting, field) in [("", "max_completion_tokens"), ("chat_limit = \"max_tokens\"", "max_tokens")] {
+        let upstream = ScriptedUpstream::start(talking("x")).await;
+        let gateway =
+            Gateway::start(CATALOG, &routes(&upstream.base_url()).replacen("speaks", &format!("{setting}\nspeaks"), 1)).await;
+        let key = gateway.key("5.00").await;
+        let words = saying(Family::Chat, json!("x")).1;
+        gateway.post("/v1/chat/completions", &key, &json!({ "model": "test-model", "messages": words })).await;
+        gateway.post("/v1/responses", &key, &json!({ "model": "test-model", "input": "x" })).await;
+        gateway.post("/v1/chat/completions", &key, &json!({ "model": "test-model", "messages": words, "stream": true })).await;
+        for declared in ["max_tokens", "max_completion_tokens"] {
+            gateway
+                .post("/v1/chat/completions", &key, &json!({ "model": "test-model", "messages": words, declared: 99_999 }))
+                .await;
+        }
+        let sent: Vec<Value> = upstream.requests().iter().map(crate::support::upstream::Seen::json).collect();
+        assert_eq!((sent[0][field].clone(), sent[1]["max_output_tokens"].clone()), (json!(8_192), json!(8_192)), "{field}");
+        assert!(sent[2].get(field).is_none(), "a stream that money does not limit keeps its form");
+        assert_eq!(sent[3]["max_tokens"], 64_000, "a declared limit is lowered to what the model can");
+        assert_eq!(
+            (sent[4]["max_completion_tokens"].clone(), sent[4].get("max_tokens")),
+            (json!(64_000), None),
+            "where it stood"
+        );
+    }
+}
+
+#[tokio::test]
+async fn one_hour_cache_writes_need_a_price() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let priced = CATALOG.replacen("cache_write = \"3.75\"", "cache_write = \"3.75\", cache_write_1h = \"6\"", 1);
+    for (catalog, status) in [(CATALOG.to_owned(), 400), (priced, 200)] {
+        let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+        let key = gateway.key("5.00").await;
+        let hour = json!({"type": "ephemeral", "ttl": "1h"});
+        let block = json!([{"type": "text", "text": "x", "cache_control": hour}]);
+        let marked_tool = json!([{"name": "t", "input_schema": {}, "cache_control": hour}]);
+        for field in [saying(Family::Messages, block.clone()), ("system", block), ("tools", marked_tool), ("cache_control", hour)]
+        {
+            let answer = gateway.post(path(Family::Messages), &key, &with(Family::Messages, &[field])).await;
+            assert_eq!(answer.status, status, "{}", answer.text);
+            assert!(status == 200 || answer.json()["error"]["param"] == "cache_control", "{}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_cannot_do_is_refused_before_money_is_looked_at() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let limits = "context = 2_000, max_output = 500, image_bytes = 60, tools = 2";
+    let catalog = CATALOG.replacen("context = 200_000, max_output = 64_000", limits, 1);
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let key = gateway.key("0").await;
+    let data = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8zwACTGCSAQANHQEDgslx/wAAAABJRU5ErkJggg==";
+    for family in Family::ALL {
+        let blind = |field| {
+            let mut body = with(family, &[field]);
+            body["model"] = json!("test-blind");
+            body
+        };
+        let large = match family {
+            Family::Messages => json!([{"type": "tool_result", "tool_use_id": "t", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}]}]),
+            Family::Chat => json!([{"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}}]),
+            Family::Responses => json!([{"type": "input_image", "image_url": format!("data:image/png;base64,{data}")}]),
+        };
+        let three: Vec<Value> = ["a", "b", "c"].iter().map(|name| tool(family, name)).collect();
+        for (body, code) in [
+            (blind(saying(family, picture(family))), "vision_unsupported"),
+            (blind(("tools", json!([tool(family, "a")]))), "tools_unsupported"),
+            (blind(("stream", json!(true))), "streaming_unsupported"),
+            (with(family, &[("tools", json!(three))]), "too_many_tools"),
+            (with(family, &[saying(family, large)]), "image_too_large"),
+            (with(family, &[saying(family, json!("long ".repeat(10_000)))]), "context_length_exceeded"),
+        ] {
+            let answer = gateway.post(path(family), &key, &body).await;
+            assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (400, json!(code)), "{family}: {}", answer.text);
+            assert!(answer.json()["error"]["message"].as_str().unwrap().contains("test-"), "names the model: {}", answer.text);
+        }
+        if family == Family::Messages {
+            for (budget, status) in [(500, 400), (499, 429)] {
+                let thinking = ("thinking", json!({"type": "enabled", "budget_tokens": budget}));
+                let answer = gateway.post(path(family), &key, &with(family, &[thinking, ("max_tokens", json!(9_000))])).await;
+                assert_eq!(answer.status, status, "{}", answer.text);
+            }
+        }
+        let two = with(family, &[("tools", json!(three[..2]))]);
+        assert_eq!(gateway.post(path(family), &key, &two).await.status, 429, "two tools are allowed; then comes the money");
+    }
+    assert!(upstream.requests().is_empty());
+}

@@ -1,0 +1,234 @@
+//! Storage that fails: a full disk that recovers by itself, and I/O errors after which nothing false was said.
+//!
+//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or tracing is not
+//! permitted, the test says so and proves nothing.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use farebox_ledger::Ledger;
+use farebox_protocol::Family;
+use futures_util::future::join_all;
+
+use crate::support::checker::{Outside, Payment, judge, reading};
+use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
+use crate::support::process::{Served, client, farebox};
+use crate::support::skip::skip;
+use crate::support::upstream::{Gate, Script, ScriptedUpstream};
+use crate::support::{Answer, TestKey, path, sized};
+
+/// How long anything may take that happens by itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PROVIDED: [(&str, &str); 1] = [UPSTREAM_KEY];
+
+/// A small file system of its own, which goes when this does.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None` where mounting is not permitted.
+    fn mount(at: &Path) -> Option<Self> {
+        fs::create_dir(at).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(at).status();
+        mounted.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
+    }
+
+    /// Takes all the space there is.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("filling");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[1; 4_096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+async fn post(base: &str, key: &TestKey, family: Family, stream: bool, number: u64) -> reqwest::Response {
+    let body = marked(family, "test-model", stream, Mark { number, pieces: 10, pace: 0 });
+    client().post(format!("{base}{}", path(family))).bearer_auth(&key.secret).json(&body).send().await.unwrap()
+}
+
+/// Asks for whole answers until one has this status.
+async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answer {
+    let begun = Instant::now();
+    for number in 1_000.. {
+        let answer = Answer::read(post(base, key, Family::ALL[number % 3], false, number as u64).await).await;
+        if answer.status == status {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {status}: {answer:?}");
+        assert!([200, 503].contains(&answer.status), "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    unreachable!("the loop returns or fails");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_again() {
+    let gate = Gate::new();
+    let held_back = gate.clone();
+    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
+        let (_, speech) = load::speech(seen);
+        if seen.json()["stream"] == true { speech.stream().gate_after(7, &held_back) } else { speech.whole() }
+    }))
+    .await;
+    let (folder, _) = place(&upstream);
+    let Some(disk) = SmallDisk::mount(&folder.path().join("disk")) else {
+        return skip("a full disk: mounting a tmpfs is not permitted here");
+    };
+    let ledger = disk.0.join("farebox.db");
+    let first = open(&ledger);
+    let key = load::key(&first, "100").await;
+    first.close();
+    drop(first);
+    let mut served = Served::start_with(folder.path(), &["--ledger", "disk/farebox.db"], &PROVIDED);
+    let streams = join_all((0..6).map(|number| post(&served.base, &key, Family::ALL[number % 3], true, number as u64))).await;
+    assert!(streams.iter().all(|answer| answer.status() == 200));
+
+    let filling = disk.fill();
+    let refused = asked_until(&served.base, &key, 503).await;
+    assert_eq!(refused.json()["error"]["code"], "ledger_unavailable", "{}", refused.text);
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    let dispatched = upstream.requests().len();
+    assert_eq!(post(&served.base, &key, Family::Chat, false, 1).await.status(), 503);
+    assert_eq!(upstream.requests().len(), dispatched, "nothing is bought that cannot be booked");
+    gate.open();
+    for (number, answer) in streams.into_iter().enumerate() {
+        let text = answer.text().await.unwrap();
+        assert!(ends_properly(Family::ALL[number % 3], &text), "{text}\n{}", served.log());
+    }
+    // Room in the log may come back by itself, when it has been copied; the first entry is the key's credit.
+    let totals = reading(&ledger).totals().await.unwrap();
+    assert_eq!(totals.holds + totals.entries - 1, upstream.requests().len() as u64, "what could not be booked is kept");
+
+    fs::remove_file(filling).unwrap();
+    let begun = Instant::now();
+    while !reading(&ledger).open_holds(None, 1).await.unwrap().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "holds stay open:\n{}", served.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    asked_until(&served.base, &key, 200).await;
+    served.signal("TERM");
+    assert!(served.ended().success(), "{}", served.log());
+    let totals = reading(&ledger).totals().await.unwrap();
+    let made: i64 = upstream.requests().iter().map(load::true_cost).sum();
+    assert_eq!((totals.held, totals.spent + totals.loss), (0, i128::from(made)), "all that was made is booked, once");
+    assert_eq!(reading(&ledger).verify().await.unwrap().faults, Vec::<String>::new());
+}
+
+/// What is injected, by turns: system calls, and the error that one of them gives.
+const INJECTED: [(&str, &str); 3] = [("fsync,fdatasync", "EIO"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")];
+
+/// A command of the gateway with the Nth of these system calls failing in each of its threads.
+fn failing(folder: &Path, (call, error): (&str, &str), nth: u64, arguments: &[&str]) -> Command {
+    let plain = farebox(folder, &[]);
+    let mut command = Command::new("strace");
+    command
+        .env_clear()
+        .current_dir(folder)
+        .args(["-D", "-f", "-q", "--seccomp-bpf", "-o", "/dev/null", "-e", &format!("trace={call}")])
+        .args(["-e", &format!("inject={call}:error={error}:when={nth}")])
+        .arg(plain.get_program())
+        .args(arguments)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Whether a program may be traced here.
+fn can_trace() -> bool {
+    let traced = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
+    traced.is_ok_and(|status| status.success())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowledged_is_lost() {
+    if !can_trace() {
+        return skip("I/O errors: strace is missing or not permitted here");
+    }
+    let upstream = ScriptedUpstream::start(honest()).await;
+    let (folder, ledger) = place(&upstream);
+    let first = open(&ledger);
+    let keys = [load::key(&first, "900").await, load::key(&first, "900").await];
+    first.close();
+    let (numbers, mut outside, mut dice) = (Arc::new(AtomicU64::new(1)), Outside::default(), Dice::new(7));
+    let (mut at_work, mut slowest) = (0, Duration::ZERO);
+    for round in 0..sized(6, 240) {
+        let fault = INJECTED[(round % 3) as usize];
+        let nth = 2 + dice.below(if round % 3 == 0 { 10 } else { 200 });
+        let mut command = failing(folder.path(), fault, nth, &["serve"]);
+        match Served::start_or_end(command.envs(PROVIDED)) {
+            Err(status) => assert!(!status.success(), "{fault:?} {nth}"),
+            Ok(mut served) => {
+                let load = Load::start(&served.base, &keys, 6, &numbers, round);
+                if fault.1 == "EIO" {
+                    slowest = slowest.max(failed(&mut served));
+                    outside.told.extend(load.end().await);
+                } else {
+                    // It may have been refused or not; either way it goes on, and stops well.
+                    tokio::time::sleep(Duration::from_millis(200 + dice.below(300))).await;
+                    outside.told.extend(load.end().await);
+                    served.signal("TERM");
+                    assert!(served.ended().success(), "{fault:?} {nth}: {}", served.log());
+                }
+                at_work += 1;
+            }
+        }
+    }
+    let mut served = Served::start_with(folder.path(), &[], &PROVIDED);
+    served.signal("TERM");
+    assert!(served.ended().success(), "{}", served.log());
+    let judged = judge(&ledger, &outside, &upstream.requests()).await;
+    println!("{} errors, {at_work} of them under load, ended within {slowest:?}; {judged:?}", sized(6, 240));
+    assert!(at_work > 0 && judged.acknowledged > 0, "{judged:?}");
+}
+
+/// Waits for the end of a gateway whose ledger fails; says how long it took from then on.
+fn failed(served: &mut Served) -> Duration {
+    let begun = Instant::now();
+    while !served.log().contains("cannot be trusted with more writes") {
+        assert!(begun.elapsed() < PATIENCE, "no error was met:\n{}", served.log());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let failed = Instant::now();
+    let status = served.ended();
+    assert!(!status.success() && served.log().contains("the ledger has stopped"), "{status:?} {}", served.log());
+    failed.elapsed()
+}
+
+#[tokio::test]
+async fn a_payment_that_meets_an_io_error_is_never_confirmed_falsely() {
+    if !can_trace() {
+        return skip("I/O errors: strace is missing or not permitted here");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("farebox.db");
+    let first = open(&ledger);
+    let key = load::key(&first, "1").await.id;
+    let (mut outside, mut dice) = (Outside::default(), Dice::new(11));
+    let (mut confirmed, mut unknown) = (0, 0);
+    for round in 0..sized(34, 560) {
+        let fault = INJECTED[(round % 3) as usize];
+        let nth = 1 + dice.below(if round % 3 == 0 { 4 } else { 16 });
+        let (id, reference) = (key.to_string(), format!("paid-{round}"));
+        let arguments = ["keys", "top-up", &id, "0.25", "--reference", &reference];
+        let status = failing(folder.path(), fault, nth, &arguments).stderr(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+        let acknowledged = status.success();
+        assert!(acknowledged || matches!(status.code(), Some(1 | 75)), "{fault:?} {nth}: {status:?}");
+        confirmed += u32::from(acknowledged);
+        unknown += u32::from(status.code() == Some(75));
+        outside.payments.push(Payment { key, amount: usd("0.25"), reference, acknowledged });
+    }
+    first.close();
+    judge(&ledger, &outside, &[]).await;
+    println!("{} errors: {confirmed} payments confirmed, {unknown} unknown", outside.payments.len());
+    assert!(unknown > 0, "some errors met a commit");
+}

@@ -1,0 +1,74 @@
+//! The rule about circles: modules of one folder name each other in one direction.
+//!
+//! A module counts with all that is below it; what a file takes from its parent counts as taken from where the parent has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::house::House;
+
+/// Circles that are left, as groups of siblings. New ones are not added; a file that leaves its circle leaves the list.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("farebox::upstream", &["attempt", "simulated"]),
+    ("farebox_console", &["app", "state_file", "view"]),
+    ("farebox_console::view", &["modal", "secret"]),
+    ("farebox_ledger", &["account", "audit", "chain", "entry", "hold", "key", "page", "reference", "tx"]),
+    ("farebox_ledger::sqlite", &["backup", "verify"]),
+    ("farebox_protocol", &["chat", "messages", "responses", "translate"]),
+    ("farebox_protocol", &["inspect", "json", "sample", "usage"]),
+    ("farebox_protocol::responses", &["encode_answer", "encode_items"]),
+];
+
+type Module = Vec<String>;
+
+/// Each module and the siblings it names.
+fn edges(house: &House) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut modules: BTreeSet<&[String]> = BTreeSet::new();
+    for facts in house.sources.values() {
+        modules.extend((1..=facts.module.len()).map(|length| &facts.module[..length]));
+    }
+    let mut edges: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for facts in house.sources.values() {
+        for path in facts.names.iter().filter_map(|name| house.resolve(facts, name)) {
+            let shared = facts.module.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            if shared > 0 && shared < facts.module.len() && shared < path.len() && modules.contains(&path[..=shared]) {
+                edges.entry(facts.module[..=shared].to_vec()).or_default().insert(path[..=shared].to_vec());
+            }
+        }
+    }
+    edges
+}
+
+/// Every module that one leads to.
+fn reached(edges: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<Module> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = next.pop() {
+        for further in edges.get(at).into_iter().flatten() {
+            if seen.insert(further.clone()) {
+                next.push(further);
+            }
+        }
+    }
+    seen
+}
+
+/// Modules of one folder name each other in one direction.
+pub(crate) fn circles(house: &House) -> Vec<String> {
+    let edges = edges(house);
+    let reach: BTreeMap<&Module, BTreeSet<Module>> = edges.keys().map(|module| (module, reached(&edges, module))).collect();
+    let mut found: BTreeSet<(String, Vec<String>)> = BTreeSet::new();
+    for (module, reached) in reach.iter().filter(|(module, reached)| reached.contains(**module)) {
+        let mates = reached.iter().filter(|other| reach.get(other).is_some_and(|back| back.contains(*module)));
+        let folder = module[..module.len() - 1].join("::");
+        found.insert((folder, mates.filter_map(|mate| mate.last().cloned()).collect()));
+    }
+    let known = |folder: &str, mates: &[String]| {
+        let fits =
+            |(place, group): &&(&str, &[&str])| *place == folder && mates.iter().all(|mate| group.contains(&mate.as_str()));
+        KNOWN.iter().any(|group| fits(&group))
+    };
+    found
+        .iter()
+        .filter(|(folder, mates)| !known(folder, mates))
+        .map(|(folder, mates)| format!("{folder}: {} name each other in a circle: give what they share a file", mates.join(", ")))
+        .collect()
+}

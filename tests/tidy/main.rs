@@ -1,0 +1,51 @@
+//! The rules of the house, as tests on parsed code. Each failure names the rule, the place and what to do instead.
+//!
+//! `facts.rs` reads what a file names, `house.rs` resolves it, `rooms.rs` says who may import whom, `rules.rs` and `circles.rs` judge code,
+//! `pages.rs` documents; `planted.rs` breaks each rule once and expects it to be found.
+#![expect(clippy::expect_used, clippy::panic, reason = "a house that cannot be read is a failed test")]
+
+mod circles;
+mod facts;
+mod house;
+mod pages;
+mod planted;
+mod rooms;
+mod rules;
+
+use house::House;
+use pages::report;
+
+#[test]
+fn rooms_import_only_what_they_may() {
+    report(&rules::walls(&House::load()));
+}
+
+#[test]
+fn only_the_protocol_crate_tells_families_apart() {
+    report(&rules::families(&House::load()));
+}
+
+#[test]
+fn vendors_are_data() {
+    report(&rules::vendors(&House::load()));
+}
+
+#[test]
+fn clocks_environment_tasks_and_clients_have_their_places() {
+    report(&rules::bans(&House::load()));
+}
+
+#[test]
+fn sql_stands_in_the_ledgers_stores() {
+    report(&rules::sql(&House::load()));
+}
+
+#[test]
+fn functions_stay_small() {
+    report(&rules::functions(&House::load()));
+}
+
+#[test]
+fn files_of_a_folder_name_each_other_in_one_direction() {
+    report(&circles::circles(&House::load()));
+}

@@ -1,0 +1,332 @@
+//! Who may import whom, as data: the one list from which the guard, `docs/ARCHITECTURE.md` and the crate docs are made.
+//!
+//! A room is a folder (or a file at the top of `src/`); the longest folder that fits decides. What a list does not name is
+//! forbidden. `protocol::Family` allows one item, `protocol` the whole room. After a change run
+//! `FAREBOX_BLESS=1 cargo test --test tidy`, which writes both tables.
+
+/// One room, its job, and what it may name outside itself.
+pub(crate) struct Room {
+    pub(crate) name: &'static str,
+    pub(crate) folder: &'static str,
+    /// The crate (and module) that this folder is.
+    pub(crate) module: &'static str,
+    pub(crate) job: &'static str,
+    pub(crate) ours: &'static [&'static str],
+    pub(crate) crates: &'static [&'static str],
+    /// No async, and nothing of the standard library that reaches outside.
+    pub(crate) pure: bool,
+}
+
+/// What a pure room leaves alone in the standard library.
+pub(crate) const OUTSIDE: [&str; 7] =
+    ["std::env", "std::fs", "std::io", "std::net", "std::process", "std::thread", "std::time::SystemTime"];
+
+pub(crate) const ROOMS: &[Room] = &[
+    Room {
+        name: "protocol",
+        folder: "protocol/src/",
+        module: "farebox_protocol",
+        job: "the wire families, as bytes",
+        ours: &[],
+        crates: &["base64", "bytes", "imagesize", "memchr", "serde", "serde_json", "sha2", "simdutf8", "wide"],
+        pure: true,
+    },
+    Room {
+        name: "ledger",
+        folder: "ledger/src/",
+        module: "farebox_ledger",
+        job: "money and keys; the one package that changes a balance",
+        ours: &[],
+        crates: &[
+            "async_trait",
+            "getrandom",
+            "jiff",
+            "nix",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "unicase",
+            "unicode_normalization",
+            "zeroize",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "ledger/sqlite",
+        folder: "ledger/src/sqlite/",
+        module: "farebox_ledger::sqlite",
+        job: "the ledger in one SQLite file; the only room with SQL",
+        ours: &["ledger"],
+        crates: &[
+            "async_trait",
+            "jiff",
+            "nix",
+            "rusqlite",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tempfile",
+            "thiserror",
+            "tokio",
+            "tracing",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "config",
+        folder: "src/config/",
+        module: "farebox::config",
+        job: "what the operator said: both TOML files, checked, as one snapshot",
+        ours: &["protocol::AuthStyle", "protocol::ChatLimit", "protocol::Family", "ledger::Amount"],
+        crates: &["annotate_snippets", "arc_swap", "notify", "serde", "sha2", "strsim", "tokio", "toml"],
+        pure: false,
+    },
+    Room {
+        name: "metering",
+        folder: "src/metering/",
+        module: "farebox::metering",
+        job: "counting: the estimate, the terms, prices, the meter",
+        ours: &[
+            "config::Limits",
+            "config::Model",
+            "config::Price",
+            "config::Rates",
+            "config::Tokenizer",
+            "ledger::Amount",
+            "ledger::Evidence",
+            "ledger::Line",
+            "ledger::Usage",
+            "protocol::FrameFacts",
+            "protocol::Sample",
+            "protocol::inspect",
+            "protocol::token_estimate",
+            "protocol::usage",
+        ],
+        crates: &["bpe_vocabularies", "memchr", "miniz_oxide"],
+        pure: true,
+    },
+    Room {
+        name: "upstream",
+        folder: "src/upstream/",
+        module: "farebox::upstream",
+        job: "calling out: targets in order, breakers, pools; the only room that knows reqwest",
+        ours: &["config", "deadline", "ledger::clock", "protocol"],
+        crates: &[
+            "base64",
+            "bytes",
+            "http_body_util",
+            "imagesize",
+            "jiff",
+            "reqwest",
+            "rustls",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "webpki_root_certs",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "proxy",
+        folder: "src/proxy/",
+        module: "farebox::proxy",
+        job: "the spine: the story of a request; the only room that holds and settles",
+        ours: &["config", "deadline", "ledger", "metering", "protocol", "upstream"],
+        crates: &["bytes", "serde", "serde_json", "tokio", "tokio_util", "tracing"],
+        pure: false,
+    },
+    Room {
+        name: "telemetry",
+        folder: "src/telemetry/",
+        module: "farebox::telemetry",
+        job: "what operators see: log, counters, the live ring; listens and never decides",
+        ours: &["ledger::Usage", "proxy::record"],
+        crates: &["tokio", "tracing", "tracing_subscriber"],
+        pure: false,
+    },
+    Room {
+        name: "setup",
+        folder: "src/setup/",
+        module: "farebox::setup",
+        job: "settings for client programs: one table for the command, the page and the docs",
+        ours: &["config::Model", "ledger::gateway_root", "protocol::Family"],
+        crates: &["serde", "toml"],
+        pure: false,
+    },
+    Room {
+        name: "customer",
+        folder: "src/customer/",
+        module: "farebox::customer",
+        job: "the customer's side: balance dialects, usage, receipts, sessions, the dashboard",
+        ours: &["config", "ledger", "protocol::Family", "proxy", "setup"],
+        crates: &[
+            "bytes",
+            "futures_util",
+            "jiff",
+            "maud",
+            "salvo",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tokio",
+            "tokio_util",
+            "tracing",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "server",
+        folder: "src/server/",
+        module: "farebox::server",
+        job: "the front door: every path in one table; knows salvo, as `customer` does",
+        ours: &[
+            "config",
+            "customer",
+            "ledger",
+            "protocol::AuthStyle",
+            "protocol::BadRequest",
+            "protocol::Family",
+            "protocol::paths",
+            "proxy",
+            "telemetry",
+        ],
+        crates: &[
+            "arc_swap",
+            "bytes",
+            "futures_util",
+            "http_body_util",
+            "ipnet",
+            "rustls",
+            "salvo",
+            "serde_json",
+            "sha2",
+            "socket2",
+            "thiserror",
+            "tokio",
+            "tokio_util",
+            "tracing",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "app",
+        folder: "src/app/",
+        module: "farebox::app",
+        job: "the rooms put together, started, followed and drained",
+        ours: &["config", "customer", "ledger", "proxy", "server", "telemetry", "upstream"],
+        crates: &["arc_swap", "ipnet", "notify", "salvo", "thiserror", "tokio", "tokio_util", "tracing"],
+        pure: false,
+    },
+    Room {
+        name: "cli",
+        folder: "src/cli/",
+        module: "farebox::cli",
+        job: "what can be typed",
+        ours: &["app", "config", "ledger", "protocol::Family", "proxy::record", "server::TlsFiles", "setup", "telemetry"],
+        crates: &["clap", "ipnet", "jiff", "serde", "serde_json", "tempfile", "tokio", "tracing"],
+        pure: false,
+    },
+    Room {
+        name: "deadline",
+        folder: "src/deadline.rs",
+        module: "farebox::deadline",
+        job: "a timer that streams move at every chunk",
+        ours: &[],
+        crates: &["tokio"],
+        pure: false,
+    },
+    Room {
+        name: "main",
+        folder: "src/",
+        module: "farebox",
+        job: "the program: starts the runtime and runs one command",
+        ours: &["cli", "ledger::clock"],
+        crates: &["mimalloc", "tokio"],
+        pure: false,
+    },
+    Room {
+        name: "tui",
+        folder: "tui/src/",
+        module: "farebox_console",
+        job: "the admin's console; opens the ledger itself",
+        ours: &["ledger"],
+        crates: &["clap", "crossterm", "futures_util", "getrandom", "jiff", "ratatui", "serde", "serde_json", "tokio"],
+        pure: false,
+    },
+    Room {
+        name: "bench",
+        folder: "bench/src/",
+        module: "farebox_bench",
+        job: "measures the program from outside; what it checks, it works out itself",
+        ours: &["ledger"],
+        crates: &[
+            "bytes",
+            "futures_util",
+            "http_body_util",
+            "memchr",
+            "reqwest",
+            "rustix",
+            "rustls",
+            "salvo",
+            "serde_json",
+            "tokio",
+        ],
+        pure: false,
+    },
+    Room {
+        name: "bench/estimate",
+        folder: "bench/estimate/src/",
+        module: "farebox_bench_estimate",
+        job: "compares the estimate with public tokenizers",
+        ours: &["config::Limits", "metering", "protocol"],
+        crates: &["serde_json", "tiktoken_rs"],
+        pure: false,
+    },
+];
+
+/// The room of a source file.
+pub(crate) fn of_file(path: &str) -> Option<&'static Room> {
+    ROOMS.iter().filter(|room| path.starts_with(room.folder)).max_by_key(|room| room.folder.len())
+}
+
+/// The room that a resolved path leads into.
+pub(crate) fn of_path(path: &[String]) -> Option<&'static Room> {
+    let leads = |room: &&Room| {
+        let parts: Vec<&str> = room.module.split("::").collect();
+        path.len() >= parts.len() && parts.iter().zip(path).all(|(part, segment)| part == segment)
+    };
+    ROOMS.iter().filter(leads).max_by_key(|room| room.module.len())
+}
+
+impl Room {
+    /// Whether code of this room may name a path that leads into another one.
+    pub(crate) fn may(&self, target: &Room, path: &[String]) -> bool {
+        self.ours.iter().any(|entry| match entry.split_once("::") {
+            Some((room, item)) => target.is(room) && path.iter().any(|segment| segment == item),
+            None => target.is(entry),
+        })
+    }
+
+    /// A room counts as part of the one whose folder holds it.
+    fn is(&self, name: &str) -> bool {
+        self.name == name || self.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
+/// The table *Who may import whom*, as Markdown.
+pub(crate) fn table() -> String {
+    let mut text = "| room | its job | of ours | crates | |\n|---|---|---|---|---|\n".to_owned();
+    for room in ROOMS {
+        let code = |names: &[&str]| match names {
+            [] => "–".to_owned(),
+            _ => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        };
+        let pure = if room.pure { "pure: no async, no I/O" } else { "" };
+        text.push_str(&format!("| `{}` | {} | {} | {} | {pure} |\n", room.name, room.job, code(room.ours), code(room.crates)));
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! The rules about code: each takes the house and returns what breaks it, with the place and what to do instead.
+
+use crate::facts::{Facts, Name};
+use crate::house::{House, is_ours};
+use crate::rooms;
+
+/// Where something may be named, by the beginnings of its path; everywhere else the remedy applies.
+struct Ban {
+    paths: &'static [&'static str],
+    allowed: &'static [&'static str],
+    instead: &'static str,
+}
+
+const BANS: &[Ban] = &[
+    Ban {
+        paths: &["std::time::SystemTime::now", "jiff::Timestamp::now", "jiff::Zoned::now"],
+        allowed: &["ledger/src/clock.rs", "bench/"],
+        instead: "take the time from the clock, or get it passed in",
+    },
+    Ban {
+        paths: &["std::time::Instant::now"],
+        allowed: &["ledger/src/sqlite/", "tui/src/store/", "bench/"],
+        instead: "use tokio::time::Instant, which tests can pause",
+    },
+    Ban {
+        paths: &["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"],
+        allowed: &["src/config/", "tui/src/main.rs", "tui/src/state_file.rs", "bench/"],
+        instead: "read the environment in src/config",
+    },
+    Ban {
+        paths: &["tokio::spawn", "tokio::task::spawn"],
+        allowed: &["src/app/", "src/cli/demo.rs", "tui/src/store/", "bench/"],
+        instead: "spawn on the gateway's task tracker: a drain must know every task",
+    },
+    Ban {
+        paths: &["std::thread::spawn", "std::thread::Builder"],
+        allowed: &["ledger/src/sqlite/", "bench/"],
+        instead: "use a task; only the ledger's writer and readers have threads of their own",
+    },
+    Ban {
+        paths: &["reqwest::Client::new", "reqwest::Client::builder", "reqwest::ClientBuilder", "reqwest::get"],
+        allowed: &["src/upstream/client.rs", "bench/"],
+        instead: "ask the pools of src/upstream: they have no proxy, no redirects and our trust",
+    },
+];
+
+/// Vendors are data; these places name them because they print or answer for their clients.
+const VENDORS: [&str; 9] = ["openai", "anthropic", "claude", "gemini", "mistral", "llama", "openrouter", "azure", "bedrock"];
+const NAME_VENDORS: [&str; 7] =
+    ["protocol/", "bench/", "src/cli/demo.rs", "src/server/models.rs", "src/server/mod.rs", "src/customer/", "src/setup/"];
+
+/// Rooms that may take a snapshot of the configuration.
+const TAKE_SNAPSHOTS: [&str; 5] = ["src/app/", "src/cli/", "src/customer/", "src/proxy/", "src/server/"];
+
+/// Each path that resolves, with its file.
+fn each_name(house: &House, mut judge: impl FnMut(&str, &Facts, &Name, &[String])) {
+    for (file, facts) in house.judged() {
+        for name in &facts.names {
+            if let Some(path) = house.resolve(facts, name) {
+                judge(file, facts, name, &path);
+            }
+        }
+    }
+}
+
+fn begins(path: &[String], wanted: &str) -> bool {
+    let parts: Vec<&str> = wanted.split("::").collect();
+    path.len() >= parts.len() && parts.iter().zip(path).all(|(part, segment)| part == segment)
+}
+
+/// A room names only what its list allows.
+pub(crate) fn walls(house: &House) -> Vec<String> {
+    let mut faults = house.unreadable.clone();
+    for file in house.judged().map(|(file, _)| file).filter(|file| rooms::of_file(file).is_none()) {
+        faults.push(format!("{file} belongs to no room: give it one in tests/tidy/rooms.rs"));
+    }
+    each_name(house, |file, _, name, path| {
+        let Some(room) = rooms::of_file(file) else { return };
+        let krate = path.first().map_or("", String::as_str);
+        let allowed = match krate {
+            "std" | "core" | "alloc" => !room.pure || !rooms::OUTSIDE.iter().any(|outside| begins(path, outside)),
+            _ if is_ours(krate) => match rooms::of_path(path) {
+                Some(target) => target.name == room.name || room.may(target, path) || is_part(room, target),
+                None => false,
+            },
+            _ => room.crates.contains(&krate),
+        };
+        if !allowed {
+            let path = path.join("::");
+            faults.push(format!("{file}:{}: `{}` may not name {path} (tests/tidy/rooms.rs)", name.line, room.name));
+        }
+    });
+    for (file, facts) in house.judged() {
+        if rooms::of_file(file).is_some_and(|room| room.pure) {
+            faults.extend(facts.asyncs.iter().map(|line| format!("{file}:{line}: a pure room has nothing to wait for")));
+        }
+    }
+    faults.sort();
+    faults.dedup();
+    faults
+}
+
+/// A room inside another belongs to it; the top of the gateway declares every room and may name them so.
+fn is_part(room: &rooms::Room, target: &rooms::Room) -> bool {
+    target.folder.starts_with(room.folder) && room.name != "main"
+}
+
+/// Clocks, environment, tasks, threads and HTTP clients have their places.
+pub(crate) fn bans(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    each_name(house, |file, _, name, path| {
+        for ban in BANS {
+            let banned = ban.paths.iter().any(|banned| begins(path, banned));
+            if banned && !ban.allowed.iter().any(|place| file.starts_with(place)) {
+                faults.push(format!("{file}:{}: {}: {}", name.line, path.join("::"), ban.instead));
+            }
+        }
+    });
+    for (file, facts) in house.judged() {
+        let takes = facts.texts.windows(2).filter(|pair| pair[0].text == "config" && pair[1].text == "current");
+        if !TAKE_SNAPSHOTS.iter().any(|place| file.starts_with(place)) {
+            faults.extend(takes.map(|pair| format!("{file}:{}: get the configuration's snapshot passed in", pair[1].line)));
+        }
+    }
+    faults
+}
+
+/// Only `protocol` asks which family it has before it.
+pub(crate) fn families(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    each_name(house, |file, _, name, path| {
+        let family = path.len() > 2 && path[0] == "farebox_protocol" && path[path.len() - 2] == "Family";
+        let variant = path.last().is_some_and(|last| last.starts_with(char::is_uppercase) && last != "ALL");
+        if family && variant && name.compared && !file.starts_with("protocol/") && !file.starts_with("bench/") {
+            faults.push(format!("{file}:{}: ask the family's protocol instead of comparing {}", name.line, path.join("::")));
+        }
+    });
+    faults
+}
+
+/// Vendors' names belong into `protocol/`, the TOML files, tests or docs.
+pub(crate) fn vendors(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (file, facts) in house.judged().filter(|(file, _)| !NAME_VENDORS.iter().any(|place| file.starts_with(place))) {
+        for text in &facts.texts {
+            let plain = text.text.to_lowercase().replace("openai-style", "").replace("anthropic-beta", "");
+            if let Some(vendor) = VENDORS.iter().find(|vendor| plain.contains(*vendor)) {
+                faults.push(format!("{file}:{}: {vendor:?} belongs into protocol/, the TOML files, tests or docs", text.line));
+            }
+        }
+    }
+    faults
+}
+
+/// SQL stands in the ledger's stores.
+pub(crate) fn sql(house: &House) -> Vec<String> {
+    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "DROP ", "PRAGMA ", "WITH ", "BEGIN "];
+    let mut faults = Vec::new();
+    for (file, facts) in house.judged().filter(|(file, _)| !file.starts_with("ledger/src/sqlite/")) {
+        for text in facts.texts.iter().filter(|text| text.literal) {
+            if verbs.iter().any(|verb| text.text.trim_start().starts_with(verb)) {
+                faults.push(format!("{file}:{}: ask the ledger; SQL stands in its stores", text.line));
+            }
+        }
+    }
+    faults
+}
+
+/// A function is a paragraph.
+pub(crate) fn functions(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (file, facts) in house.judged() {
+        for function in facts.functions.iter().filter(|function| function.lines > 70) {
+            faults.push(format!(
+                "{file}:{}: fn {} has {} lines; at most 70: branches in the parent, work in the leaves",
+                function.line, function.name, function.lines
+            ));
+        }
+    }
+    faults
+}
