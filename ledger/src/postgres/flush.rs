@@ -18,6 +18,9 @@ use crate::{Bill, Entry, KeyId, Timestamp, stored};
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
+/// What becomes of a statement.
+type Answer<'link> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
+
 /// A statement over columns: one array for each.
 struct Write {
     sql: String,
@@ -36,7 +39,7 @@ pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
         prepared.push((link.prepared(&write.sql).await?, values));
     }
     link.take_warning();
-    let mut answers: Vec<Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + '_>>> = Vec::new();
+    let mut answers: Vec<Answer<'_>> = Vec::new();
     for (statement, values) in &prepared {
         answers.push(Box::pin(async move { link.client.execute(statement, values).await.map(drop) }));
     }
@@ -46,9 +49,7 @@ pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
 }
 
 /// Sends all in order, waits for all, and gives the first failure.
-async fn in_order(
-    mut answers: Vec<Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + '_>>>,
-) -> Result<(), Trouble> {
+async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
     let mut failed: Vec<Option<Trouble>> = Vec::new();
     failed.resize_with(answers.len(), || None);
     let mut open: Vec<usize> = (0..answers.len()).collect();

@@ -154,9 +154,9 @@ async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerEr
     Ok(Started { readers, writer: Some(shared) })
 }
 
-/// The machine's clock.
+/// The machine's clock, for what the store itself writes down: when the ledger was made, when recovery ended a hold.
 fn now() -> Timestamp {
-    Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
+    crate::clock::now()
 }
 
 /// This machine's name, to tell gateways apart.

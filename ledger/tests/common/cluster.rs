@@ -2,7 +2,7 @@
 //!
 //! It runs as an ordinary user, touches nothing of the system's, and ends with the test program however that ends: a shell
 //! waits beside it for the end of a pipe.
-#![expect(clippy::panic, reason = "a test ends at the first surprise")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
