@@ -30,6 +30,7 @@ pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+mod opening;
 pub mod operation;
 pub mod owner;
 pub mod page;

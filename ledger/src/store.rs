@@ -8,9 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::anchor::Anchor;
-use crate::postgres::PostgresLedger;
-use crate::sqlite::{Durability, OpenMode, SqliteLedger, WriterStats};
-use crate::{Ledger, LedgerAddress, LedgerError, Timestamp, VerifyReport};
+use crate::sqlite::{SqliteLedger, WriterStats};
+use crate::{Ledger, LedgerError, Timestamp, VerifyReport};
 
 /// A ledger that was opened.
 #[async_trait]
@@ -48,29 +47,6 @@ pub trait Store: Ledger {
 
 /// A shared store.
 pub type SharedStore = Arc<dyn Store>;
-
-/// Opens a ledger.
-///
-/// # Errors
-/// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
-pub async fn open(address: &LedgerAddress, mode: OpenMode, durability: Durability) -> Result<SharedStore, LedgerError> {
-    Ok(match address {
-        LedgerAddress::File(path) => Arc::new(SqliteLedger::open(path, mode, durability)?),
-        LedgerAddress::Postgres(config) => Arc::new(PostgresLedger::open(config, mode).await?),
-    })
-}
-
-/// Every slug that a ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files before
-/// it takes the ledger.
-///
-/// # Errors
-/// As [`open`].
-pub async fn published_in(address: &LedgerAddress) -> Result<Vec<String>, LedgerError> {
-    match address {
-        LedgerAddress::File(path) => SqliteLedger::published_in(path),
-        LedgerAddress::Postgres(config) => PostgresLedger::published_in(config).await,
-    }
-}
 
 #[async_trait]
 impl Store for SqliteLedger {

@@ -196,7 +196,7 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLed
             let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
             return Err(LedgerError::Unusable(why.to_owned()));
         }
-        return Ok((store::open(&settings.ledger, mode, durability).await?, None));
+        return Ok((settings.ledger.open(mode, durability).await?, None));
     };
     let lock = ServeLock::acquire(path, settings.wait_lock)?;
     let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
@@ -213,7 +213,7 @@ async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHan
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
         Files::Watched { catalog, routes, secrets } => {
-            let published = store::published_in(ledger).await?;
+            let published = ledger.published().await?;
             let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
                 .map_err(StartError::Configuration)?;
             reload::say(&reloader.status().diagnostics);

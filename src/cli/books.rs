@@ -1,7 +1,7 @@
 //! What the commands on keys begin and end with: the ledger opened, the act signed, the key found, and printed. Decides nothing.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::store::{self, SharedStore};
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret, csv};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::clock;
 
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
-    Ok(store::open(&args.ledger, mode, args.durability.into()).await?)
+    Ok(args.ledger.open(mode, args.durability.into()).await?)
 }
 
 /// An administrative act by whoever runs this command.

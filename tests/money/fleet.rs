@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use farebox_ledger::LedgerAddress;
 use farebox_ledger::sqlite::{Durability, OpenMode};
-use farebox_ledger::store::{self, SharedStore};
+use farebox_ledger::store::SharedStore;
 
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::cluster::Cluster;
@@ -37,7 +38,8 @@ impl Fleet {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, _) = place(&upstream);
         let address = cluster.url(&cluster.database());
-        let ledger = store::open(&address.parse().unwrap(), OpenMode::Create, Durability::Prompt).await.unwrap();
+        let opened: LedgerAddress = address.parse().unwrap();
+        let ledger = opened.open(OpenMode::Create, Durability::Prompt).await.unwrap();
         let mut keys = Vec::new();
         // The third key is soon out of money: nobody may spend it twice at two gateways.
         for amount in ["900", "900", "0.40"] {

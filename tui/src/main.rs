@@ -86,8 +86,7 @@ fn run(args: Args) -> Result<(), String> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let ledger =
-            farebox_ledger::store::open(&args.ledger, mode, Durability::Prompt).await.map_err(|error| error.to_string())?;
+        let ledger = args.ledger.open(mode, Durability::Prompt).await.map_err(|error| error.to_string())?;
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }

@@ -17,6 +17,7 @@ mod printable;
 mod readers;
 mod reads;
 mod rows;
+mod shared;
 mod trouble;
 mod tx;
 mod verify;
@@ -25,10 +26,11 @@ mod writer;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_postgres::Config;
 
 use crate::anchor::Anchor;
@@ -42,7 +44,8 @@ use crate::{
 use link::Connector;
 use node::Node;
 use readers::Readers;
-use writer::{Shared, Writer};
+use shared::Shared;
+use writer::Writer;
 
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);

@@ -7,12 +7,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::link::{Connector, Link};
 use super::rows::Columns;
+use super::shared::Shared;
 use super::trouble::Trouble;
-use super::writer::Shared;
 use crate::Finish;
 use crate::operation::{Operation, Outcome};
 

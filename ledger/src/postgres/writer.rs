@@ -5,27 +5,24 @@
 //! sure that each has one effect. When patience is over their outcome is reported as unknown.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
 
 use super::batch::Wanted;
 use super::link::{Connector, Link};
-use super::printable::printable;
+use super::shared::{Job, Shared, lock};
 use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
-use crate::operation::{Class, Operation, Outcome};
-use crate::sqlite::WriterStats;
+use crate::operation::{Operation, Outcome};
 use crate::tx::Fault;
 use crate::{LedgerError, Refusal};
 
 /// A batch never has more operations, so that nobody waits behind a huge one.
 const MAX_BATCH: usize = 512;
-/// New holds are refused when so many operations wait.
-const MAX_QUEUE: usize = 20_000;
 /// How long each of the two trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
 const TRIP: Duration = Duration::from_secs(4);
 /// How long a batch is tried while nothing can have happened.
@@ -36,150 +33,6 @@ const PATIENCE_UNKNOWN: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Attempts of a batch that others were in the way of.
 const ATTEMPTS: usize = 8;
-/// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
-pub(super) const LEASE: Duration = Duration::from_secs(7);
-
-/// An operation in the queue, and who waits for it.
-pub(super) struct Job {
-    operation: Operation,
-    reply: Option<oneshot::Sender<Result<Outcome, LedgerError>>>,
-}
-
-impl Job {
-    fn reply(self, outcome: Result<Outcome, LedgerError>) {
-        if let Some(reply) = self.reply {
-            // Whoever asked may have gone; the operation has happened all the same.
-            let _ = reply.send(outcome);
-        }
-    }
-}
-
-/// What callers, the writer and the node share.
-pub(super) struct Shared {
-    queue: Mutex<Queue>,
-    wake: Notify,
-    stats: Mutex<WriterStats>,
-    fatal: watch::Sender<Option<String>>,
-    drained: watch::Sender<bool>,
-    /// The node's epoch; 0 before it has one and for programs that are no gateway.
-    pub(super) epoch: AtomicI64,
-    /// When the node's last renewal was asked for that the server has confirmed.
-    renewed: Mutex<Option<Instant>>,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
-    unresolved: Vec<Job>,
-    closed: Option<String>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Shared").field("epoch", &self.epoch).field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    pub(super) fn new() -> Self {
-        Self {
-            queue: Mutex::default(),
-            wake: Notify::new(),
-            stats: Mutex::default(),
-            fatal: watch::Sender::new(None),
-            drained: watch::Sender::new(false),
-            epoch: AtomicI64::new(0),
-            renewed: Mutex::default(),
-        }
-    }
-
-    /// Runs an operation in one of the next batches and waits for its commit.
-    pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
-        let (reply, answer) = oneshot::channel();
-        self.enqueue(Job { operation: printable(operation), reply: Some(reply) });
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
-    }
-
-    /// Runs an operation again and again until its outcome is known. Nobody waits for it.
-    pub(super) fn resolve(&self, operation: Operation) {
-        self.enqueue(Job { operation: printable(operation), reply: None });
-    }
-
-    fn enqueue(&self, job: Job) {
-        let class = job.operation.class();
-        let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
-        let mut queue = lock(&self.queue);
-        let refused = match &queue.closed {
-            Some(reason) => Some(reason.clone()),
-            None if class == Class::Hold && queue.jobs.len() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
-            None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
-            None => None,
-        };
-        if let Some(reason) = refused {
-            drop(queue);
-            if class == Class::Resolve {
-                tracing::error!(reason, "a hold could not be ended; the other gateways end it at its checkpoint");
-            }
-            return job.reply(Err(LedgerError::Unavailable(reason)));
-        }
-        queue.jobs.push_back(job);
-        drop(queue);
-        self.wake.notify_one();
-    }
-
-    /// Notes a renewal that was asked for at this instant.
-    pub(super) fn renewed(&self, asked: Instant) {
-        *lock(&self.renewed) = Some(asked);
-    }
-
-    /// Whether others may soon take this node for dead.
-    pub(super) fn lapsed(&self) -> bool {
-        lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
-    }
-
-    /// Whether others have taken this node for dead.
-    pub(super) fn fenced(&self) -> bool {
-        self.fatal.borrow().is_some()
-    }
-
-    pub(super) fn stats(&self) -> WriterStats {
-        let (queued, unresolved) = {
-            let queue = lock(&self.queue);
-            (queue.jobs.len(), queue.unresolved.len())
-        };
-        WriterStats { queued, unresolved, ..lock(&self.stats).clone() }
-    }
-
-    pub(super) fn stopped(&self) -> bool {
-        lock(&self.queue).closed.is_some()
-    }
-
-    /// Resolves when the writer has stopped for good, with the reason.
-    pub(super) async fn fatal(&self) -> String {
-        let mut watcher = self.fatal.subscribe();
-        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Takes no more operations; what waits is still written.
-    pub(super) fn close(&self) {
-        lock(&self.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
-        self.wake.notify_one();
-    }
-
-    /// Ends when everything that waited has been written or given up.
-    pub(super) async fn drained(&self) {
-        let mut watcher = self.drained.subscribe();
-        let _ = watcher.wait_for(|drained| *drained).await;
-    }
-}
 
 /// Why a batch was given up.
 struct GivenUp {
