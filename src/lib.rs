@@ -17,15 +17,16 @@
 //! | `ledger/postgres` | the ledger in a PostgreSQL database that several gateways share | `ledger` | `async_trait`, `futures_util`, `getrandom`, `rustls`, `rustls_native_certs`, `serde`, `serde_json`, `tokio`, `tokio_postgres`, `tokio_postgres_rustls`, `tracing` |  |
 //! | `config` | what the operator said: both TOML files, checked, as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | counting: the estimate, the terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `config::Tokenizer`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::Sample`, `protocol::inspect`, `protocol::token_estimate`, `protocol::usage` | `bpe_vocabularies`, `memchr`, `miniz_oxide` | pure: no async, no I/O |
-//! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `config`, `deadline`, `ledger::clock`, `protocol` | `base64`, `bytes`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
-//! | `proxy` | the spine: the story of a request; the only room that holds and settles | `config`, `deadline`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `upstream` | calling out: targets in order, breakers, pools; the only room that knows reqwest | `byte_room`, `config`, `deadline`, `ledger::clock`, `protocol` | `base64`, `bytes`, `hex`, `http_body_util`, `imagesize`, `jiff`, `reqwest`, `rustix`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
+//! | `proxy` | the spine: the story of a request; the only room that holds and settles | `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `telemetry` | what operators see: log, counters, the live ring; listens and never decides | `ledger::Usage`, `proxy::record` | `tokio`, `tracing`, `tracing_subscriber` |  |
-//! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
+//! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `server` | the front door: every path in one table; knows salvo, as `customer` does | `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `app` | the rooms put together, started, followed and drained | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `server` | the front door: every path in one table; knows salvo, as `customer` does | `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `app` | the rooms put together, started, followed and drained | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `cli` | what can be typed | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
 //! | `deadline` | a timer that streams move at every chunk | – | `tokio` |  |
+//! | `byte_room` | a budget of bytes that many share and none can take for itself | – | `bytes`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
 //! | `bench` | measures the program from outside; what it checks, it works out itself | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
@@ -34,6 +35,7 @@
 //! <!-- end of rooms -->
 
 pub mod app;
+pub mod byte_room;
 pub mod cli;
 pub mod config;
 pub mod customer;

@@ -3,6 +3,7 @@
 
 mod config;
 mod customer;
+mod hostile;
 mod http;
 mod money;
 mod process;

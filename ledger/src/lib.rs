@@ -202,7 +202,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         self.apply(Operation::ConsumeLink { token, now }).await?.owner()
     }
 
-    /// Opens a dashboard session; not of a blocked or revoked key.
+    /// Opens a dashboard session; not of a blocked or revoked key. One more than [`Session::MOST_OF_KEY`] ends the key's oldest.
     async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
         self.apply(Operation::OpenSession(session)).await.map(drop)
     }
@@ -213,6 +213,11 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Ends a session; unknown ones are fine.
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
         self.apply(Operation::CloseSession(token)).await.map(drop)
+    }
+
+    /// Ends every session of a key.
+    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError> {
+        self.apply(Operation::CloseSessions(key)).await.map(drop)
     }
 }
 

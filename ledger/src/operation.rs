@@ -67,6 +67,8 @@ pub enum Operation {
     OpenSession(Session),
     /// Ends a dashboard session.
     CloseSession(SecretHash),
+    /// Ends every dashboard session of a key.
+    CloseSessions(KeyId),
 }
 
 /// What an operation needs of its store.
@@ -110,7 +112,8 @@ impl Operation {
             | Self::BeginEpoch { .. }
             | Self::CreateLink { .. }
             | Self::ConsumeLink { .. }
-            | Self::CloseSession(_) => Class::Money,
+            | Self::CloseSession(_)
+            | Self::CloseSessions(_) => Class::Money,
             Self::Open(_) => Class::Hold,
             Self::Extend(_) | Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } | Self::OpenSession(_) => {
                 Class::Settle
@@ -145,6 +148,7 @@ impl Operation {
                 Needs { keys: vec![*key], operations: vec![act.operation], tokens: vec![*token], ..none }
             }
             Self::OpenSession(session) => Needs { keys: vec![session.key], tokens: vec![session.token], ..none },
+            Self::CloseSessions(key) => Needs { keys: vec![*key], ..none },
             Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs { tokens: vec![*token], ..none },
         }
     }

@@ -241,6 +241,11 @@ pub struct Session {
     pub expires: Timestamp,
 }
 
+impl Session {
+    /// Sessions that one key may have open.
+    pub const MOST_OF_KEY: u8 = 20;
+}
+
 /// What `verify` found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct VerifyReport {

@@ -172,8 +172,11 @@ pub(crate) trait Tx {
     fn take_link(&mut self, token: SecretHash) -> Step<Self, Option<(KeyId, Timestamp)>>;
     /// An open session.
     fn session(&mut self, token: SecretHash) -> Step<Self, Option<Session>>;
-    /// Stores a session and forgets those that have expired when it begins.
+    /// Stores a session, and forgets those that have expired when it begins and the key's oldest above
+    /// [`Session::MOST_OF_KEY`].
     fn insert_session(&mut self, session: &Session) -> Step<Self, ()>;
+    /// Removes every session of a key.
+    fn close_sessions(&mut self, key: KeyId) -> Step<Self, ()>;
     /// Removes a session.
     fn delete_session(&mut self, token: SecretHash) -> Step<Self, ()>;
     /// Remembers a slug as published, unless it is.

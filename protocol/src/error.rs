@@ -1,13 +1,13 @@
 //! Errors on the wire: the one body that every client understands, the words for each case, and what upstreams write.
 //!
 //! Must not decide whose fault something is or whether to try again: callers do. An upstream's text is data here, never cleaned
-//! of names; it is only cut to [`MAX_MESSAGE_CHARS`].
+//! of names; it is only cut to [`MAX_MESSAGE_CHARS`], which bounds memory.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// Longest message taken over from an upstream.
-pub const MAX_MESSAGE_CHARS: usize = 4_000;
+/// Longest message taken over from an upstream. Callers shorten it once it is clean: a secret at an edge would survive otherwise.
+pub const MAX_MESSAGE_CHARS: usize = 65_536;
 
 /// Why a customer gets an error; each family has its own status and words for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -58,10 +58,20 @@ pub struct FrameFacts {
     pub end: bool,
     /// A usage chunk with no other content, which customers that did not ask for it must not see (chat).
     pub usage_only: bool,
+    /// Its data is no JSON object and no terminal marker: nothing that a client waits for.
+    pub unreadable: bool,
     /// The frame is an error.
     pub error: Option<UpstreamError>,
     /// What it does to the answer's structure.
     pub step: Step,
+}
+
+impl FrameFacts {
+    /// What a frame says whose data is no JSON object.
+    #[must_use]
+    pub fn unreadable() -> Self {
+        Self { unreadable: true, ..Self::default() }
+    }
 }
 
 /// What a whole answer says.

@@ -18,6 +18,7 @@ mod fields;
 pub mod inspect;
 pub mod json;
 mod media;
+mod members;
 pub mod messages;
 mod patch;
 pub mod paths;

@@ -21,25 +21,27 @@ pub struct Frame {
     event: Option<Range<usize>>,
     first: Option<Range<usize>>,
     more: Vec<Range<usize>>,
+    /// Lines besides event and data, with their ends.
+    others: Vec<Range<usize>>,
 }
 
 impl Frame {
     /// A frame from its bytes, blank line included.
     #[must_use]
     pub fn new(raw: Bytes) -> Self {
-        let mut frame = Self { raw: Bytes::new(), event: None, first: None, more: Vec::new() };
+        let mut frame = Self { raw: Bytes::new(), event: None, first: None, more: Vec::new(), others: Vec::new() };
         let mut at = if raw.starts_with(BOM) { BOM.len() } else { 0 };
         while at < raw.len() {
             let line = raw.get(at..).unwrap_or_default();
             let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
-            frame.take_line(line.get(..length).unwrap_or_default(), at);
+            frame.take_line(line.get(..length).unwrap_or_default(), at, line.get(length..).unwrap_or_default());
             at += length + 1;
         }
         frame.raw = raw;
         frame
     }
 
-    fn take_line(&mut self, line: &[u8], at: usize) {
+    fn take_line(&mut self, line: &[u8], at: usize, behind: &[u8]) {
         let name = memchr::memchr(b':', line).unwrap_or(line.len());
         let mut value = (name + 1).min(line.len());
         if line.get(value) == Some(&b' ') {
@@ -50,7 +52,11 @@ impl Frame {
             Some(b"data") if self.first.is_none() => self.first = Some(span),
             Some(b"data") => self.more.push(span),
             Some(b"event") => self.event = Some(span),
-            _ => {}
+            _ if line.is_empty() => {}
+            _ => {
+                let ending = if behind.starts_with(b"\r\n") { 2 } else { behind.len().min(1) };
+                self.others.push(at..at + line.len() + ending);
+            }
         }
     }
 
@@ -71,6 +77,18 @@ impl Frame {
     pub fn event(&self) -> Option<&str> {
         let name = self.raw.get(self.event.clone()?)?;
         std::str::from_utf8(name).ok()
+    }
+
+    /// Whether the frame has data; without it, clients see no event.
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Lines that are neither event nor data, with their ends: comments, `id`, `retry`.
+    #[must_use]
+    pub fn other_lines(&self) -> &[Range<usize>] {
+        &self.others
     }
 
     /// The event's data, its lines joined by LF. `None` for comments and other frames without data.
@@ -180,6 +198,12 @@ impl FrameReader {
             both.extend_from_slice(&chunk);
             self.chunk = both.freeze();
         }
+    }
+
+    /// Bytes that wait for the end of their frame, or to be asked for.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.carry.len() + self.chunk.len()
     }
 
     /// The next whole frame.

@@ -6,6 +6,7 @@
 mod anchoring;
 mod notify;
 mod presence;
+pub mod process;
 mod reload;
 mod settings;
 
@@ -29,7 +30,7 @@ use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Front, Listening, Tls};
+use crate::server::{self, Connections, Front, Listening, Tls};
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstreams;
 use anchoring::Anchoring;
@@ -94,14 +95,19 @@ impl App {
             tasks: TaskTracker::new(),
             observer: Arc::new(FanOut(observers)),
         });
-        let front = Front::new(proxy, activity, public_url, listening.address, settings.trusted_proxies.clone());
+        let trusted = settings.trusted_proxies.clone();
+        let connections = Connections::with_descriptors(process::descriptors(), trusted.clone());
+        let origins = settings.cors_origins.clone();
+        let front = Front::new(proxy, activity, public_url, listening.address, trusted, origins, connections);
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),
             telemetry,
             reloader,
             guard,
+            hosts: settings.admin_hosts.clone(),
             started_at: clock::now(),
+            connections: Connections::of_operator(),
             last_changes: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
@@ -130,7 +136,8 @@ impl App {
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
         let serving = async {
-            let served = server::serve(listening, tls, server::service(&front), |handle| {
+            let connections = Arc::clone(&front.connections);
+            let served = server::serve(listening, tls, connections, server::service(&front), |handle| {
                 let _ = started.send(handle);
             });
             let served = served.await;
@@ -234,9 +241,9 @@ impl Aside {
         let (ask, asked) = mpsc::channel(1);
         let mut tasks = vec![tokio::spawn(hangups(ask, tls))];
         if let Some(listening) = listening {
-            let service = admin::service(admin);
+            let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = server::serve(listening, None, service, drop).await {
+                if let Err(error) = server::serve(listening, None, connections, service, drop).await {
                     tracing::error!(%error, "the admin listener has stopped");
                 }
             }));

@@ -7,9 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock;
 use crate::config::{
-    Change, Config, Diagnostics, DiffRow, Paint, Reload, ReloadObserver, Severity, Subject, Summary, Trigger, diff,
+    self, Change, Config, Diagnostic, Diagnostics, DiffRow, Paint, Reload, ReloadObserver, Severity, Subject, Summary, Trigger,
+    diff,
 };
 use crate::server::admin::Admin;
+
+/// Changed prices that one log line names.
+const MOST_PRICES: usize = 20;
 
 /// Listens to reloads.
 pub(super) struct Following(Arc<Follower>);
@@ -18,12 +22,16 @@ struct Follower {
     admin: Arc<Admin>,
     /// What was followed last. Held while a snapshot is followed, so that one does not overtake the other.
     before: Mutex<Summary>,
+    /// Findings of the last load, which are not said again while they stand.
+    said: Mutex<Vec<Diagnostic>>,
 }
 
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().summary());
-        Self(Arc::new(Follower { admin, before }))
+        // What was found at the start was said at the start.
+        let said = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
+        Self(Arc::new(Follower { admin, before, said: Mutex::new(said) }))
     }
 }
 
@@ -46,7 +54,20 @@ impl Follower {
         *before = now;
         tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
         self.admin.last_changes.store(Arc::new(rows));
-        say(findings);
+        self.say_new(findings);
+    }
+
+    /// Says what was not found by the last load as well. Whoever edits one model is not told again about the others.
+    fn say_new(&self, findings: &Diagnostics) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = |finding: &Diagnostic| {
+            finding.severity != Severity::Error
+                && said.iter().any(|before| (before.code, &before.message) == (finding.code, &finding.message))
+        };
+        let fresh: Vec<Diagnostic> = findings.0.iter().filter(|finding| !standing(finding)).cloned().collect();
+        (*said).clone_from(&findings.0);
+        drop(said);
+        say(&Diagnostics(fresh));
     }
 }
 
@@ -62,7 +83,7 @@ impl ReloadObserver for Following {
                 let generation = self.0.admin.front.proxy.config.current().generation;
                 let found = findings.summary();
                 tracing::error!(generation, "the files have {found}: rejected, the running configuration stays in force");
-                say(findings);
+                self.0.say_new(findings);
             }
             Reload::Unchanged { mended: true } => tracing::info!("the files are again what is in force"),
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
@@ -82,14 +103,21 @@ pub(super) fn slugs(config: &Config) -> Vec<String> {
     config.catalog.models.iter().map(|model| model.slug.clone()).collect()
 }
 
-/// Each finding with its place and caret, as it would look on a terminal.
+/// Each finding: with its place and caret as it would look on a terminal, or as fields for machines.
 pub(super) fn say(findings: &Diagnostics) {
+    let as_json = config::log_as_json();
     for finding in &findings.0 {
-        let report = finding.render(Paint::Plain);
-        match finding.severity {
-            Severity::Error => tracing::error!("{report}"),
-            Severity::Warning => tracing::warn!("{report}"),
-            Severity::Note => tracing::info!("{report}"),
+        let (code, place) = (finding.code, finding.place.as_ref());
+        let (file, line) = place.map(|place| (place.file.as_str(), place.line)).unwrap_or_default();
+        let help = finding.help.as_deref().unwrap_or_default();
+        let (said, rendered) = (&finding.message, || finding.render(Paint::Plain));
+        match (finding.severity, as_json) {
+            (Severity::Error, false) => tracing::error!("{}", rendered()),
+            (Severity::Warning, false) => tracing::warn!("{}", rendered()),
+            (Severity::Note, false) => tracing::info!("{}", rendered()),
+            (Severity::Error, true) => tracing::error!(code, file, line, help, "{said}"),
+            (Severity::Warning, true) => tracing::warn!(code, file, line, help, "{said}"),
+            (Severity::Note, true) => tracing::info!(code, file, line, help, "{said}"),
         }
     }
 }
@@ -113,6 +141,16 @@ fn summary(rows: &[DiffRow]) -> String {
                 many => parts.push(format!("{}{} {word}s", change.mark(), many.len())),
             }
         }
+    }
+    // A changed price is money: it is said with its old and new value.
+    let prices = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Changed && row.field == "price");
+    for row in prices.clone().take(MOST_PRICES) {
+        let [old, new] = [&row.old, &row.new].map(|price| price.as_deref().unwrap_or_default());
+        parts.push(format!("price of {}: {old} → {new}", row.name));
+    }
+    let more = prices.count().saturating_sub(MOST_PRICES);
+    if more > 0 {
+        parts.push(format!("{more} more prices"));
     }
     if parts.is_empty() { "nothing that shows".to_owned() } else { parts.join(", ") }
 }

@@ -25,12 +25,16 @@ pub struct Settings {
     pub admin_listen: Option<SocketAddr>,
     /// What opens `/status` and `/live` there.
     pub admin_token_file: Option<PathBuf>,
+    /// Names besides `localhost` by which the admin listener is reached.
+    pub admin_hosts: Vec<String>,
     /// The only base of printed URLs; the scheme and the address when `None`.
     pub public_url: Option<String>,
     /// The customers' certificate, if they are to use HTTPS without a proxy.
     pub tls: Option<TlsFiles>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// Web pages from these origins may use customers' paths.
+    pub cors_origins: Vec<String>,
     /// How long to wait for another gateway to give up the ledger.
     pub wait_lock: Duration,
     /// Where anchors are written, if anywhere.
@@ -47,9 +51,11 @@ impl Settings {
             listen,
             admin_listen: None,
             admin_token_file: None,
+            admin_hosts: Vec::new(),
             public_url: None,
             tls: None,
             trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
             wait_lock: Duration::ZERO,
             anchors: None,
         }

@@ -4,10 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::error::ContextKind;
+use clap::{ArgGroup, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, sqlite};
 
 use super::dates::{expiry, instant};
+
+/// The heading of what may stand before or after any command.
+const GLOBAL: &str = "Process settings (for every command)";
 
 /// A prepaid gateway to language models.
 #[derive(Debug, Parser)]
@@ -17,53 +21,74 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
     /// The slug table
-    #[arg(long, global = true, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
     pub catalog: PathBuf,
     /// Where requests go
-    #[arg(long, global = true, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
     pub routes: PathBuf,
     /// The money
-    #[arg(long, global = true, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "FILE")]
     pub ledger: LedgerAddress,
     /// The customers' address
-    #[arg(long, global = true, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
     /// The operator's address: health, metrics, status, live requests
-    #[arg(long, global = true, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
     pub admin_listen: SocketAddr,
     /// The token that opens /status and /live there; needed off loopback
-    #[arg(long, global = true, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// Names by which the admin listener is reached, besides addresses and localhost; may be repeated
+    #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
-    #[arg(long, global = true, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
     /// The customers' certificate, PEM, for HTTPS without a proxy; read again on SIGHUP
-    #[arg(long, global = true, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, PEM
-    #[arg(long, global = true, env = "FAREBOX_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto count; may be repeated
-    #[arg(long, global = true, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxy: Vec<ipnet::IpNet>,
+    /// Web pages from this origin may use the customers' paths, or * for any; may be repeated [default: none]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
+    pub cors_origin: Vec<String>,
     /// When charges count as safe: at most 50 ms later, or before anything is answered
-    #[arg(long, global = true, env = "FAREBOX_DURABILITY", default_value = "prompt")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
     /// Where what the journal came to is written down every minute, and compared by `ledger verify`
-    #[arg(long, global = true, env = "FAREBOX_ANCHORS", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
     /// Who is acting, for the audit [default: who called sudo, else the system user]
-    #[arg(long, global = true, env = "FAREBOX_OPERATOR", value_name = "NAME")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     pub operator: Option<String>,
     /// How results are printed
-    #[arg(long, global = true, default_value = "table")]
+    #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
     pub format: Format,
     /// The same as --format json
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
 }
 
 impl Args {
+    /// What was typed; a usage error does not repeat the settings that every command takes.
+    ///
+    /// # Errors
+    /// What clap wants to be printed: help, the version, or what is wrong.
+    pub fn typed() -> Result<Self, clap::Error> {
+        Self::try_parse().map_err(|mut error| {
+            let command = Self::command();
+            let named = |usage: &str| command.get_arguments().filter_map(|arg| arg.get_long()).any(|long| usage.contains(long));
+            if error.get(ContextKind::Usage).is_some_and(|usage| named(&usage.to_string())) {
+                error.remove(ContextKind::Usage);
+            }
+            error
+        })
+    }
+
     /// The format asked for.
     #[must_use]
     pub fn format(&self) -> Format {
@@ -121,7 +146,7 @@ pub enum Command {
     /// Compare the files with what runs: + new, − gone, ~ changed, and how many keys used it this week
     Diff,
     /// Write commented files to begin with; nothing is overwritten
-    Init,
+    Init(InitOptions),
     /// Print the canonical model table
     Models,
     /// Print settings for a client program, ready to paste
@@ -158,16 +183,24 @@ pub struct CheckOptions {
     pub no_secrets: bool,
 }
 
+/// Options of `init`.
+#[derive(Debug, ClapArgs)]
+pub struct InitOptions {
+    /// One real service instead of simulated models
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(crate::config::presets().iter().map(|preset| preset.name.as_str())))]
+    pub provider: Option<String>,
+}
+
 /// Options of `setup`.
 #[derive(Debug, ClapArgs)]
 pub struct SetupOptions {
     /// Which program
     #[arg(value_parser = PossibleValuesParser::new(crate::setup::clients().iter().map(|client| client.id.as_str())))]
     pub client: String,
-    /// The gateway's address [default: the public URL]
+    /// The gateway's address [default: the running gateway's, else the public URL]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The key to fill in [default: a placeholder]
+    /// The key to fill in: - asks for it, @FILE reads it from a file [default: a placeholder]
     #[arg(long)]
     pub key: Option<String>,
     /// The slug to fill in [default: the catalog's first for this program]
@@ -182,7 +215,7 @@ pub enum KeysCommand {
     Create(CreateOptions),
     /// List keys, oldest first
     List(ListOptions),
-    /// Show one key
+    /// Show one key: money, models, limits, last use, newest entries
     Show(OneKey),
     /// Pay money onto a key
     TopUp(TopUpOptions),
@@ -215,7 +248,7 @@ pub struct OneKey {
 #[derive(Debug, ClapArgs)]
 pub struct CreateOptions {
     /// For people: who has this key
-    #[arg(long)]
+    #[arg(long, value_parser = label)]
     pub label: String,
     /// First money on the key
     #[arg(long, value_name = "USD", value_parser = payment, requires = "reference")]
@@ -296,7 +329,7 @@ pub struct SetOptions {
     /// The key's id
     pub id: KeyId,
     /// For people: who has this key
-    #[arg(long)]
+    #[arg(long, value_parser = label)]
     pub label: Option<String>,
     /// Slugs the key may use, or `all`
     #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
@@ -354,7 +387,7 @@ pub enum LedgerCommand {
 /// Options of `ledger backup`.
 #[derive(Debug, ClapArgs)]
 pub struct BackupOptions {
-    /// The new file; an existing one is never written over
+    /// The new file; an existing one is never written over, a missing folder is made
     pub file: PathBuf,
 }
 
@@ -375,6 +408,15 @@ pub struct EntriesOptions {
     pub limit: Option<usize>,
 }
 
+/// A label that people can tell from another.
+fn label(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("write who has this key; an empty label says nothing".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
 fn payment(text: &str) -> Result<Amount, String> {
     Amount::parse_payment(text).map_err(|error| error.to_string())
 }
@@ -383,6 +425,17 @@ fn payment(text: &str) -> Result<Amount, String> {
 fn network(text: &str) -> Result<ipnet::IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
+}
+
+/// Where a web page comes from, as browsers write it: scheme, host and port, nothing behind.
+fn origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let bare = |host: &str| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte));
+    if text == "*" || host.is_some_and(bare) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("write an origin as browsers do, as in https://app.example.com, without a path; or *".to_owned())
+    }
 }
 
 /// A payment with a sign before it, or without one for a credit.

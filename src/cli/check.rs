@@ -13,11 +13,13 @@ pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
         output::print(&diagnostics.render(paint()));
     }
     match config {
-        None => Err(Failed::configuration(diagnostics.summary())),
+        // The report ends with its summary.
+        None => Err(Failed::configuration("")),
         Some(config) => {
             if args.format() != Format::Json {
-                let (models, providers) = (config.catalog.models.len(), config.providers.len());
-                output::print(&format!("ok: {models} models, {providers} providers{}", note(&diagnostics)));
+                let models = output::count(config.catalog.models.len(), "model");
+                let providers = output::count(config.providers.len(), "provider");
+                output::print(&format!("ok: {models}, {providers}"));
             }
             Ok(())
         }
@@ -41,10 +43,6 @@ pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
 /// The end of a command that cannot go on with these files.
 pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
     Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end()))
-}
-
-fn note(diagnostics: &Diagnostics) -> String {
-    if diagnostics.is_empty() { String::new() } else { format!(", {}", diagnostics.summary()) }
 }
 
 /// Colours only for a terminal that wants them.

@@ -26,7 +26,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         public_url: args.public_url.clone(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
-    let app = App::start(&settings, config, Arc::new(RequestLog)).await?;
+    let app = App::start(&settings, config, Arc::new(RequestLog::default())).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);
@@ -37,6 +37,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         key.id, options.balance
     ));
     let mut balance = key.account.balance();
+    let slugs: Vec<String> = samples.iter().map(|(_, slug)| slug.clone()).collect();
     for (family, slug) in samples {
         let answer = ask(address, family, &slug, &secret).await?;
         let after = ledger.find_key(key.id).await?.map_or(balance, |key| key.account.balance());
@@ -44,7 +45,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         output::print(&format!("POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"));
         balance = after;
     }
-    output::print(&ready_to_paste(&base, secret.reveal()));
+    output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
     serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
 }
 
@@ -96,18 +97,31 @@ async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -
         .ok_or_else(|| Failed::refused(format!("unexpected answer {}: {}", answer.status, answer.body)))
 }
 
-fn ready_to_paste(base: &str, secret: &str) -> String {
+fn ready_to_paste(base: &str, secret: &str, slugs: &[String]) -> String {
+    let usual = |family: usize| slugs.get(family).map(String::as_str).unwrap_or_default();
+    let (chat, responses, native) = (usual(0), usual(1), usual(2));
     format!(
         "
 Try it (the key lives as long as this demo):
 
   curl {base}/v1/models -H 'Authorization: Bearer {secret}'
 
+OpenAI-style clients; models {chat} (chat) and {responses} (responses):
+
   export OPENAI_BASE_URL={base}/v1
   export OPENAI_API_KEY={secret}
+  export OPENAI_MODEL={chat}
+
+Native coding clients:
 
   export ANTHROPIC_BASE_URL={base}/native
   export ANTHROPIC_AUTH_TOKEN={secret}
+  export ANTHROPIC_MODEL={native}
+  export ANTHROPIC_DEFAULT_OPUS_MODEL={native}
+  export ANTHROPIC_DEFAULT_SONNET_MODEL={native}
+  export ANTHROPIC_DEFAULT_HAIKU_MODEL={native}
+
+Every other client: farebox setup CLIENT --base-url {base} --key {secret} --model {chat}
 
   {base}/dashboard shows the balance, and it moves; sign in with the key.
 

@@ -3,8 +3,6 @@
 //! What runs is asked of the gateway's admin listener. Where no gateway answers, the files are compared with the slugs that the
 //! ledger remembers as published. Nothing is changed.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{SlugUse, Timestamp};
@@ -13,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, Format};
 use super::output::{self, Failed, plain};
-use super::{books, check, http};
+use super::{books, check, gateway};
 use crate::clock;
 use crate::config::{Change, DiffRow, Subject, Summary, diff};
 use farebox_ledger::csv;
@@ -77,7 +75,7 @@ async fn open(args: &Args) -> Result<Option<SharedStore>, Failed> {
 }
 
 async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, Failed> {
-    let why = match running(args).await {
+    let why = match gateway::status::<Running>(args).await {
         Ok(running) => return Ok(Against::Gateway(Box::new(running))),
         Err(why) => why,
     };
@@ -86,33 +84,6 @@ async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, F
         None => Vec::new(),
     };
     Ok(Against::Memory(why, published.into_iter().map(|published| published.slug).collect()))
-}
-
-/// What the gateway says it runs.
-async fn running(args: &Args) -> Result<Running, String> {
-    let token = match &args.admin_token_file {
-        Some(file) => Some(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?),
-        None => None,
-    };
-    let address = reachable(args.admin_listen);
-    let asked = http::ask(address, "GET /status", token.as_deref().map(str::trim), "").await;
-    let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
-    match answer.status {
-        200 => serde_json::from_str(&answer.body)
-            .map_err(|error| format!("{address} is another kind of server, or another version: {error}")),
-        401 | 403 => Err(format!("the gateway at {address} wants its token: set --admin-token-file")),
-        status => Err(format!("{address} answered {status}")),
-    }
-}
-
-/// An address that means "all" is reached on loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        ip if !ip.is_unspecified() => ip,
-        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Without a running gateway, only names can be compared.

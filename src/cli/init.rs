@@ -1,31 +1,43 @@
-//! `farebox init`: both files to begin with, commented, as this repository ships them. Nothing is ever overwritten.
+//! `farebox init`: both files to begin with, commented: simulated models as this repository ships them, or one known service.
+//! Nothing is ever overwritten.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use super::args::Args;
+use super::args::{Args, InitOptions};
 use super::output::{self, Failed};
+use crate::config;
 
 /// The shipped catalog.
 pub(super) const CATALOG: &str = include_str!("../../catalog.toml");
 /// The shipped routes.
 pub(super) const ROUTES: &str = include_str!("../../routes.toml");
 
-pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let files = [(args.routes.as_path(), ROUTES), (args.catalog.as_path(), CATALOG)];
+pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
+    let preset = options.provider.as_deref().and_then(config::preset);
+    let (catalog, routes) = match preset {
+        None => (CATALOG.to_owned(), ROUTES.to_owned()),
+        Some(preset) => (preset.starter_catalog(), preset.starter_routes()),
+    };
+    let files = [(args.routes.as_path(), routes), (args.catalog.as_path(), catalog)];
     // Both or none: looked at before anything is written.
     if let Some((taken, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         let advice = "move it away, or name other files with --catalog and --routes";
         return Err(Failed::refused(format!("{} is already there and is not overwritten; {advice}", taken.display())));
     }
-    for (path, text) in files {
+    for (path, text) in &files {
         write(path, text).map_err(|error| Failed::refused(format!("{} cannot be written: {error}", path.display())))?;
     }
     let (catalog, routes) = (args.catalog.display(), args.routes.display());
+    let content = preset.map_or_else(
+        || "four simulated models, and examples to edit".to_owned(),
+        |preset| format!("`{}` at {}; fill in your prices", preset.model.slug, preset.title),
+    );
+    let secret = preset.and_then(|preset| preset.key.as_deref()).map(|key| format!("export {key}=…, then ")).unwrap_or_default();
     output::print(&format!(
-        "wrote {catalog} (what is sold) and {routes} (where requests go): four simulated models, and examples to edit\n\
-         next: farebox check, then farebox serve"
+        "wrote {catalog} (what is sold) and {routes} (where requests go): {content}\n\
+         next: {secret}farebox check, then farebox serve"
     ));
     Ok(())
 }

@@ -6,10 +6,11 @@ use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken,
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
-use super::books::{HEADER, act, find, open, print_key, print_secret, rows, table};
+use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
 use super::output::{self, Failed};
 use super::{dates, view};
 use crate::clock;
+use crate::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_ledger::csv;
 
 /// Keys are read from the ledger in pages of this size.
@@ -18,6 +19,7 @@ const PAGE: usize = 1_000;
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
     dates::check_expiry(options.expires)?;
     let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write }).await?;
+    warn_of_unknown(args, options.models.as_deref().unwrap_or_default());
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings {
@@ -58,12 +60,6 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
     Ok(())
 }
 
-pub(super) async fn show(args: &Args, one: &OneKey) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::ReadOnly).await?;
-    print_key(args, &find(&*ledger, one.id).await?);
-    Ok(())
-}
-
 pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
     let key = ledger.change_key(KeyChange { key: one.id, change, act: act(args) }).await?;
@@ -88,4 +84,25 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Says which of a key's slugs the catalog does not publish. Not an error: a model may be published after its keys are sold.
+pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
+    if slugs.is_empty() {
+        return;
+    }
+    let (config, _) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
+    let Some(Config { catalog, .. }) = config else { return };
+    for slug in slugs.iter().filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug)) {
+        let shown = output::plain(slug);
+        output::note(&match catalog.find(slug) {
+            Lookup::Found(model) => {
+                format!("warning: `{shown}` is an alias, and keys are limited by slugs: write `{}`", model.slug)
+            }
+            Lookup::Unknown(near) if !near.is_empty() => {
+                format!("warning: the catalog does not publish `{shown}`; did you mean `{}`?", near[0])
+            }
+            _ => format!("warning: the catalog does not publish `{shown}`; `farebox models` lists what it does"),
+        });
+    }
 }

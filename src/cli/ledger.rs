@@ -17,7 +17,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
         Format::Json => output::print_json(&json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() })),
         Format::Csv => output::print(&csv::document(&document::COLUMNS, &entries.iter().map(document::row).collect::<Vec<_>>())),
         _ if entries.is_empty() => output::note("No entries."),
-        _ => output::print(&output::table(&HEADER, &entries.iter().map(row).collect::<Vec<_>>())),
+        _ => output::print(&table(&entries)),
     }
     Ok(())
 }
@@ -33,7 +33,10 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     match args.format() {
         Format::Json => output::print_json(&json!(report)),
         _ if report.faults.is_empty() => output::print(&format!("the books are sound: {summary}")),
-        _ => output::print(&format!("{}\n{} faults in {summary}", report.faults.join("\n"), report.faults.len())),
+        _ => {
+            let faults = output::count(report.faults.len(), "fault");
+            output::print(&format!("{}\n{faults} in {summary}", report.faults.join("\n")));
+        }
     }
     if report.faults.is_empty() {
         Ok(())
@@ -43,8 +46,17 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
 }
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
+    let file = &options.file;
+    if file.symlink_metadata().is_ok() {
+        let advice = "nothing was done; a backup never writes over a file, so name a new one";
+        return Err(Failed::refused(format!("{} is already there: {advice}", file.display())));
+    }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
-    let report = ledger.backup(&options.file).await?;
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failed::refused(format!("the folder {} cannot be made: {error}", folder.display())))?;
+    }
+    let report = ledger.backup(file).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
         _ => output::print(&format!("{} is a verified copy: {}", options.file.display(), summary(&report))),
@@ -54,10 +66,18 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
 
 fn summary(report: &VerifyReport) -> String {
     let VerifyReport { keys, entries, holds, anchors, .. } = report;
-    format!("{keys} keys, {entries} entries, {holds} open holds, {anchors} anchors")
+    let entries = if *entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+    let [keys, holds, anchors] =
+        [(*keys, "key"), (*holds, "open hold"), (*anchors, "anchor")].map(|(many, one)| output::count(many, one));
+    format!("{keys}, {entries}, {holds}, {anchors}")
 }
 
 const HEADER: [&str; 8] = ["at", "key", "seq", "kind", "amount", "balance", "what", "tokens"];
+
+/// Entries for people.
+pub(super) fn table(entries: &[Entry]) -> String {
+    output::table(&HEADER, &entries.iter().map(row).collect::<Vec<_>>())
+}
 
 fn row(entry: &Entry) -> Vec<String> {
     let (what, tokens) = match &entry.bill {

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions};
 use super::books::{act, find, open, print_key, print_secret};
+use super::keys::warn_of_unknown;
 use super::output::{self, Failed};
 use super::{dates, view};
 use crate::clock;
@@ -47,6 +48,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
     }
     if let Some(models) = &options.models {
         settings.models = (*models != ["all"]).then(|| models.clone());
+        warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
     }
     settings.expires_at = options.expires.map_or(settings.expires_at, |expires| expires.0);
     settings.rate = options.rate.map_or(settings.rate, |rate| rate.0);

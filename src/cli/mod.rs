@@ -6,6 +6,7 @@ mod check;
 mod dates;
 mod demo;
 mod diff;
+mod gateway;
 mod http;
 mod init;
 mod keys;
@@ -15,11 +16,11 @@ mod models;
 mod output;
 mod serve;
 mod setup;
+mod show;
 mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 pub use args::Args;
@@ -28,7 +29,7 @@ use output::{Exit, Failed};
 
 /// Runs the command that was typed.
 pub async fn run() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::typed() {
         Ok(args) => args,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -52,12 +53,12 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Demo(options) => demo::run(args, options).await,
         Command::Check(options) => check::run(args, options),
         Command::Diff => diff::run(args).await,
-        Command::Init => init::run(args),
+        Command::Init(options) => init::run(args, options),
         Command::Models => models::run(args),
-        Command::Setup(options) => setup::run(args, options),
+        Command::Setup(options) => setup::run(args, options).await,
         Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
-        Command::Keys(KeysCommand::Show(one)) => keys::show(args, one).await,
+        Command::Keys(KeysCommand::Show(one)) => show::run(args, one).await,
         Command::Keys(KeysCommand::TopUp(options)) => manage::top_up(args, options).await,
         Command::Keys(KeysCommand::Adjust(options)) => manage::adjust(args, options).await,
         Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,

@@ -72,6 +72,12 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// `1 model`, `2 models`.
+pub(super) fn count(many: impl TryInto<u64>, one: &str) -> String {
+    let many = many.try_into().unwrap_or(u64::MAX);
+    format!("{many} {one}{}", if many == 1 { "" } else { "s" })
+}
+
 /// Says something that is not a result.
 pub(super) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -79,6 +85,10 @@ pub(super) fn note(text: &str) {
 
 /// Says what went wrong.
 pub(super) fn complain(message: &str) {
+    // Some commands have printed all there is to say as their result.
+    if message.is_empty() {
+        return;
+    }
     let _ = writeln!(std::io::stderr(), "farebox: {message}");
 }
 

@@ -9,20 +9,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Args, ServeOptions};
 use super::check;
 use super::output::Failed;
-use crate::app::{App, Files, Settings, StartError};
+use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
 use crate::telemetry::{self, LogFormat, RequestLog};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
     start_logging("info,salvo_core=warn");
+    process::no_core_dumps();
     let files = Files::Watched {
         catalog: args.catalog.clone(),
         routes: args.routes.clone(),
         secrets: Box::new(ProcessSecrets { lenient: false }),
     };
     let settings = Settings { wait_lock: Duration::from_secs(options.wait_lock), ..settings(args) };
-    let app = App::start(&settings, files, Arc::new(RequestLog)).await?;
+    let app = App::start(&settings, files, Arc::new(RequestLog::default())).await?;
     announce(args, &app);
     app.serve(stop_signal()).await.map_err(Failed::refused)?;
     tracing::info!("stopped; every request is settled");
@@ -36,10 +37,12 @@ fn settings(args: &Args) -> Settings {
         durability: args.durability.into(),
         admin_listen: Some(args.admin_listen),
         admin_token_file: args.admin_token_file.clone(),
+        admin_hosts: args.admin_host.clone(),
         public_url: args.public_url.clone(),
         tls,
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
+        cors_origins: args.cors_origin.clone(),
         ..Settings::new(args.ledger.clone(), args.listen)
     }
 }
@@ -58,6 +61,12 @@ fn announce(args: &Args, app: &App) {
     }
     if address.ip().is_unspecified() && args.public_url.is_none() {
         tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
+    }
+    if !args.trusted_proxy.is_empty() && args.public_url.is_none() {
+        tracing::warn!(
+            "--trusted-proxy says that customers come through a proxy, but printed settings and links begin with {base}: \
+             set --public-url to the address they use"
+        );
     }
     let Some(address) = app.admin_address() else { return };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");

@@ -1,27 +1,31 @@
 //! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`crate::setup`].
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::args::{Args, Format, SetupOptions};
-use super::check;
 use super::output::{self, Failed};
+use super::{check, gateway};
 use crate::setup::{self, Block, Client};
 
-pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
     let client =
         setup::client(&options.client).ok_or_else(|| Failed::usage(format!("there is no client {:?}", options.client)))?;
-    let public_url = options.base_url.clone().or_else(|| args.public_url.clone());
-    let public_url = public_url.unwrap_or_else(|| format!("http://{}", args.listen));
+    let typed = options.key.as_deref().map(key).transpose()?;
+    let public_url = match options.base_url.as_ref().or(args.public_url.as_ref()) {
+        Some(typed) => typed.clone(),
+        None => served(args).await,
+    };
     let model = match &options.model {
         Some(model) => model.clone(),
         None => usual_model(args, client)?,
     };
-    for (name, value) in [("--base-url", Some(&public_url)), ("--key", options.key.as_ref()), ("--model", Some(&model))] {
+    for (name, value) in [("--base-url", Some(&public_url)), ("--key", typed.as_ref()), ("--model", Some(&model))] {
         if value.is_some_and(|value| !setup::is_plain(value)) {
             return Err(Failed::usage(format!("{name} has characters that do not belong into settings")));
         }
     }
-    let (base_url, key) = (client.base_url(&public_url), options.key.as_deref().unwrap_or(setup::KEY));
+    let (base_url, key) = (client.base_url(&public_url), typed.as_deref().unwrap_or(setup::KEY));
     let fill = |block: &Block| block.fill(&base_url, key, &model);
     if args.format() == Format::Json {
         let blocks: Vec<_> = client
@@ -34,8 +38,8 @@ pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
         return Ok(());
     }
     output::note(&client.note);
-    if options.key.is_none() {
-        output::note(&format!("Put your key in the place of {}, or give it with --key.", setup::KEY));
+    if typed.is_none() {
+        output::note(&format!("Put your key in the place of {}, or give it with --key - or --key @FILE.", setup::KEY));
     }
     let headed = |block: &Block| match block.place.as_str() {
         "shell" => fill(block),
@@ -43,6 +47,36 @@ pub(super) fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
     };
     output::print(&client.block.iter().map(headed).collect::<Vec<_>>().join("\n"));
     Ok(())
+}
+
+/// The part of `/status` that matters here.
+#[derive(Deserialize)]
+struct Running {
+    public_url: String,
+}
+
+/// The address under which the gateway is served: what a running one says, else what these settings come to.
+async fn served(args: &Args) -> String {
+    match gateway::status::<Running>(args).await {
+        Ok(running) => running.public_url,
+        Err(_) => format!("{}://{}", if args.tls_cert.is_some() { "https" } else { "http" }, gateway::reachable(args.listen)),
+    }
+}
+
+/// The key that was meant: as typed, from a file, or asked for, because other users of a machine can read what was typed.
+fn key(typed: &str) -> Result<String, Failed> {
+    let unreadable = |error: std::io::Error| Failed::refused(format!("--key: {error}"));
+    let text = match (typed, typed.strip_prefix('@')) {
+        ("-", _) => {
+            output::note("Paste the key and press Enter:");
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line).map_err(unreadable)?;
+            line
+        }
+        (_, Some(path)) => std::fs::read_to_string(path).map_err(unreadable)?,
+        _ => typed.to_owned(),
+    };
+    Ok(text.trim().to_owned())
 }
 
 /// The slug to begin with, from the catalog.

@@ -6,6 +6,7 @@
 pub mod catalog;
 mod environment;
 mod findings;
+mod presets;
 mod read;
 mod reload;
 pub mod routes;
@@ -25,6 +26,7 @@ pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Reti
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::render::Paint;
+pub use presets::{Preset, preset, presets};
 pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::compare;
@@ -91,11 +93,16 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
     for (read, file) in [(catalog, File::Catalog), (routes, File::Routes)] {
         if let Err(unreadable) = read {
             let message = format!("`{}` cannot be read: {}", unreadable.name, unreadable.problem);
-            report.add(Code::Unreadable, Span::top(file), message);
+            let finding = report.add(Code::Unreadable, Span::top(file), message);
+            // `farebox init` writes both files or none.
+            if file == File::Catalog && [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
+                finding.help("`farebox init` writes both files to begin with; `--catalog` and `--routes` name files elsewhere");
+            }
         }
     }
-    let catalog_root = read::fields::parse(&mut report, File::Catalog, &catalog_text.text);
-    let routes_root = read::fields::parse(&mut report, File::Routes, &routes_text.text);
+    let catalog_text = read::syntax::readable(&mut report, File::Catalog, &catalog_text.text);
+    let routes_text = read::syntax::readable(&mut report, File::Routes, &routes_text.text);
+    let (catalog_root, routes_root) = (read::syntax::parse(&catalog_text), read::syntax::parse(&routes_text));
     let mut reader = SecretReader { from: secrets, files: Vec::new(), spaces: false };
     let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
     let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);

@@ -23,6 +23,7 @@ pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model"];
 pub(crate) const BREAKER_FIELDS: &[&str] = &["failures", "open"];
 /// `[provider.NAME]`
 pub(crate) const PROVIDER_FIELDS: &[&str] = &[
+    "kind",
     "base_url",
     "speaks",
     "key",

@@ -30,8 +30,9 @@ impl Source {
     /// With what to tell the operator: it cannot be opened or read, is too large, or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let name = path.display().to_string();
-        let refuse = |problem: String| Unreadable { name: name.clone(), problem };
-        let file = std::fs::File::open(path).map_err(|error| refuse(plain(&error)))?;
+        let refuse = |problem: String| Unreadable { name: name.clone(), problem, absent: false };
+        let file = std::fs::File::open(path)
+            .map_err(|error| Unreadable { absent: error.kind() == std::io::ErrorKind::NotFound, ..refuse(plain(&error)) })?;
         let mut bytes = Vec::new();
         file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|error| refuse(plain(&error)))?;
         if bytes.len() as u64 > LARGEST_FILE {
@@ -61,6 +62,8 @@ pub struct Unreadable {
     pub name: String,
     /// Why, in words.
     pub problem: String,
+    /// There is no such file.
+    pub absent: bool,
 }
 
 /// An I/O error without the operating system's number.

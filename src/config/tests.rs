@@ -124,6 +124,91 @@ fn shipped_files_are_clean_and_need_no_environment() {
 }
 
 #[test]
+fn the_starter_of_every_known_service_is_clean() {
+    assert!(presets().len() >= 5);
+    for preset in presets() {
+        let catalog = Source::new("catalog.toml", preset.starter_catalog());
+        let routes = Source::new("routes.toml", preset.starter_routes());
+        let (config, diagnostics) = load(&catalog, &routes, &secrets(true));
+        let other: Vec<_> = diagnostics.0.iter().filter(|finding| finding.code != Code::SecretNotChecked.id()).collect();
+        assert!(other.is_empty(), "{}: {}", preset.name, diagnostics.render(Paint::Plain));
+        let config = config.unwrap();
+        let provider = &config.catalog.get(&preset.model.slug).unwrap().route.targets[0].provider;
+        assert_eq!(provider.endpoint, Endpoint::Http(preset.base_url.clone()));
+        assert_eq!((&provider.speaks, provider.auth), (&preset.speaks(), preset.auth()), "{}", preset.name);
+        assert_eq!((provider.chat_limit, &provider.refuse_beta), (preset.chat_limit(), &preset.refuse_beta));
+        let blanks = preset.starter_catalog();
+        assert!(blanks.contains("fill in") && blanks.contains("\"…\""), "the next model's prices are left to the operator");
+    }
+}
+
+#[test]
+fn a_field_of_the_provider_wins_over_its_kind() {
+    let preset = preset("anthropic").unwrap();
+    let routes = preset.starter_routes().replace("kind = ", "refuse_beta = []\nbase_url = \"https://eu.example/v1\"\nkind = ");
+    let catalog = Source::new("catalog.toml", preset.starter_catalog());
+    let config = load(&catalog, &Source::new("routes.toml", routes), &secrets(true)).0.unwrap();
+    let provider = config.provider("anthropic").unwrap();
+    assert_eq!(provider.endpoint, Endpoint::Http("https://eu.example/v1".to_owned()));
+    assert!(provider.refuse_beta.is_empty());
+    assert_eq!(provider.auth, preset.auth(), "the rest is the preset's");
+}
+
+/// The shipped catalog with one edit, checked with the shipped routes.
+fn after_an_edit(from: &str, to: &str) -> Diagnostics {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let [catalog, routes] = ["catalog.toml", "routes.toml"].map(|name| std::fs::read_to_string(root.join(name)).unwrap());
+    assert!(catalog.contains(from) || routes.contains(from));
+    let [catalog, routes] = [catalog, routes].map(|text| text.replacen(from, to, 1));
+    load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &secrets(false)).1
+}
+
+#[test]
+fn one_slip_of_the_pen_is_one_error() {
+    let slips = [
+        (r#"["SDKs", "backend"]"#, r#"["SDKs, "backend"]"#),
+        (r#"["SDKs", "backend"]"#, r#"["SDKs", "backend""#),
+        (r#""sim-chat" "#, r#""sim-chat "#),
+        ("\n[[model]]", "\n[model]"),
+        ("\n[[model]]", "\n[[model]"),
+        (r#"cache_read = "0.125" }"#, r#"cache_read = "0.125""#),
+        ("{ context = 64_000,", "{ context = 64_000"),
+        ("[provider.sim]", "[provider.sim"),
+        (r#"{ provider = "sim", model = "sim" } ]"#, r#"{ provider = "sim", model = "sim" "#),
+        (r#"{ provider = "sim", model = "sim" } ]"#, r#"{ provider = "sim", model = "sim" ]"#),
+        (r#"open = "30s" }"#, r#"open = "30s""#),
+        ("simulated = true", "simulated true"),
+    ];
+    for (from, to) in slips {
+        let diagnostics = after_an_edit(from, to);
+        let report = diagnostics.render(Paint::Plain);
+        assert_eq!(diagnostics.counts().errors, 1, "{from} → {to}\n{report}");
+        assert!(!report.contains("***"), "nothing here is a secret\n{report}");
+    }
+    let two = after_an_edit("{ context = 64_000,", "{ context = 64_000").render(Paint::Plain);
+    assert!(two.contains("catalog.toml:29"), "{two}");
+    let open = after_an_edit(r#"["SDKs", "backend"]"#, r#"["SDKs", "backend""#).render(Paint::Plain);
+    assert!(open.contains("this `[` is not closed") && open.contains("catalog.toml:14:21"), "{open}");
+}
+
+#[test]
+fn two_slips_in_two_tables_are_two_errors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let catalog = std::fs::read_to_string(root.join("catalog.toml")).unwrap();
+    let catalog = catalog.replacen("\"sim-chat\" ", "\"sim-chat ", 1).replacen("context = 64_000,", "context = 64_000", 1);
+    let catalog = catalog.replacen(
+        "vision\", \"tools\", \"streaming\"]\nlimits            = { context = 200_000, max_output = 32_768",
+        "vison\", \"tools\"]\nlimits            = { context = 200_000, max_output = 32_768",
+        1,
+    );
+    let routes = Source::new("routes.toml", std::fs::read_to_string(root.join("routes.toml")).unwrap());
+    let diagnostics = load(&Source::new("catalog.toml", catalog), &routes, &secrets(false)).1;
+    let codes: Vec<_> =
+        diagnostics.0.iter().filter(|finding| finding.severity == Severity::Error).map(|finding| finding.code).collect();
+    assert_eq!(codes, ["E101", "E101", "E108"], "{}", diagnostics.render(Paint::Plain));
+}
+
+#[test]
 fn shipped_examples_in_comments_are_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let uncommented = |name: &str| {
@@ -182,6 +267,10 @@ fn files_that_cannot_be_read_are_findings() {
     assert!(config.is_none());
     let report = diagnostics.render(Paint::Plain).replace(here.path().to_str().unwrap(), "DIR");
     snapshots().bind(|| insta::assert_snapshot!("e106-unreadable", report));
+    std::fs::remove_file(&routes).unwrap();
+    let empty_folder = load_files(&catalog, &routes, &secrets(false)).1;
+    let advice = empty_folder.render(Paint::Plain);
+    assert!(advice.matches("`farebox init`").count() == 1 && empty_folder.summary() == "2 errors", "{advice}");
     std::fs::write(&catalog, "").unwrap();
     std::fs::write(&routes, "").unwrap();
     assert_eq!(load_files(&catalog, &routes, &secrets(false)).1.0[0].code, "E201");
@@ -319,10 +408,11 @@ proptest! {
 
     #[test]
     fn the_mask_keeps_every_column(text in "(\\PC|\n|\t){0,300}") {
-        let masked = findings::redact::file(&text);
-        prop_assert_eq!(masked.len(), text.len());
-        prop_assert_eq!(masked.chars().count(), text.chars().count());
-        prop_assert_eq!(masked.matches('\n').count(), text.matches('\n').count());
+        for masked in [findings::redact::file(&text), findings::redact::catalog(&text)] {
+            prop_assert_eq!(masked.len(), text.len());
+            prop_assert_eq!(masked.chars().count(), text.chars().count());
+            prop_assert_eq!(masked.matches('\n').count(), text.matches('\n').count());
+        }
         prop_assert_eq!(findings::redact::words(&text).len(), text.len());
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{KeyId, Ledger, SecretHash};
+use farebox_ledger::{KeyId, Ledger, SecretHash, Timestamp};
 use farebox_protocol::Family;
 use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
@@ -36,6 +36,8 @@ const HEADERS: [(&str, &str); 5] = [
 pub enum Room {
     /// A view, for who is signed in.
     View(View),
+    /// One request, for who is signed in.
+    Receipt,
     /// Where one-time links land.
     Enter,
     /// The open page's newer parts.
@@ -57,6 +59,8 @@ pub enum Act {
     Enter,
     /// End the session.
     Logout,
+    /// End every session of the key.
+    LogoutEverywhere,
     /// Check a key.
     Test,
 }
@@ -102,13 +106,13 @@ impl Dashboard {
             }
             Room::Act(Act::Login) => self.login(req, res).await?,
             Room::Act(Act::Enter) => self.enter(req, res).await?,
-            Room::Act(Act::Logout) => self.logout(req, res).await?,
-            Room::View(_) | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
+            Room::Act(Act::Logout | Act::LogoutEverywhere) => self.logout(req, res).await?,
+            Room::View(_) | Room::Receipt | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
                     return Ok(());
                 };
-                self.context.rate_limits.admit_free(visitor.key.id, Instant::now())?;
+                self.context.rate_limits.admit_visitor(visitor.key.id, Instant::now())?;
                 self.serve(visitor, req, res).await?;
             }
         }
@@ -120,6 +124,10 @@ impl Dashboard {
         let query = |name: &str| req.query::<String>(name);
         match self.room {
             Room::View(view) => html(res, 200, views::view(&self.context, &visitor.key, view, &query).await?),
+            Room::Receipt => {
+                let id = req.param::<String>("id").unwrap_or_default();
+                html(res, 200, views::receipt(&self.context, &visitor.key, &id).await?);
+            }
             Room::Live => {
                 let events = live::events(Arc::clone(&self.context), visitor, live::Wanted::asked(&query))?;
                 res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -130,7 +138,7 @@ impl Dashboard {
             _ => {
                 let pasted = req.form::<String>("key").await.unwrap_or_default();
                 let checked = self.check(&visitor, &pasted).await?;
-                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked)));
+                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked), None));
             }
         }
         Ok(())
@@ -150,7 +158,7 @@ impl Dashboard {
                     header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
                 }
             }
-            Room::View(_) => see_other(res, "/dashboard"),
+            Room::View(_) | Room::Receipt => see_other(res, "/dashboard"),
             _ => html(res, 401, page::sign_in(Some("Your session has ended. Sign in again."))),
         }
     }
@@ -158,7 +166,10 @@ impl Dashboard {
     async fn login(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
         let pasted = req.form::<String>("key").await.unwrap_or_default();
         match session::key_of(self.ledger(), &pasted).await {
-            Ok(key) => self.sign_in(req, res, key.id).await,
+            Ok((key, until)) => {
+                self.context.rate_limits.admit_visitor(key.id, Instant::now())?;
+                self.sign_in(req, res, key.id, until).await
+            }
             Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                 html(res, failure.status(Family::Chat), page::sign_in(Some(&problem(&failure))));
                 Ok(())
@@ -172,7 +183,7 @@ impl Dashboard {
         // What was pasted may be the whole link.
         let token = token.rsplit('#').next().unwrap_or_default().trim();
         match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
-            Some(key) => self.sign_in(req, res, key).await,
+            Some(key) => self.sign_in(req, res, key, None).await,
             None => {
                 let text = "This link was used, has expired or is not whole. Ask for a new one, or sign in with your key.";
                 html(res, 401, page::enter(Some(text)));
@@ -181,11 +192,11 @@ impl Dashboard {
         }
     }
 
-    async fn sign_in(&self, req: &Request, res: &mut Response, key: KeyId) -> Result<(), Failure> {
+    async fn sign_in(&self, req: &Request, res: &mut Response, key: KeyId, until: Option<Timestamp>) -> Result<(), Failure> {
         if let Some(earlier) = self.visitor(req).await? {
             self.ledger().close_session(earlier.token).await?;
         }
-        let token = session::open(self.ledger(), key).await?;
+        let token = session::open(self.ledger(), key, until).await?;
         header(res, SET_COOKIE, &session::set_cookie(&token, self.context.is_secure()));
         see_other(res, "/dashboard");
         Ok(())
@@ -193,7 +204,10 @@ impl Dashboard {
 
     async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
         if let Some(visitor) = self.visitor(req).await? {
-            self.ledger().close_session(visitor.token).await?;
+            match self.room {
+                Room::Act(Act::LogoutEverywhere) => self.ledger().close_sessions(visitor.key.id).await?,
+                _ => self.ledger().close_session(visitor.token).await?,
+            }
         }
         header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
         see_other(res, "/dashboard");
@@ -206,7 +220,7 @@ impl Dashboard {
             visitor.key.clone()
         } else {
             match session::key_of(self.ledger(), pasted).await {
-                Ok(key) => key,
+                Ok((key, _)) => key,
                 Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                     return Ok(Checked { good: false, text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)) });
                 }

@@ -28,27 +28,31 @@ pub fn new_token() -> String {
     clock::random::<32>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The key that a pasted secret opens.
+/// The key that a pasted secret opens, and until when: a rotated secret opens nothing after its overlap.
 ///
 /// # Errors
 /// 401 for a secret that opens nothing, 403 for a key that is blocked or revoked.
-pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<Key, Failure> {
+pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Option<Timestamp>), Failure> {
     let Ok((id, secret)) = Secret::parse(pasted.trim()) else {
         return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied whole"));
     };
     match ledger.find_key(id).await? {
-        Some(key) if key.opens_with(secret.hash(), clock::now()) => welcome(key),
+        Some(key) if key.opens_with(secret.hash(), clock::now()) => {
+            let overlap = key.old_secret.filter(|(old, _)| *old == secret.hash() && key.secret != *old);
+            welcome(key).map(|key| (key, overlap.map(|(_, until)| until)))
+        }
         _ => Err(Failure::Unauthenticated("this key is not known")),
     }
 }
 
-/// Opens a session for a key; the answer is the cookie's token.
+/// Opens a session for a key, which ends at `until` at the latest; the answer is the cookie's token.
 ///
 /// # Errors
 /// 403 for a key that was stopped in between, 503 when the ledger cannot be written.
-pub(super) async fn open(ledger: &dyn Ledger, key: KeyId) -> Result<String, Failure> {
+pub(super) async fn open(ledger: &dyn Ledger, key: KeyId, until: Option<Timestamp>) -> Result<String, Failure> {
     let (token, now) = (new_token(), clock::now());
-    let expires = Timestamp::from_millis(now.millis().saturating_add(LIFETIME_MS));
+    let lifetime = Timestamp::from_millis(now.millis().saturating_add(LIFETIME_MS));
+    let expires = until.map_or(lifetime, |until| until.min(lifetime));
     ledger.open_session(Session { token: SecretHash::of(&token), key, at: now, expires }).await?;
     Ok(token)
 }

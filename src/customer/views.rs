@@ -7,7 +7,8 @@ use maud::Markup;
 
 use super::context::Context;
 use super::page::chart::Range;
-use super::page::overview::Overview;
+use super::page::overview::{Overview, month_of};
+use super::page::requests::{Filter, Page};
 use super::page::setup::Checked;
 use super::page::{self, View};
 use super::receipt;
@@ -15,6 +16,9 @@ use crate::clock;
 use crate::config::Model;
 use crate::proxy::{Failure, record};
 
+/// Entries of one read, and reads of one page, where a filter leaves most of them out.
+const LOOK: usize = 500;
+const LOOKS: usize = 10;
 /// Requests on the overview, and on a page of all.
 const NEWEST: usize = 10;
 const PAGE: usize = 50;
@@ -38,9 +42,9 @@ pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<
             let live = format!("/dashboard/live?range={}", range.name());
             Ok(page::signed_in(view, key, Some(&live), &overview.page()))
         }
-        View::Requests => requests(context, key, query("before").as_deref()).await,
+        View::Requests => requests(context, key, query).await,
         View::Payments => Ok(page::signed_in(view, key, None, &page::payments::page(&payments(ledger, key).await?))),
-        View::Setup => Ok(setup(context, key, None)),
+        View::Setup => Ok(setup(context, key, None, query("model").as_deref())),
         View::Models => Ok(page::signed_in(view, key, None, &page::models::page(&models(context, key)))),
     }
 }
@@ -51,22 +55,98 @@ pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<
 /// When the ledger cannot be read.
 pub(super) async fn overview(ledger: &dyn Ledger, key: Key, range: Range) -> Result<Overview, LedgerError> {
     let now = clock::now();
-    let since = Timestamp::from_millis(Range::Month.first_hour(now).saturating_mul(3_600_000));
+    let first = Range::Month.first_hour(now).min(month_of(now));
+    let since = Timestamp::from_millis(first.saturating_mul(3_600_000));
     let rows = ledger.usage(key.id, since, Timestamp::from_millis(now.millis().saturating_add(3_600_000))).await?;
     let newest = newest(ledger, &key, None, NEWEST).await?.0;
     Ok(Overview { key, range, rows, newest, now })
 }
 
-async fn requests(context: &Context, key: &Key, before: Option<&str>) -> Result<Markup, Failure> {
-    let position = match before {
-        None | Some("") => None,
+async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Markup, Failure> {
+    let before = query("before").filter(|before| !before.is_empty());
+    let ledger = context.ledger.as_ref();
+    let position = match &before {
+        None => None,
         // Only an entry of this key is a place to start from: a walk from anywhere else would look at all of them.
-        Some(before) => Some(place(context.ledger.as_ref(), key, before).await?),
+        Some(before) => Some(place(ledger, key, before).await?),
     };
-    let (entries, older) = newest(context.ledger.as_ref(), key, position, PAGE).await?;
+    let filter = filter(query)?;
+    let (entries, older) = if filter.is_empty() {
+        newest(ledger, key, position, PAGE).await?
+    } else {
+        filtered(ledger, key, position, &filter).await?
+    };
+    let mut models: Vec<String> = models(context, key).iter().map(|model| model.slug.clone()).collect();
+    if !filter.model.is_empty() && !models.contains(&filter.model) {
+        models.push(filter.model.clone());
+    }
+    let first = position.is_none();
     let refusals = context.activity.refusals(key.id);
-    let content = page::requests::page(&entries, older.as_deref(), position.is_none(), &refusals);
-    Ok(page::signed_in(View::Requests, key, position.is_none().then_some("/dashboard/live?view=requests"), &content))
+    let shown = Page { entries: &entries, older: older.as_deref(), first, filter: &filter, models: &models, refusals: &refusals };
+    let live = (first && filter.is_empty()).then_some("/dashboard/live?view=requests");
+    Ok(page::signed_in(View::Requests, key, live, &page::requests::page(&shown)))
+}
+
+/// What the form of the view asks for.
+fn filter(query: Query<'_>) -> Result<Filter, Failure> {
+    let asked = |name: &str| query(name).unwrap_or_default();
+    let filter = Filter { model: asked("model"), day: asked("day"), status: asked("status") };
+    let slug = |text: &str| text.len() <= 100 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
+    let day = |text: &str| text.is_empty() || (text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok());
+    if !slug(&filter.model) {
+        return Err(Failure::bad_query("model", "model is a slug".to_owned()));
+    }
+    if !day(&filter.day) {
+        return Err(Failure::bad_query("day", "day is a date like 2026-11-22".to_owned()));
+    }
+    if !["", "ok", "cut"].contains(&filter.status.as_str()) {
+        return Err(Failure::bad_query("status", "status is ok or cut".to_owned()));
+    }
+    Ok(filter)
+}
+
+/// The next charges that pass a filter, in short reads; a walk that finds few ends after a while and can be gone on with.
+async fn filtered(
+    ledger: &dyn Ledger,
+    key: &Key,
+    mut position: Option<i64>,
+    filter: &Filter,
+) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
+    let mut found = Vec::new();
+    for _ in 0..LOOKS {
+        let query = EntryQuery { key: Some(key.id), before: position, limit: Some(LOOK), ..EntryQuery::default() };
+        let mut entries = ledger.entries(query).await?;
+        let whole = entries.len() == LOOK;
+        entries.reverse();
+        for entry in entries {
+            position = Some(entry.position);
+            if filter.is_past(&entry) {
+                return Ok((found, None));
+            }
+            let id = record::request_id(entry.operation);
+            if entry.kind == EntryKind::Charge && filter.passes(&entry) {
+                found.push(entry);
+            }
+            if found.len() >= PAGE {
+                return Ok((found, Some(id)));
+            }
+        }
+        if !whole {
+            return Ok((found, None));
+        }
+    }
+    let query = EntryQuery { key: Some(key.id), before: position.map(|at| at + 1), limit: Some(1), ..EntryQuery::default() };
+    let last = ledger.entries(query).await?;
+    Ok((found, last.first().map(|entry| record::request_id(entry.operation))))
+}
+
+/// One request as a receipt.
+///
+/// # Errors
+/// 404 for an id that is unknown or another key's.
+pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
+    let entry = receipt::find(context.ledger.as_ref(), key, id).await?;
+    Ok(page::signed_in(View::Requests, key, None, &page::receipt::page(&entry)))
 }
 
 async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure> {
@@ -121,8 +201,12 @@ fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
 }
 
 /// The set-up view, with what a check of the key found.
-pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>) -> Markup {
-    page::signed_in(View::Setup, key, None, &page::setup::page(&context.public_url, &models(context, key), checked))
+pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>, chosen: Option<&str>) -> Markup {
+    let models = models(context, key);
+    // A name that is none of these is forgotten.
+    let chosen = chosen.and_then(|slug| models.iter().find(|model| model.slug == slug));
+    let content = page::setup::page(&context.public_url, &models, chosen.map(AsRef::as_ref), checked);
+    page::signed_in(View::Setup, key, None, &content)
 }
 
 /// What a check of a good secret's key says.

@@ -165,6 +165,7 @@ impl Admitted {
             key: Some(self.request.key.id),
             origin: self.request.origin,
             slug: bill.slug.clone(),
+            asked: record::asked(&self.seen.model),
             family: self.request.family.name(),
             target: bill.target.clone(),
             status: end.status,

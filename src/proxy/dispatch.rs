@@ -8,7 +8,7 @@ use farebox_protocol::Edits;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::end::End;
-use super::{Failure, stream, whole};
+use super::{Failure, holder, stream, whole};
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
@@ -17,7 +17,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
-    let call = Call { route: &model.route, caller: family, family, operation: Operation::Generate, stream };
+    let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
+    let call = Call { route: &model.route, holder, caller: family, family, operation, stream };
     // A whole answer is read to its usage whether or not somebody waits for it; a stream is not begun for nobody.
     let given_up = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let prepare = |target: &Target| prepare(&admitted, target);
@@ -36,7 +37,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         }),
     };
     match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
-        Ok((_, AnswerContent::Whole(body, facts))) => whole::relay(admitted, body, &facts, reply).await,
+        Ok((_, AnswerContent::Whole(body, facts, room))) => whole::relay(admitted, body, &facts, room, reply).await,
         Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
         Err(error) => fail(admitted, error, reply).await,
     }

@@ -11,9 +11,10 @@ use serde_json::json;
 
 use crate::config::Lookup;
 use crate::metering::Shortfall;
+use crate::upstream::redact::Redacted;
 
 /// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
-const LONGEST_RETRY_AFTER: u128 = 30;
+const LONGEST_RETRY_AFTER: u128 = 5;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub enum Failure {
     /// It could, if its running requests did not hold the money.
     BalanceInUse(Balance),
     /// The upstream says that the request is at fault.
-    Upstream(u16, UpstreamError),
+    Upstream(u16, Redacted<UpstreamError>),
     /// No target is left.
     NoTarget(Option<Duration>),
     /// The ledger cannot be written.
@@ -205,6 +206,15 @@ impl Failure {
             Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => &balance.slug,
             Self::ModelNotAllowed(slug) | Self::RetiredModel(slug, _) | Self::OtherPath(slug, _) => slug,
             _ => "",
+        }
+    }
+
+    /// The name that the customer asked for, where the failure knows it.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        match self {
+            Self::UnknownModel(name, _) => name,
+            other => other.slug(),
         }
     }
 

@@ -23,12 +23,13 @@ mod whole;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_ledger::{Key, OperationId, SharedLedger, Timestamp};
+use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
 use farebox_protocol::Family;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::byte_room::{Holder, Share};
 use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
@@ -62,7 +63,7 @@ pub struct Request {
     /// Keeps the key's count of running requests.
     pub pass: Pass,
     /// The body's place among all bodies in flight; given back with the body.
-    pub room: Option<OwnedSemaphorePermit>,
+    pub room: Option<Share>,
     /// The path's family.
     pub family: Family,
     /// The body as received.
@@ -116,6 +117,12 @@ impl Proxy {
         self.tasks.spawn(dispatch::dispatch(admitted, answer));
         answered.await.unwrap_or(Err(Failure::Internal))
     }
+}
+
+/// The number that stands for a key where keys are not known: in budgets and in the health of targets.
+#[must_use]
+pub fn holder(key: KeyId) -> Holder {
+    Holder(key.to_i64().cast_unsigned())
 }
 
 /// The model that a name means on this path and for this key.

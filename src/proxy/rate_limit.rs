@@ -52,6 +52,34 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
+        let rate = key.settings.rate.map(|per_second| Rate { per_second, burst: per_second.max(1) });
+        self.begin(key, now, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
+    }
+
+    /// Admits a call of a free path: it has a rate of its own, and its place among the key's running requests.
+    ///
+    /// # Errors
+    /// [`Failure::RateLimited`].
+    pub fn enter_free(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
+        self.begin(key, now, |traffic| traffic.free.take(FREE_RATE, now))
+    }
+
+    /// Admits a look at the dashboard, which is open to a key whose every place is taken.
+    ///
+    /// # Errors
+    /// [`Failure::RateLimited`].
+    pub fn admit_visitor(&self, key: KeyId, now: Instant) -> Result<(), Failure> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_idle(&mut keys, now);
+        keys.entry(key).or_default().free.take(FREE_RATE, now)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        key: &Key,
+        now: Instant,
+        take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
+    ) -> Result<Pass, Failure> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         forget_idle(&mut keys, now);
         let traffic = keys.entry(key.id).or_default();
@@ -59,21 +87,9 @@ impl RateLimits {
         if traffic.running >= most {
             return Err(Failure::RateLimited(format!("at most {most} may run at once"), Duration::from_secs(1)));
         }
-        if let Some(per_second) = key.settings.rate {
-            traffic.paid.take(Rate { per_second, burst: per_second.max(1) }, now)?;
-        }
+        take(traffic)?;
         traffic.running += 1;
         Ok(Pass { rate_limits: Arc::clone(self), key: key.id, running: traffic.running })
-    }
-
-    /// Admits a call of a free path.
-    ///
-    /// # Errors
-    /// [`Failure::RateLimited`].
-    pub fn admit_free(&self, key: KeyId, now: Instant) -> Result<(), Failure> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        forget_idle(&mut keys, now);
-        keys.entry(key).or_default().free.take(FREE_RATE, now)
     }
 }
 

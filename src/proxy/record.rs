@@ -13,6 +13,9 @@ use super::Failure;
 use crate::clock;
 use crate::upstream::Attempt;
 
+/// Characters of a model's name that are noted.
+const LONGEST_NAME: usize = 100;
+
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
@@ -28,6 +31,8 @@ pub struct Record {
     pub origin: Origin,
     /// The public slug; empty when none was found.
     pub slug: String,
+    /// The model that was asked for, as the customer wrote it: a slug, an alias, or a name that is not published.
+    pub asked: String,
     /// The path's family.
     pub family: &'static str,
     /// `provider/model` that answered.
@@ -76,6 +81,7 @@ impl Record {
             key,
             origin,
             slug: failure.slug().to_owned(),
+            asked: asked(failure.asked()),
             family: family.name(),
             target: String::new(),
             status: failure.status(family),
@@ -116,6 +122,11 @@ impl Observer for FanOut {
     fn ended(&self, record: Arc<Record>) {
         self.0.iter().for_each(|observer| observer.ended(Arc::clone(&record)));
     }
+}
+
+/// A customer's word for a model, fit for a log: shortened, without control characters.
+pub(super) fn asked(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
 }
 
 /// A request id as customers see it.

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::{Attempt, Class, FrameStream};
+use crate::upstream::{Attempt, Class, FrameStream, redact};
 
 /// A customer who accepts no byte for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -30,6 +30,8 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
+/// Bytes that are kept back for the settlement: an upstream that sends more behind its final usage is not read on.
+const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -54,6 +56,8 @@ struct Relay {
     /// Of the customer's family; knows what was passed on.
     writer: Box<dyn Writer>,
     credit: Credit,
+    /// Bytes that wait for the settlement.
+    kept_bytes: usize,
     phase: Phase,
     /// Why the whole answer stopped, once that was seen: what follows is only accounting.
     stop: Option<Stop>,
@@ -87,6 +91,7 @@ impl Relay {
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
             hidden_since: admitted.seen.hidden_reasoning.then_some(now),
+            kept_bytes: 0,
             phase: Phase::Passing,
             stop: None,
             last_sent: now,
@@ -121,7 +126,7 @@ impl Relay {
             Ok(None) => {}
             Ok(Some(bytes)) => self.send(bytes).await,
         }
-        if matches!(self.phase, Phase::Ended(_)) {
+        if matches!(self.phase, Phase::Ended(_)) || self.kept_bytes > MOST_KEPT {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
@@ -133,11 +138,17 @@ impl Relay {
 
     /// Counts one frame and gives back what of it is to be sent now.
     fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
-        let facts = self.reader.read(&frame);
+        let mut facts = self.reader.read(&frame);
+        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        if facts.unreadable && frame.event() == Some("error") {
+            self.frames.blame("an error event in the stream");
+            self.broke("error event without JSON");
+            return Err(End::BROKEN);
+        }
         if let Some(error) = &facts.error {
             self.frames.blame("an error event in the stream");
             let kind = error.kind.as_deref().or(error.code.as_deref()).unwrap_or("unnamed");
-            self.broke(format!("error event ({kind})"));
+            self.broke(&format!("error event ({kind})"));
             return Err(End::BROKEN);
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
@@ -146,7 +157,8 @@ impl Relay {
         if facts.last && matches!(self.phase, Phase::Passing) {
             self.phase = Phase::Keeping(Instant::now(), Vec::new());
         }
-        let hidden = facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
+        let for_nobody = facts.unreadable || !frame.has_data();
+        let hidden = for_nobody || facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
         match &mut self.phase {
             _ if hidden => Ok(None),
             Phase::Passing => {
@@ -154,6 +166,7 @@ impl Relay {
                 Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)))
             }
             Phase::Keeping(_, kept) | Phase::Ended(kept) => {
+                self.kept_bytes += frame.raw().len();
                 kept.push((frame.into_raw(), facts.marks));
                 if facts.end {
                     self.phase = Phase::Ended(std::mem::take(kept));
@@ -164,7 +177,8 @@ impl Relay {
     }
 
     /// Notes why the answer that was begun did not come to its end.
-    fn broke(&mut self, reason: String) {
+    fn broke(&mut self, reason: &str) {
+        let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
         self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason });
     }
@@ -193,7 +207,7 @@ impl Relay {
                         Next::End(End::BROKEN)
                     }
                     Err(broken) => {
-                        self.broke(broken.to_string());
+                        self.broke(&broken.0);
                         Next::End(if self.stop.is_some() { End::complete(self.stop) } else { End::BROKEN })
                     }
                 },
@@ -281,7 +295,7 @@ impl Relay {
         let Self { mut admitted, frames, customer, reader, writer, phase, .. } = self;
         // The upstream is stopped before anything else: what nobody pays for is not to be made.
         drop(frames);
-        admitted.outcome.answer_id = reader.answer_id().map(str::to_owned);
+        admitted.outcome.answer_id = reader.answer_id().map(redact::answer_id);
         let (family, slug, asks) =
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);

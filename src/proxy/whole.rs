@@ -7,11 +7,13 @@ use farebox_protocol::AnswerFacts;
 use super::admitted::{Admitted, ReplyTo, Settled};
 use super::end::End;
 use super::{Reply, ReplyBody, rewrite};
+use crate::byte_room::Share;
+use crate::upstream::redact;
 
 /// Counts, settles and sends a whole answer.
-pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, reply: ReplyTo) {
+pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &AnswerFacts, room: Share, reply: ReplyTo) {
     admitted.first_byte();
-    admitted.outcome.answer_id.clone_from(&facts.id);
+    admitted.outcome.answer_id = facts.id.as_deref().map(redact::answer_id);
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
@@ -20,7 +22,8 @@ pub(super) async fn relay(mut admitted: Box<Admitted>, body: Bytes, facts: &Answ
     let settled = admitted.settle(End::complete(facts.stop)).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    let body = rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge));
+    // A large answer keeps its room until the customer has read it.
+    let body = room.keep(rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)));
     // A customer who has left has been charged all the same: the answer was made.
     let _ = reply.send(Ok(Reply { headers: headers(&settled, &removed), body: ReplyBody::Whole(body) }));
 }

@@ -41,7 +41,7 @@ impl Account {
 
     async fn answer(&self, req: &Request) -> Result<Document, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
-        self.front.rate_limits.admit_free(key.id, Instant::now())?;
+        let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         self.front.context.read(&key, self.read, &|name| req.query::<String>(name)).await
     }
 }

@@ -1,62 +1,73 @@
 //! Reads a request's body once, inside its limits, and throws away what an early refusal leaves unread.
 //!
-//! A client that is still sending when it is refused would see its connection reset instead of the answer; so the rest of its
-//! body is read beside the answer and dropped.
+//! Room is taken as bytes arrive and not as they are announced, and a body that keeps falling below its slowest pace is given
+//! up: a key that opens many bodies and sends nothing takes nothing. A client that is still sending when it is refused would see
+//! its connection reset instead of the answer; so the rest of its body is read beside the answer and dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use farebox_ledger::{Amount, Key};
 use http_body_util::BodyExt;
 use salvo::http::ReqBody;
 use salvo::prelude::Request;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
-use crate::proxy::Failure;
+use crate::byte_room::{ByteRoom, Share};
+use crate::proxy::{Failure, holder};
 
 /// The largest body that is served.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-/// Room is reserved in steps of so many bytes where the length is not known.
-const STEP: usize = 1024 * 1024;
+/// What a key may have in flight that has no money available.
+const MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;
+/// The announced length is trusted only up to this much: what was announced need not come.
+const TRUSTED: usize = 1024 * 1024;
+/// A body may take this long in all, and besides a second for each [`SLOWEST`] bytes of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes each second.
+const SLOWEST: usize = 8 * 1024;
 /// What an early refusal reads and drops at most, and for how long.
 const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
 
 /// A body and its place among all bodies in flight.
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    pub(super) room: OwnedSemaphorePermit,
+    pub(super) room: Share,
 }
 
-/// Reads the whole body.
+/// Reads the whole body of a key's request.
 ///
 /// # Errors
-/// 413 over the limit, 503 when too much is in flight, 400 when it stops arriving.
-pub(super) async fn read(req: &mut Request, room: &Arc<Semaphore>) -> Result<Body, Failure> {
+/// 413 over the limit, 503 when too much is in flight, 400 when it stops arriving or arrives too slowly.
+pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
+    let begun = Instant::now();
     let announced = req.header::<usize>("content-length");
+    let most = if key.account.available() > Amount::ZERO { usize::MAX } else { MOST_WITHOUT_MONEY };
+    let mut share = room.share(holder(key.id), most);
     // Room comes first: a full house says so whatever is brought.
-    let mut permit = reserve(room, announced.unwrap_or(STEP).clamp(1, LARGEST))?;
+    reserve(&mut share, 1)?;
+    share.shrink_to(0);
     if announced.is_some_and(|length| length > LARGEST) {
         return Err(Failure::TooLarge(LARGEST));
     }
     let body = req.body_mut();
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
-    while let Some(frame) = body.frame().await {
+    let mut length = 0;
+    while let Some(frame) = timeout_at(latest(begun, length), body.frame()).await.map_err(|_| too_slow())? {
         let Ok(data) = frame.map_err(|_| broken())?.into_data() else { continue };
-        let length = whole.len() + first.as_ref().map_or(0, Bytes::len) + data.len();
+        length += data.len();
         if length > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
         }
-        while permit.num_permits() * 1024 < length {
-            permit.merge(reserve(room, STEP)?);
-        }
+        reserve(&mut share, length)?;
         // A body that comes in one piece is not copied.
         match first.take() {
             None if whole.is_empty() => first = Some(data),
             earlier => {
-                // The announced length is trusted only up to a step: what was announced need not come.
-                whole.reserve(announced.unwrap_or(0).min(STEP).saturating_sub(whole.len()).max(data.len()));
+                whole.reserve(announced.unwrap_or(0).min(TRUSTED).saturating_sub(whole.len()).max(data.len()));
                 if let Some(earlier) = earlier {
                     whole.extend_from_slice(&earlier);
                 }
@@ -64,7 +75,12 @@ pub(super) async fn read(req: &mut Request, room: &Arc<Semaphore>) -> Result<Bod
             }
         }
     }
-    Ok(Body { bytes: first.unwrap_or_else(|| whole.freeze()), room: permit })
+    Ok(Body { bytes: first.unwrap_or_else(|| whole.freeze()), room: share })
+}
+
+/// When a body of which `length` bytes are here has taken too long.
+fn latest(begun: Instant, length: usize) -> Instant {
+    begun + PATIENCE + Duration::from_secs((length / SLOWEST) as u64)
 }
 
 /// Reads and drops what is left of a body, beside the answer.
@@ -88,15 +104,20 @@ pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
     });
 }
 
-fn reserve(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
-    let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-    Arc::clone(room).try_acquire_many_owned(kib).map_err(|_| Failure::Overloaded)
+fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
+    if share.grow_to(bytes) { Ok(()) } else { Err(Failure::Overloaded) }
+}
+
+fn too_slow() -> Failure {
+    bad(
+        "the request body arrived too slowly: it has 30 seconds and one more for each 8 KiB; send it again over a faster connection",
+    )
 }
 
 fn broken() -> Failure {
-    Failure::BadRequest(farebox_protocol::BadRequest {
-        message: "the request body did not arrive whole; send it again".to_owned(),
-        param: None,
-        code: None,
-    })
+    bad("the request body did not arrive whole; send it again")
+}
+
+fn bad(message: &str) -> Failure {
+    Failure::BadRequest(farebox_protocol::BadRequest { message: message.to_owned(), param: None, code: None })
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
+use salvo::http::header::{ACCEPT, LOCATION};
+use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::json;
 use tokio::time::Instant;
@@ -15,7 +17,30 @@ use crate::proxy::{Failure, count};
 /// A cheap 200 for clients that look whether somebody is there.
 #[handler]
 pub(super) async fn probe(res: &mut Response) {
-    res.status_code(salvo::http::StatusCode::OK);
+    res.status_code(StatusCode::OK);
+}
+
+/// The root: a browser is led to the dashboard, a program is told the base URLs.
+pub(super) struct Home {
+    front: Arc<Front>,
+}
+
+#[handler]
+impl Home {
+    pub(super) fn new(front: Arc<Front>) -> Self {
+        Self { front }
+    }
+
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let accepted = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+        if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+            res.status_code(StatusCode::SEE_OTHER);
+            res.headers_mut().insert(LOCATION, HeaderValue::from_static("/dashboard"));
+            return;
+        }
+        let text = farebox_protocol::paths::explain("/", &self.front.public_url);
+        failure::answer(res, &Failure::NoPath(text), Family::Chat, &Arrival::of(depot));
+    }
 }
 
 /// Counts the input tokens of a native request: by the upstream when the key has money, else by our estimate.
@@ -43,8 +68,8 @@ impl CountTokens {
 
     async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
-        self.front.rate_limits.admit_free(key.id, Instant::now())?;
-        let body = body::read(req, &self.front.body_room).await?;
+        let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
+        let body = body::read(req, &self.front.body_room, &key).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
         count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream).await

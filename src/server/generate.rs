@@ -10,7 +10,7 @@ use salvo::http::{HeaderMap, HeaderValue, ResBody};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::request_id::Arrival;
+use super::request_id::{self, Arrival};
 use super::{Front, auth, body, failure};
 use crate::proxy::{Failure, Reply, ReplyBody, Request as ProxyRequest, pipe};
 
@@ -43,9 +43,10 @@ impl Generate {
             .await
             .map_err(|failure| front.refused(failure, self.family, &arrival, None))?;
         let id = key.id;
+        request_id::note_own_id(req.headers(), &arrival);
         let refused = |failure| front.refused(failure, self.family, &arrival, Some(id));
         let pass = front.rate_limits.enter(&key, Instant::now()).map_err(refused)?;
-        let body = body::read(req, &front.body_room).await.map_err(refused)?;
+        let body = body::read(req, &front.body_room, &key).await.map_err(refused)?;
         let request = ProxyRequest {
             id: arrival.id,
             key,

@@ -12,10 +12,14 @@ use salvo::prelude::{Server, Service};
 use salvo::server::ServerHandle;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::connections::Connections;
+use super::guarded::Guarded;
 use super::tls::{Constant, Tls};
 
-/// Longer than the pools of clients keep idle connections, so that they, not we, close first.
-const KEEP_ALIVE: Duration = Duration::from_secs(120);
+/// How long a connection may be idle: longer than the pools of clients keep theirs, so that they, not we, close first.
+const IDLE: Duration = Duration::from_secs(120);
+/// The largest head; a larger one is answered with 431.
+const LARGEST_HEAD: usize = 64 * 1024;
 /// A connection whose client accepts nothing for so long is closed.
 const WRITE_STALL: Duration = Duration::from_secs(60);
 /// The longest gap between two pieces of a request body.
@@ -46,33 +50,36 @@ pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
     Ok(Listening { listener, address })
 }
 
-/// Serves until the handle that `started` is given stops it; HTTPS when there is a certificate.
+/// Serves within the bounds of `connections`, until the handle that `started` is given stops it; HTTPS with a certificate.
 ///
 /// # Errors
 /// When the listener fails.
 pub async fn serve(
     listening: Listening,
     tls: Option<Arc<Tls>>,
+    connections: Arc<Connections>,
     service: Service,
     started: impl FnOnce(ServerHandle),
 ) -> std::io::Result<()> {
     let acceptor = TcpAcceptor::try_from(listening.listener)?;
     match tls {
-        None => run(acceptor, service, started).await,
+        None => run(Guarded::new(acceptor, connections), service, started).await,
         Some(tls) => {
             let listener = RustlsListener::new(Constant(tls.server_config()?), Bound(acceptor));
             let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
-            run(acceptor, service, started).await
+            run(Guarded::new(acceptor, connections), service, started).await
         }
     }
 }
 
 async fn run(acceptor: impl Acceptor, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
     let fuse = FuseConfig::default()
-        .with_http1_header_timeout(KEEP_ALIVE)
+        .with_http1_header_timeout(IDLE)
         .with_write_stall_timeout(WRITE_STALL)
         .with_request_body_timeout(BODY_GAP);
-    let server = Server::new(acceptor).fuse_config(fuse);
+    let mut server = Server::new(acceptor).fuse_config(fuse);
+    // The buffer bounds a head that is not complete yet, and with it what an idle connection keeps.
+    server.http1_mut().max_header_size(LARGEST_HEAD).max_buf_size(LARGEST_HEAD);
     started(server.handle());
     server.try_serve(service).await
 }

@@ -7,10 +7,13 @@ mod account;
 pub mod admin;
 mod auth;
 mod body;
+mod connections;
+mod cors;
 mod failure;
 mod forwarded;
 mod free;
 mod generate;
+mod guarded;
 mod listen;
 mod models;
 mod paths;
@@ -26,11 +29,12 @@ use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
 use salvo::prelude::{CatchPanic, Service};
-use tokio::sync::Semaphore;
 
+use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record};
+pub use connections::{ConnectionCounts, Connections};
 pub use listen::{Listening, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
@@ -45,14 +49,18 @@ pub struct Front {
     pub proxy: Arc<Proxy>,
     /// The limits of each key.
     pub rate_limits: Arc<RateLimits>,
-    /// Room for request bodies, in KiB.
-    pub body_room: Arc<Semaphore>,
+    /// Room for request bodies.
+    pub body_room: Arc<ByteRoom>,
+    /// The customers' connections.
+    pub connections: Arc<Connections>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
     /// The customer's side.
     pub context: Arc<Context>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// Web pages from these origins may use customers' paths.
+    pub cors_origins: Vec<String>,
 }
 
 impl Front {
@@ -64,11 +72,13 @@ impl Front {
         public_url: String,
         address: SocketAddr,
         trusted_proxies: Vec<IpNet>,
+        cors_origins: Vec<String>,
+        connections: Arc<Connections>,
     ) -> Arc<Self> {
-        let body_room = Arc::new(Semaphore::new(BODY_BYTES_IN_FLIGHT / 1024));
+        let body_room = ByteRoom::new(BODY_BYTES_IN_FLIGHT);
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
-        Arc::new(Self { proxy, rate_limits, body_room, public_url, context, trusted_proxies })
+        Arc::new(Self { proxy, rate_limits, body_room, connections, public_url, context, trusted_proxies, cors_origins })
     }
 
     /// Reports a request for which no money was held.
@@ -88,6 +98,7 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }

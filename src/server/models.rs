@@ -49,7 +49,7 @@ impl Models {
 
     async fn answer(&self, req: &Request, family: Family) -> Result<Value, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family).await?;
-        self.front.rate_limits.admit_free(key.id, Instant::now())?;
+        let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::{HeaderMap, HeaderValue};
+use salvo::http::header::{CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
+use salvo::http::{HeaderMap, HeaderValue, StatusCode};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::Front;
-use super::forwarded;
+use super::{Front, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -54,14 +54,48 @@ impl AssignRequestId {
         let origin = forwarded::origin(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
         let arrival = Arrival::now(origin);
         depot.insert_typed(arrival);
-        if let Some(own) = own_id(req.headers()) {
-            tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");
-        }
+        let busy = connections::begin(&self.front.connections, req);
         if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
             res.headers_mut().insert("x-request-id", id.clone());
             res.headers_mut().insert("request-id", id);
         }
+        if secure {
+            res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+        }
+        if !is_plainly_coded(req.headers()) {
+            // What two readers could cut differently is not read at all, and its connection not used again.
+            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            res.status_code(StatusCode::BAD_REQUEST);
+            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            res.body(UNKNOWN_CODING);
+            ctrl.skip_rest();
+            return;
+        }
         ctrl.call_next(req, depot, res).await;
+        connections::hold(res, busy);
+    }
+}
+
+/// Writes down the client's own id beside ours; of customers' requests only, because a stranger could fill the log.
+pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
+    if let Some(own) = own_id(headers) {
+        tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");
+    }
+}
+
+/// The answer to a body in a coding that is not served.
+const UNKNOWN_CODING: &str = concat!(
+    r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
+    r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
+);
+
+/// Whether a body comes with a length or simply chunked.
+fn is_plainly_coded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        _ => false,
     }
 }
 
@@ -69,10 +103,11 @@ impl AssignRequestId {
 const OWN_ID: [&str; 3] = ["x-request-id", "x-client-request-id", "request-id"];
 const LONGEST_OWN_ID: usize = 128;
 
-/// The client's own id, when it is plain text of a sensible length.
+/// The client's own id, when it is plain text of a sensible length and no key.
 fn own_id(headers: &HeaderMap) -> Option<&str> {
     let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
-    (1..=LONGEST_OWN_ID).contains(&sent.len()).then_some(sent)
+    let looks_like_a_key = sent.to_ascii_lowercase().contains("sk-");
+    ((1..=LONGEST_OWN_ID).contains(&sent.len()) && !looks_like_a_key).then_some(sent)
 }
 
 #[cfg(test)]
@@ -86,7 +121,7 @@ mod tests {
             own_id(&HeaderMap::from_iter([(salvo::http::HeaderName::from_static("x-request-id"), value)])).map(str::to_owned)
         };
         assert_eq!(with(b"abc-1").as_deref(), Some("abc-1"));
-        for odd in [&b""[..], b"\xff\xfe", &[b'x'; 129]] {
+        for odd in [&b""[..], b"\xff\xfe", &[b'x'; 129], b"sk-fb-0123456789", b"Bearer SK-FB-0123456789"] {
             assert_eq!(with(odd), None);
         }
         assert_eq!(own_id(&HeaderMap::new()), None);

@@ -42,11 +42,12 @@ enum Serves {
     Models(List),
     Account(Read),
     Dashboard(Room),
+    Home,
     Probe,
 }
 
 use Method::{Get, Head, Post};
-use Serves::{Account, CountTokens, Generate, Models, Probe};
+use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 
 /// Every path.
 #[must_use]
@@ -61,6 +62,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/native/v1/models", Models(List::Native)),
         at(Post, "/native/messages", Generate(Family::Messages)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
+        // where a browser begins
+        at(Get, "/", Home),
         // probes, without a key
         at(Head, "/", Probe),
         at(Head, "/v1", Probe),
@@ -81,6 +84,7 @@ fn dashboard() -> impl Iterator<Item = Endpoint> {
     let pages = [
         (Get, "/dashboard", Room::View(View::Overview)),
         (Get, "/dashboard/requests", Room::View(View::Requests)),
+        (Get, "/dashboard/requests/{id}", Room::Receipt),
         (Get, "/dashboard/payments", Room::View(View::Payments)),
         (Get, "/dashboard/setup", Room::View(View::Setup)),
         (Get, "/dashboard/models", Room::View(View::Models)),
@@ -93,6 +97,7 @@ fn dashboard() -> impl Iterator<Item = Endpoint> {
         (Post, "/dashboard/enter", Room::Act(Act::Enter)),
         (Post, "/dashboard/login", Room::Act(Act::Login)),
         (Post, "/dashboard/logout", Room::Act(Act::Logout)),
+        (Post, "/dashboard/logout-everywhere", Room::Act(Act::LogoutEverywhere)),
         (Post, "/dashboard/test", Room::Act(Act::Test)),
         (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
         (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
@@ -125,6 +130,7 @@ impl Endpoint {
             Models(list) => router.goal(models::Models::new(front, list)),
             Account(read) => router.goal(account::Account::new(front, read)),
             Serves::Dashboard(room) => router.goal(Dashboard::new(Arc::clone(&front.context), room)),
+            Home => router.goal(free::Home::new(front)),
             Probe => router.goal(free::probe),
         })
     }

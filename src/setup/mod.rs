@@ -9,7 +9,7 @@ use farebox_ledger::gateway_root;
 use farebox_protocol::Family;
 use serde::Deserialize;
 
-use crate::config::Model;
+use crate::config::{Endpoint, Model};
 
 /// What stands for the key where none is given.
 pub const KEY: &str = "<API_KEY>";
@@ -32,6 +32,10 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
+    /// What it did when it was run as printed with an empty balance, start-up included: requests and seconds.
+    pub empty: Option<String>,
+    /// The same when the provider was overloaded.
+    pub busy: Option<String>,
     /// What to paste, in order.
     pub block: Vec<Block>,
 }
@@ -42,7 +46,7 @@ pub struct Client {
 pub struct Block {
     /// A file's name, or `shell`.
     pub place: String,
-    /// For highlighting: `sh`, `toml`, `python`, `javascript`.
+    /// For highlighting: `sh`, `toml`, `yaml`, `json`, `python`, `javascript`.
     pub language: String,
     /// The template.
     pub text: String,
@@ -84,12 +88,20 @@ impl Client {
         Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
     }
 
-    /// The slug to begin with: the first model that is best on this client's path, else the first that is served there.
-    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
+    /// Whether it can ask for a model on its path.
+    #[must_use]
+    pub fn reaches(&self, model: &Model) -> bool {
         let family = self.family();
-        let served = |model: &&Model| model.route.targets.iter().any(|target| target.provider.speaks.contains(&family));
-        let best = models.clone().find(|model| model.best_path == family);
-        best.or_else(|| models.clone().find(served)).map(|model| model.slug.as_str())
+        model.route.targets.iter().any(|target| target.provider.speaks.contains(&family))
+    }
+
+    /// The slug to begin with: a real model before a simulated one, then one that is best on this client's path before one
+    /// that is only served there.
+    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
+        let simulated = |model: &Model| model.route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
+        let rank = |model: &&Model| (simulated(model), model.best_path != self.family());
+        // The first of the best: `min_by_key` keeps the order of the catalog.
+        models.filter(|model| self.reaches(model)).min_by_key(rank).map(|model| model.slug.as_str())
     }
 }
 
@@ -120,7 +132,13 @@ mod tests {
     #[test]
     fn the_table_is_whole() {
         let ids: Vec<&str> = clients().iter().map(|client| client.id.as_str()).collect();
-        assert_eq!(ids, ["claude-code", "codex", "openai-python", "openai-node", "curl"]);
+        let named =
+            ["claude-code", "codex", "openai-python", "openai-node", "anthropic-python", "anthropic-node", "langchain", "curl"];
+        assert!(named.iter().all(|id| ids.contains(id)), "{ids:?}");
+        let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+        for id in ids.iter().filter(|id| **id != "curl") {
+            assert!(scripts.join(format!("{id}.sh")).exists(), "{id} is in the table and was never run");
+        }
         for client in clients() {
             assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);
             assert_eq!(client.family().name(), client.family, "{}", client.id);

@@ -1,6 +1,6 @@
 //! The log on standard error: for people, or as JSON for machines; one line for each request. Ids and counts, never bodies.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing_subscriber::EnvFilter;
 
@@ -38,13 +38,45 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     }
 }
 
-/// Writes one line for each ended request.
+/// Lines for requests without a key, in each window of a second.
+const ANONYMOUS_LINES: u64 = 10;
+
+/// Writes one line for each ended request. Of requests that no key stands behind only a few each second are written, and then
+/// how many were not: a stranger does not fill the disk.
 #[derive(Debug, Default)]
-pub struct RequestLog;
+pub struct RequestLog {
+    anonymous: Mutex<Window>,
+}
+
+/// Lines that were asked for in one second.
+#[derive(Debug, Default)]
+struct Window {
+    since: i64,
+    asked: u64,
+}
+
+impl RequestLog {
+    /// Whether a request is written down.
+    fn admits(&self, record: &Record) -> bool {
+        if record.key.is_some() {
+            return true;
+        }
+        let mut window = self.anonymous.lock().unwrap_or_else(PoisonError::into_inner);
+        if record.at.millis().saturating_sub(window.since) >= 1_000 {
+            let left_out = window.asked.saturating_sub(ANONYMOUS_LINES);
+            *window = Window { since: record.at.millis(), asked: 0 };
+            if left_out > 0 {
+                tracing::info!(left_out, "more requests without a key");
+            }
+        }
+        window.asked += 1;
+        window.asked <= ANONYMOUS_LINES
+    }
+}
 
 impl Observer for RequestLog {
     fn ended(&self, record: Arc<Record>) {
-        if !tracing::enabled!(tracing::Level::INFO) {
+        if !tracing::enabled!(tracing::Level::INFO) || !self.admits(&record) {
             return;
         }
         let key = record.key.map(|key| key.to_string()).unwrap_or_default();
@@ -56,6 +88,7 @@ impl Observer for RequestLog {
             client = %client,
             tls = record.origin.secure,
             slug = %record.slug,
+            asked = %record.asked,
             family = record.family,
             target = %record.target,
             status = record.status,
@@ -72,5 +105,30 @@ impl Observer for RequestLog {
             attempts = %record.attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             "request"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{KeyId, OperationId, Timestamp};
+    use farebox_protocol::Family;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::proxy::{Failure, Origin};
+
+    #[test]
+    fn requests_without_a_key_are_written_ten_times_a_second() {
+        let log = RequestLog::default();
+        let record = |at: i64, key: Option<KeyId>| {
+            let id = OperationId::new(Timestamp::from_millis(at), 1);
+            let failure = Failure::Unauthenticated("no key was sent");
+            let record = Record::refused(&failure, Family::Chat, key, id, Instant::now(), Origin::default());
+            Record { at: Timestamp::from_millis(at), ..record }
+        };
+        let written = |at| (0..100).filter(|_| log.admits(&record(at, None))).count();
+        assert_eq!((written(5_000), written(5_999), written(6_000)), (10, 0, 10));
+        let key = Some(KeyId::from_random(1));
+        assert!((0..100).all(|_| log.admits(&record(6_000, key))), "customers' requests are all written");
     }
 }

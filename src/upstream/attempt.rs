@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
-use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
+use rustix::io::Errno;
 use tokio::time::timeout;
 
 use super::classify::{self, AttemptFailure};
 use super::client::Pool;
 use super::simulated::Simulated;
 use super::stream::{Body, Unread, cause};
-use super::{Call, Prepared};
+use super::{Call, Operation, Prepared};
+use crate::byte_room::Share;
 use crate::config::Target;
 
 /// Largest whole answer taken.
@@ -44,8 +46,8 @@ pub(super) enum Kind {
 
 /// A good answer.
 pub(super) enum Begun {
-    /// All of it, and what it says.
-    Whole(Bytes, Box<AnswerFacts>),
+    /// All of it, what it says, and its place among all answers.
+    Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first data frame, and where the rest comes from.
     Stream(Frame, Box<Unread>),
 }
@@ -57,6 +59,7 @@ pub(super) async fn attempt(
     call: &Call<'_>,
     target: &Target,
     prepared: &Prepared,
+    room: Share,
 ) -> Result<Begun, AttemptFailure> {
     let timeouts = &pool.provider.timeouts;
     let limit = if call.stream { timeouts.first_byte } else { timeouts.whole };
@@ -65,13 +68,14 @@ pub(super) async fn attempt(
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body),
         };
-        judge(reply, call).await
+        judge(reply, call, room).await
     };
     timeout(limit, answer).await.unwrap_or_else(|_| Err(AttemptFailure::Broken(format!("no answer within {limit:?}"))))
 }
 
 async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
     let response = request.send().await.map_err(|error| match error {
+        error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
         error if error.is_builder() => AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error))),
         error if error.is_connect() => AttemptFailure::Unsent(cause(&error)),
         error => AttemptFailure::Broken(cause(&error)),
@@ -80,7 +84,24 @@ async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure>
     let kind = Kind::of(text(CONTENT_TYPE));
     let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
+    let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    if !codings.into_iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Err(AttemptFailure::Broken("a transfer coding that was not asked for".to_owned()));
+    }
     Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
+}
+
+/// Whether a connection failed because we have no descriptor, port or memory left.
+fn is_our_own(error: &reqwest::Error) -> bool {
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(code) = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+            return exhausted.iter().any(|errno| errno.raw_os_error() == code);
+        }
+        source = inner.source();
+    }
+    false
 }
 
 impl Kind {
@@ -95,31 +116,40 @@ impl Kind {
     }
 }
 
-async fn judge(reply: Reply, call: &Call<'_>) -> Result<Begun, AttemptFailure> {
+async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
     let Reply { status, kind, retry_after, mut body } = reply;
     match (status, kind) {
-        (200..=299, Kind::Json) if call.stream => Err(json_to_stream(body, call.family).await),
-        (200..=299, _) if call.stream => first_frame(body, call.family).await,
-        (200..=299, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
-        (200..=299, _) => whole(body, call.family).await,
+        (200..=204, Kind::Json) if call.stream => Err(json_to_stream(body, call.family, &mut room).await),
+        (200..=204, _) if call.stream => first_frame(body, call.family).await,
+        (200..=204, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
+        (200..=204, _) => whole(body, call, room).await,
         _ => {
-            let text = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
+            let text = body.whole(MAX_ERROR_BYTES, &mut room).await.unwrap_or_default();
             Err(classify::of_status(status, retry_after, &text))
         }
     }
 }
 
-async fn whole(mut body: Body, family: Family) -> Result<Begun, AttemptFailure> {
-    let bytes = body.whole(MAX_ANSWER_BYTES).await.map_err(AttemptFailure::Broken)?;
-    match family.protocol().read_answer(&bytes) {
+async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
+    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await.map_err(AttemptFailure::Broken)?;
+    match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
-        Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts))),
+        // A 200 with nothing of an answer in it is somebody's error page in JSON.
+        Some(facts) if call.operation == Operation::Generate && says_nothing(&facts) => {
+            Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
+        }
+        Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts), room)),
     }
 }
 
-async fn json_to_stream(mut body: Body, family: Family) -> AttemptFailure {
-    let bytes = body.whole(MAX_ERROR_BYTES).await.unwrap_or_default();
+fn says_nothing(facts: &AnswerFacts) -> bool {
+    let named = facts.id.is_some() || facts.marks.model.is_some();
+    !named && facts.marks.usage_end.is_none() && facts.stop.is_none() && facts.shown.bytes() == 0
+}
+
+async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {
+    let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
     match family.protocol().read_answer(&bytes).and_then(|facts| facts.error) {
         Some(error) => classify::of_error(error),
         None => AttemptFailure::Broken("JSON where a stream was asked for".to_owned()),

@@ -1,13 +1,16 @@
 //! The circuit breaker of one target: pure, the clock is passed in.
 //!
-//! Three named states. Closed counts failures in a row; enough of them, or an upstream that names a time, open it; an open one
-//! lets nothing through until its rest is over and then exactly one trial, half-open, whose result decides. What a customer's
-//! own mistake earns never reaches [`Breaker::failed`]. A trial always ends in one of the four calls, so no target is locked out.
+//! Failures are counted for each key, and close the target to that key alone: what one customer sends says little about what
+//! others would get. It opens for all when its last outcomes all failed and came from two keys or more, or when no request can
+//! be their cause. An open breaker lets nothing through until its rest is over and then exactly one trial. A customer's own
+//! mistake never reaches [`Breaker::failed`]. A trial always ends in one of the four calls, so nobody is locked out.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
 /// What a breaker does with the next request.
@@ -33,207 +36,225 @@ impl BreakerState {
     }
 }
 
-/// Leave to send one request; it goes back with the outcome.
+/// Leave to send one request of a key; it goes back with the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// Through a closed breaker.
-    Ordinary,
-    /// The one trial of a half-open breaker.
-    Trial,
+pub(super) struct Leave {
+    key: Holder,
+    /// The request is the one trial: of the target for all, of the target for its key.
+    trial: (bool, bool),
+}
+
+/// How a target failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Fault {
+    /// No request can be the cause: connect, TLS, 401, 402.
+    pub(super) certain: bool,
+    /// The rest that the upstream named.
+    pub(super) rest: Option<Duration>,
 }
 
 /// The breaker of one target.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Breaker {
-    state: Circuit,
-    failures: u32,
+    all: Circuit,
+    /// Who doubted the target in its last trial: a single key's failed trials do not keep it from the others.
+    doubted_by: Option<Holder>,
+    last: VecDeque<Outcome>,
+    keys: HashMap<Holder, KeyState>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    key: Holder,
+    failed: bool,
+    certain: bool,
+}
+
+/// One key's own count and circuit; forgotten at its next success.
+#[derive(Debug, Default)]
+struct KeyState {
+    circuit: Circuit,
+    failures: u32,
+    /// When the rest that it earned ends.
+    named: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Circuit {
+    #[default]
     Closed,
-    Open { until: Instant },
+    Open(Instant),
     HalfOpen,
 }
 
 /// How long others wait while a trial is under way.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
+/// Keys with failures that are remembered. One more is treated as if it had none.
+const KEYS_REMEMBERED: usize = 1_024;
+
+impl Circuit {
+    /// Whether a request may go, and as the trial.
+    fn admits(self, now: Instant) -> Result<bool, Duration> {
+        match self {
+            Self::Closed => Ok(false),
+            Self::Open(until) if now < until => Err(until - now),
+            Self::Open(_) => Ok(true),
+            Self::HalfOpen => Err(TRIAL_WAIT),
+        }
+    }
+}
 
 impl Breaker {
-    pub(super) fn new() -> Self {
-        Self { state: Circuit::Closed, failures: 0 }
-    }
-
-    /// Asks for leave to send.
+    /// Asks for leave to send a key's request.
     ///
     /// # Errors
     /// How long to wait before asking again.
-    pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
-        match self.state {
-            Circuit::Closed => Ok(Pass::Ordinary),
-            Circuit::Open { until } if now < until => Err(until - now),
-            Circuit::Open { .. } => {
-                self.state = Circuit::HalfOpen;
-                Ok(Pass::Trial)
-            }
-            Circuit::HalfOpen => Err(TRIAL_WAIT),
+    pub(super) fn admit(&mut self, key: Holder, now: Instant) -> Result<Leave, Duration> {
+        let for_all = self.all.admits(now)?;
+        let for_key = self.keys.get(&key).map_or(Ok(false), |own| own.circuit.admits(now))?;
+        if for_all {
+            self.all = Circuit::HalfOpen;
         }
+        if let Some(own) = self.keys.get_mut(&key).filter(|_| for_key) {
+            own.circuit = Circuit::HalfOpen;
+        }
+        Ok(Leave { key, trial: (for_all, for_key) })
+    }
+
+    /// Whether a key's request would be refused now; takes nothing.
+    pub(super) fn is_open_to(&self, key: Holder, now: Instant) -> Option<Duration> {
+        let own = self.keys.get(&key).map_or(Circuit::Closed, |own| own.circuit);
+        self.all.admits(now).err().or(own.admits(now).err())
     }
 
     /// A good answer began: enough to end a trial, not enough to forget failures of streams that break later.
-    pub(super) fn began(&mut self, pass: Pass) {
-        if pass == Pass::Trial {
+    pub(super) fn began(&mut self, leave: &mut Leave) {
+        let (for_all, for_key) = std::mem::take(&mut leave.trial);
+        if for_all {
             self.close();
+        }
+        if for_key {
+            self.keys.remove(&leave.key);
         }
     }
 
     /// A good answer ended.
-    pub(super) fn succeeded(&mut self, pass: Pass) {
-        if pass == Pass::Trial || matches!(self.state, Circuit::Closed) {
-            self.close();
+    pub(super) fn succeeded(&mut self, mut leave: Leave, policy: BreakerPolicy) {
+        self.began(&mut leave);
+        // What was sent before the breaker opened says nothing new about the target.
+        if self.all != Circuit::Closed {
+            return;
+        }
+        self.note(Outcome { key: leave.key, failed: false, certain: false }, policy);
+        if self.keys.get(&leave.key).is_some_and(|own| own.circuit == Circuit::Closed) {
+            self.keys.remove(&leave.key);
         }
     }
 
-    /// An answer failed through the target's fault; `rest` is the time the upstream named.
-    pub(super) fn failed(&mut self, pass: Pass, now: Instant, policy: BreakerPolicy, rest: Option<Duration>) {
-        // What was sent before the breaker opened says nothing new about the target.
-        if pass == Pass::Ordinary && !matches!(self.state, Circuit::Closed) {
+    /// An answer failed through the target's fault.
+    pub(super) fn failed(&mut self, leave: Leave, now: Instant, policy: BreakerPolicy, fault: Fault) {
+        let (for_all, for_key) = leave.trial;
+        if !for_all && self.all != Circuit::Closed {
             return;
         }
-        self.failures = self.failures.saturating_add(1);
-        let named = rest.filter(|rest| !rest.is_zero());
-        if pass == Pass::Trial || named.is_some() || self.failures >= policy.failures.max(1) {
-            self.state = Circuit::Open { until: now + named.unwrap_or(policy.open) };
+        let rest = fault.rest.filter(|rest| !rest.is_zero());
+        self.note(Outcome { key: leave.key, failed: true, certain: fault.certain }, policy);
+        let also_named = rest.is_some() && self.keys.iter().any(|(key, own)| *key != leave.key && own.named > Some(now));
+        self.fail_key(leave.key, for_key || for_all, now, policy, rest);
+        if for_all {
+            self.fail_trial(leave.key, now, policy, fault.certain, rest);
+        } else if also_named || self.all_failed(policy) {
+            self.all = Circuit::Open(now + rest.filter(|_| also_named).unwrap_or(policy.open));
+            self.doubted_by = None;
         }
     }
 
     /// The request ended without saying anything about the target: the customer left, or was at fault.
-    pub(super) fn abandoned(&mut self, pass: Pass, now: Instant) {
-        if pass == Pass::Trial && matches!(self.state, Circuit::HalfOpen) {
-            self.state = Circuit::Open { until: now };
+    pub(super) fn abandoned(&mut self, leave: Leave, now: Instant) {
+        let (for_all, for_key) = leave.trial;
+        if for_all && self.all == Circuit::HalfOpen {
+            self.all = Circuit::Open(now);
+        }
+        if let Some(own) = self.keys.get_mut(&leave.key).filter(|own| for_key && own.circuit == Circuit::HalfOpen) {
+            own.circuit = Circuit::Open(now);
         }
     }
 
-    /// The state as an observer sees it, and how long an open one still rests.
+    /// The state for all as an observer sees it, and how long an open one still rests.
     pub(super) fn state(&self, now: Instant) -> (BreakerState, Option<Duration>) {
-        match self.state {
+        match self.all {
             Circuit::Closed => (BreakerState::Closed, None),
-            Circuit::Open { until } if now < until => (BreakerState::Open, Some(until - now)),
-            Circuit::Open { .. } | Circuit::HalfOpen => (BreakerState::HalfOpen, None),
+            Circuit::Open(until) if now < until => (BreakerState::Open, Some(until - now)),
+            Circuit::Open(_) | Circuit::HalfOpen => (BreakerState::HalfOpen, None),
         }
     }
 
-    /// Failures in a row.
+    /// Keys that the target is closed to while it is open to others.
+    pub(super) fn keys_closed(&self, now: Instant) -> usize {
+        self.keys.values().filter(|own| matches!(own.circuit, Circuit::Open(until) if now < until)).count()
+    }
+
+    /// Failures in a row, over all keys.
     pub(super) fn failures(&self) -> u32 {
-        self.failures
+        u32::try_from(self.last.iter().rev().take_while(|outcome| outcome.failed).count()).unwrap_or(u32::MAX)
+    }
+
+    fn note(&mut self, outcome: Outcome, policy: BreakerPolicy) {
+        self.last.push_back(outcome);
+        while self.last.len() > size(policy) {
+            self.last.pop_front();
+        }
+    }
+
+    /// The last outcomes all failed, and no single key can be the reason.
+    fn all_failed(&self, policy: BreakerPolicy) -> bool {
+        let first = self.last.front().map(|outcome| outcome.key);
+        let several = self.last.iter().any(|outcome| Some(outcome.key) != first);
+        let certain = self.last.iter().all(|outcome| outcome.certain);
+        self.last.len() >= size(policy) && self.last.iter().all(|outcome| outcome.failed) && (several || certain)
+    }
+
+    fn fail_key(&mut self, key: Holder, trial: bool, now: Instant, policy: BreakerPolicy, rest: Option<Duration>) {
+        if self.keys.len() >= KEYS_REMEMBERED && !self.keys.contains_key(&key) {
+            self.keys.retain(|_, own| own.circuit.admits(now).is_err());
+            if self.keys.len() >= KEYS_REMEMBERED {
+                return;
+            }
+        }
+        let own = self.keys.entry(key).or_default();
+        if !trial && own.circuit != Circuit::Closed {
+            return;
+        }
+        own.failures = own.failures.saturating_add(1);
+        own.named = rest.map(|rest| now + rest).or(own.named);
+        if trial || rest.is_some() || own.failures >= policy.failures.max(1) {
+            own.circuit = Circuit::Open(now + rest.unwrap_or(policy.open));
+        }
+    }
+
+    /// A failed trial opens the breaker again; one that the request may have caused, only together with another key's.
+    fn fail_trial(&mut self, key: Holder, now: Instant, policy: BreakerPolicy, certain: bool, rest: Option<Duration>) {
+        let doubted_by_another = self.doubted_by.replace(key).is_some_and(|other| other != key);
+        if certain || doubted_by_another {
+            self.doubted_by = None;
+            self.all = Circuit::Open(now + rest.unwrap_or(policy.open));
+        } else {
+            self.all = Circuit::Open(now);
+        }
     }
 
     fn close(&mut self) {
-        self.state = Circuit::Closed;
-        self.failures = 0;
+        self.all = Circuit::Closed;
+        self.doubted_by = None;
+        self.last.clear();
     }
+}
+
+/// How many outcomes decide.
+fn size(policy: BreakerPolicy) -> usize {
+    usize::try_from(policy.failures.max(1)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const POLICY: BreakerPolicy = BreakerPolicy { failures: 3, open: Duration::from_secs(30) };
-
-    fn after(start: Instant, secs: u64) -> Instant {
-        start + Duration::from_secs(secs)
-    }
-
-    fn opened(now: Instant) -> Breaker {
-        let mut breaker = Breaker::new();
-        for _ in 0..POLICY.failures {
-            breaker.failed(Pass::Ordinary, now, POLICY, None);
-        }
-        breaker
-    }
-
-    #[test]
-    fn opens_after_failures_in_a_row_and_then_allows_one_trial() {
-        let start = Instant::now();
-        let mut breaker = Breaker::new();
-        breaker.failed(Pass::Ordinary, start, POLICY, None);
-        breaker.failed(Pass::Ordinary, start, POLICY, None);
-        assert_eq!(breaker.admit(start), Ok(Pass::Ordinary));
-        breaker.failed(Pass::Ordinary, start, POLICY, None);
-        assert_eq!(breaker.admit(after(start, 10)), Err(Duration::from_secs(20)));
-        assert_eq!(breaker.state(after(start, 10)), (BreakerState::Open, Some(Duration::from_secs(20))));
-
-        assert_eq!(breaker.admit(after(start, 30)), Ok(Pass::Trial));
-        assert_eq!(breaker.admit(after(start, 30)), Err(TRIAL_WAIT));
-        assert_eq!(breaker.state(after(start, 30)).0, BreakerState::HalfOpen);
-        breaker.began(Pass::Trial);
-        assert_eq!(breaker.admit(after(start, 30)), Ok(Pass::Ordinary));
-        assert_eq!(breaker.failures(), 0);
-    }
-
-    #[test]
-    fn a_failed_trial_opens_again_at_once() {
-        let start = Instant::now();
-        let mut breaker = opened(start);
-        assert_eq!(breaker.admit(after(start, 31)), Ok(Pass::Trial));
-        breaker.failed(Pass::Trial, after(start, 32), POLICY, None);
-        assert_eq!(breaker.admit(after(start, 33)), Err(Duration::from_secs(29)));
-    }
-
-    #[test]
-    fn an_abandoned_trial_frees_its_place() {
-        let start = Instant::now();
-        let mut breaker = opened(start);
-        assert_eq!(breaker.admit(after(start, 31)), Ok(Pass::Trial));
-        breaker.abandoned(Pass::Trial, after(start, 32));
-        assert_eq!(breaker.admit(after(start, 32)), Ok(Pass::Trial));
-    }
-
-    #[test]
-    fn success_resets_the_count_and_a_mere_beginning_does_not() {
-        let start = Instant::now();
-        let mut breaker = Breaker::new();
-        for _ in 0..10 {
-            breaker.failed(Pass::Ordinary, start, POLICY, None);
-            breaker.failed(Pass::Ordinary, start, POLICY, None);
-            breaker.succeeded(Pass::Ordinary);
-        }
-        assert_eq!(breaker.state(start).0, BreakerState::Closed);
-        for _ in 0..3 {
-            breaker.began(Pass::Ordinary);
-            breaker.failed(Pass::Ordinary, start, POLICY, None);
-        }
-        assert_eq!(breaker.state(start).0, BreakerState::Open);
-    }
-
-    #[test]
-    fn a_named_time_opens_at_the_first_failure_and_zero_does_not() {
-        let start = Instant::now();
-        let mut breaker = Breaker::new();
-        breaker.failed(Pass::Ordinary, start, POLICY, Some(Duration::ZERO));
-        assert_eq!(breaker.state(start).0, BreakerState::Closed);
-        breaker.failed(Pass::Ordinary, start, POLICY, Some(Duration::from_secs(7)));
-        assert_eq!(breaker.admit(start), Err(Duration::from_secs(7)));
-    }
-
-    #[test]
-    fn old_requests_do_not_move_an_open_breaker() {
-        let start = Instant::now();
-        let mut breaker = opened(start);
-        breaker.failed(Pass::Ordinary, after(start, 20), POLICY, None);
-        breaker.succeeded(Pass::Ordinary);
-        assert_eq!(breaker.admit(after(start, 29)), Err(Duration::from_secs(1)));
-        assert_eq!(breaker.admit(after(start, 30)), Ok(Pass::Trial));
-        breaker.failed(Pass::Ordinary, after(start, 30), POLICY, None);
-        breaker.succeeded(Pass::Trial);
-        assert_eq!(breaker.state(after(start, 30)).0, BreakerState::Closed);
-    }
-
-    #[test]
-    fn a_policy_of_zero_failures_opens_at_the_first() {
-        let start = Instant::now();
-        let mut breaker = Breaker::new();
-        breaker.failed(Pass::Ordinary, start, BreakerPolicy { failures: 0, ..POLICY }, None);
-        assert_eq!(breaker.state(start).0, BreakerState::Open);
-    }
-}
+#[path = "breaker_tests.rs"]
+mod tests;

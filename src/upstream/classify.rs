@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use farebox_protocol::UpstreamError;
 
+use super::breaker::Fault;
+
 /// Kinds of failed tries, as the log and the metrics name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -22,6 +24,8 @@ pub enum Class {
     Broken,
     /// The request provably never left.
     Unsent,
+    /// We ran out of something of our own.
+    Own,
     /// Passed over: the provider is at its `max_concurrent`.
     Full,
     /// Passed over: its breaker is open.
@@ -36,6 +40,7 @@ impl fmt::Display for Class {
             Self::Busy => "busy",
             Self::Broken => "broken",
             Self::Unsent => "unsent",
+            Self::Own => "own",
             Self::Full => "full",
             Self::Resting => "resting",
         })
@@ -54,6 +59,8 @@ pub(super) enum AttemptFailure {
     },
     /// The operator's account or configuration is.
     Operator(String),
+    /// The operator's account is, whatever is sent: a 401 or 402.
+    Account(String),
     /// The provider has no room now.
     Busy {
         /// For the log.
@@ -65,6 +72,8 @@ pub(super) enum AttemptFailure {
     Broken(String),
     /// The request provably never left.
     Unsent(String),
+    /// We ran out of something of our own, such as descriptors. Says nothing about the target.
+    Own(String),
 }
 
 impl AttemptFailure {
@@ -72,10 +81,11 @@ impl AttemptFailure {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Client { .. } => Class::Client,
-            Self::Operator(_) => Class::Operator,
+            Self::Operator(_) | Self::Account(_) => Class::Operator,
             Self::Busy { .. } => Class::Busy,
             Self::Broken(_) => Class::Broken,
             Self::Unsent(_) => Class::Unsent,
+            Self::Own(_) => Class::Own,
         }
     }
 
@@ -83,7 +93,21 @@ impl AttemptFailure {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Client { status, error } => format!("{status} {}", words(error)),
-            Self::Operator(why) | Self::Busy { why, .. } | Self::Broken(why) | Self::Unsent(why) => why.clone(),
+            Self::Operator(why)
+            | Self::Account(why)
+            | Self::Busy { why, .. }
+            | Self::Broken(why)
+            | Self::Unsent(why)
+            | Self::Own(why) => why.clone(),
+        }
+    }
+
+    /// What it says about the target: nothing when we are at fault.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Own(_) => None,
+            Self::Account(_) | Self::Unsent(_) => Some(Fault { certain: true, rest: None }),
+            _ => Some(Fault { certain: false, rest: self.retry_after() }),
         }
     }
 
@@ -151,7 +175,8 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
     let error = if json { UpstreamError::parse(body) } else { UpstreamError::default() };
     let why = format!("{status} {}", words(&error));
     match status {
-        401..=404 => AttemptFailure::Operator(why),
+        401 | 402 => AttemptFailure::Account(why),
+        403 | 404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
         400 | 422 if json => AttemptFailure::Client { status: 400, error },
         413 if json => AttemptFailure::Client { status, error },

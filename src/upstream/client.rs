@@ -14,13 +14,17 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, Head
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+pub(super) use super::places::Place;
+use super::places::Places;
 use super::retry::Budget;
 use super::{Call, Operation, Prepared};
+use crate::byte_room::Holder;
 use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
+/// Requests to count tokens that a provider gets at once.
+const SIDE_PLACES: u32 = 8;
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
@@ -57,7 +61,9 @@ pub(super) struct Pool {
     pub(super) budget: Mutex<Budget>,
     http: Option<Http>,
     turn: AtomicUsize,
-    slots: Option<Arc<Semaphore>>,
+    places: Option<Arc<Places>>,
+    /// For paths beside answers: they never take an answer's place.
+    side_places: Arc<Places>,
 }
 
 /// A client, and what is the same for every request it sends.
@@ -76,15 +82,22 @@ impl Pool {
             Endpoint::Simulated => None,
             Endpoint::Http(base) => Some(Http::new(&provider, base, trust)?),
         };
-        let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent).and_then(|old| old.slots.clone());
-        let slots = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Arc::new(Semaphore::new(slots_of(most)))));
+        let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent).and_then(|old| old.places.clone());
+        let places = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Places::new(most)));
+        let side_places = before.map_or_else(|| Places::new(SIDE_PLACES), |old| Arc::clone(&old.side_places));
         let budget = Mutex::new(Budget::new(Instant::now()));
-        Ok(Self { provider, budget, http, turn: AtomicUsize::new(0), slots })
+        Ok(Self { provider, budget, http, turn: AtomicUsize::new(0), places, side_places })
     }
 
-    /// A place among the provider's concurrent requests. `Err` when all are taken; `Ok(None)` when they are not counted.
-    pub(super) fn place(&self) -> Result<Option<OwnedSemaphorePermit>, ()> {
-        self.slots.clone().map(Semaphore::try_acquire_owned).transpose().map_err(|_| ())
+    /// A place among the provider's concurrent requests. `Err` when all, or a key's half, are taken; `Ok(None)` when they are
+    /// not counted.
+    pub(super) fn place(&self, holder: Holder) -> Result<Option<Place>, ()> {
+        self.places.as_ref().map(|places| places.take(holder)).transpose()
+    }
+
+    /// A place among the requests on paths beside answers.
+    pub(super) fn side_place(&self, holder: Holder) -> Result<Place, ()> {
+        self.side_places.take(holder)
     }
 
     /// Runs `with` on the budget.
@@ -148,10 +161,6 @@ fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String>
         .pool_idle_timeout(POOL_IDLE)
         .build()
         .map_err(|error| format!("no client for provider {}: {}", provider.name, error.without_url()))
-}
-
-fn slots_of(most: u32) -> usize {
-    usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS)
 }
 
 fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {

@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farebox_protocol::Family;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, BreakerState, Pass};
+use super::breaker::{Breaker, BreakerState, Fault, Leave};
 use super::classify::Class;
+use super::client::Place;
+use super::redact::Redacted;
+use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
 /// The health of one target of one slug.
@@ -36,12 +38,14 @@ pub struct TargetState {
     pub slug: String,
     /// `provider/model`.
     pub target: String,
-    /// What its breaker does now; of the family that fares worst.
+    /// What its breaker does now for all keys; of the family that fares worst.
     pub state: BreakerState,
     /// How long an open breaker still rests.
     pub open_for: Option<Duration>,
-    /// Failures in a row.
+    /// Failures in a row, over all keys.
     pub failures: u32,
+    /// Keys that it is closed to because of their own failures, while it is open to others.
+    pub keys_closed: usize,
     /// Tries since the target was configured.
     pub requests: u64,
     /// Tries that failed through its fault.
@@ -60,19 +64,25 @@ impl Health {
         Self(Mutex::new(Inner::default()))
     }
 
-    /// Leave to send one request, or how long to wait.
+    /// Leave to send one request of a key, or how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
         family: Family,
+        key: Holder,
         policy: BreakerPolicy,
-        place: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
     ) -> Result<Try, Duration> {
         let mut inner = self.lock();
-        let pass = inner.breaker(family).admit(Instant::now())?;
+        let leave = inner.breaker(family).admit(key, Instant::now())?;
         inner.requests += 1;
         inner.in_flight += 1;
         drop(inner);
-        Ok(Try { health: Arc::clone(self), family, pass, policy, begun: false, done: false, _place: place })
+        Ok(Try { health: Arc::clone(self), family, leave: Some(leave), policy, begun: false, _place: place })
+    }
+
+    /// How long a key's request would have to wait; takes nothing and counts nothing.
+    pub(super) fn is_open_to(&self, family: Family, key: Holder) -> Option<Duration> {
+        self.lock().breaker(family).is_open_to(key, Instant::now())
     }
 
     /// As an observer sees it.
@@ -87,6 +97,7 @@ impl Health {
             state,
             open_for,
             failures: inner.breakers.values().map(Breaker::failures).max().unwrap_or_default(),
+            keys_closed: inner.breakers.values().map(|breaker| breaker.keys_closed(now)).max().unwrap_or_default(),
             requests: inner.requests,
             errors: inner.errors,
             in_flight: inner.in_flight,
@@ -101,7 +112,7 @@ impl Health {
 
 impl Inner {
     fn breaker(&mut self, family: Family) -> &mut Breaker {
-        self.breakers.entry(family).or_insert_with(Breaker::new)
+        self.breakers.entry(family).or_default()
     }
 }
 
@@ -110,20 +121,20 @@ impl Inner {
 pub(super) struct Try {
     health: Arc<Health>,
     family: Family,
-    pass: Pass,
+    /// Goes back with the outcome.
+    leave: Option<Leave>,
     policy: BreakerPolicy,
     begun: bool,
-    done: bool,
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<Place>,
 }
 
 impl Try {
     /// The first frame of a good answer is here.
     pub(super) fn began(&mut self) {
         self.begun = true;
-        self.health.lock().breaker(self.family).began(self.pass);
-        // A trial is over with its first frame; what follows is an ordinary answer.
-        self.pass = Pass::Ordinary;
+        if let Some(leave) = &mut self.leave {
+            self.health.lock().breaker(self.family).began(leave);
+        }
     }
 
     /// A good answer is complete.
@@ -132,12 +143,11 @@ impl Try {
     }
 
     /// The target failed.
-    pub(super) fn failed(&mut self, class: Class, reason: &str, rest: Option<Duration>) {
-        if std::mem::replace(&mut self.done, true) {
-            return;
-        }
+    pub(super) fn failed(&mut self, class: Class, reason: &Redacted, fault: Fault) {
+        let Some(leave) = self.leave.take() else { return };
         let mut inner = self.health.lock();
-        inner.breaker(self.family).failed(self.pass, Instant::now(), self.policy, rest.map(|rest| rest.min(LONGEST_REST)));
+        let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
+        inner.breaker(self.family).failed(leave, Instant::now(), self.policy, Fault { rest, ..fault });
         inner.errors += 1;
         inner.last_reason = Some(format!("{class}: {reason}"));
     }
@@ -147,58 +157,60 @@ impl Drop for Try {
     fn drop(&mut self) {
         let mut inner = self.health.lock();
         inner.in_flight = inner.in_flight.saturating_sub(1);
-        if self.done {
-            return;
-        }
+        let Some(leave) = self.leave.take() else { return };
         if self.begun {
-            inner.breaker(self.family).succeeded(self.pass);
+            inner.breaker(self.family).succeeded(leave, self.policy);
         } else {
-            inner.breaker(self.family).abandoned(self.pass, Instant::now());
+            inner.breaker(self.family).abandoned(leave, Instant::now());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::redact;
     use super::*;
 
     const POLICY: BreakerPolicy = BreakerPolicy { failures: 1, open: Duration::from_secs(30) };
+    const KEY: Holder = Holder(1);
+    const CERTAIN: Fault = Fault { certain: true, rest: None };
 
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, POLICY, None).unwrap().failed(Class::Broken, "x", None);
-        assert_eq!(health.begin(Family::Chat, POLICY, None).unwrap_err(), Duration::from_secs(30));
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
+        assert_eq!(health.begin(Family::Chat, Holder(2), POLICY, None).unwrap_err(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
-        let trial = health.begin(Family::Chat, POLICY, None).unwrap();
-        assert!(health.begin(Family::Chat, POLICY, None).is_err());
+        let trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
+        assert!(health.begin(Family::Chat, Holder(2), POLICY, None).is_err());
         drop(trial);
-        let mut trial = health.begin(Family::Chat, POLICY, None).unwrap();
+        let mut trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         trial.began();
-        assert!(health.begin(Family::Chat, POLICY, None).is_ok());
+        assert!(health.begin(Family::Chat, Holder(2), POLICY, None).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_failing_family_leaves_the_others_alone() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, POLICY, None).unwrap().failed(Class::Broken, "x", None);
-        assert!(health.begin(Family::Chat, POLICY, None).is_err());
-        assert!(health.begin(Family::Messages, POLICY, None).is_ok());
+        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
+        assert!(health.is_open_to(Family::Chat, KEY).is_some());
+        assert!(health.begin(Family::Messages, KEY, POLICY, None).is_ok());
         assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
     }
 
     #[tokio::test(start_paused = true)]
     async fn counts_and_reasons_are_shown() {
         let health = Arc::new(Health::new());
-        let running = health.begin(Family::Chat, POLICY, None).unwrap();
-        let mut broken = health.begin(Family::Chat, POLICY, None).unwrap();
+        let running = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
+        let mut broken = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         broken.began();
-        broken.failed(Class::Broken, "cut", Some(Duration::from_secs(9_000)));
-        broken.failed(Class::Broken, "again", None);
+        broken.failed(Class::Broken, &redact::plain("cut"), Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
+        broken.failed(Class::Broken, &redact::plain("again"), CERTAIN);
         drop(broken);
         let state = health.state("slug", "a/b");
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
-        assert_eq!((state.state, state.open_for), (BreakerState::Open, Some(LONGEST_REST)));
+        assert_eq!((state.state, state.keys_closed), (BreakerState::Closed, 1), "closed to that key alone");
+        assert_eq!(health.is_open_to(Family::Chat, KEY), Some(LONGEST_REST));
         assert_eq!(state.last_reason.as_deref(), Some("broken: cut"));
         drop(running);
         assert_eq!(health.state("slug", "a/b").in_flight, 0);

@@ -9,7 +9,8 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
-mod redact;
+mod places;
+pub mod redact;
 mod retry;
 mod route;
 mod simulated;
@@ -26,16 +27,18 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError};
 use tokio::time::Instant;
 
+use crate::byte_room::{ByteRoom, Holder, Share};
 use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::Class;
 use client::{Pool, Trust};
+use health::Health;
 pub use health::TargetState;
-use health::{Health, Try};
-use redact::Known;
+use redact::Redacted;
 use retry::Move;
+use route::Entry;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -44,6 +47,8 @@ pub struct Upstreams {
     trust: Trust,
     simulated: Simulated,
     known: RwLock<Pools>,
+    /// Bytes of answers in flight over all requests.
+    answers: Arc<ByteRoom>,
 }
 
 /// What is kept for one snapshot.
@@ -78,6 +83,8 @@ pub enum Operation {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
+    /// Who asks: one key's failures close a target to that key alone.
+    pub holder: Holder,
     /// The customer's family: only targets that speak it are tried, as long as answers are not translated.
     pub caller: Family,
     /// The target's family: its path, its authentication, and how its answer is read.
@@ -113,8 +120,8 @@ pub struct Answer {
 /// Whole or streamed.
 #[derive(Debug)]
 pub enum AnswerContent {
-    /// All of it, and what it says.
-    Whole(Bytes, Box<AnswerFacts>),
+    /// All of it, what it says, and its place among all answers, to be kept for as long as anything of it is.
+    Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Frame, FrameStream),
 }
@@ -128,7 +135,7 @@ pub enum DispatchError {
         /// 400 or 413 (or 422, sent on as 400).
         status: u16,
         /// The upstream's wording.
-        error: UpstreamError,
+        error: Redacted<UpstreamError>,
         /// Who said so.
         target: String,
     },
@@ -136,7 +143,7 @@ pub enum DispatchError {
     NoTarget {
         /// For the log and metrics, never for the customer.
         attempts: Vec<Attempt>,
-        /// When a breaker or an upstream names a time after which to come back; at most 30 s.
+        /// When a breaker or an upstream names a time after which to come back; at most 5 s.
         retry_after: Option<Duration>,
     },
 }
@@ -149,7 +156,7 @@ pub struct Attempt {
     /// What kind of failure it is.
     pub class: Class,
     /// What went wrong, in words for the operator's log. Never a secret.
-    pub reason: String,
+    pub reason: Redacted,
 }
 
 impl fmt::Display for Attempt {
@@ -158,8 +165,10 @@ impl fmt::Display for Attempt {
     }
 }
 
+/// Bytes of answers in flight: reading an upstream waits when they are taken.
+const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
 /// Longest wait told to a customer.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Between two tries at one target: a refused connection is refused again at once.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -171,7 +180,12 @@ impl Upstreams {
     pub fn new(config: &Config) -> Result<Self, String> {
         let trust = Trust::load()?;
         let state = Pools::following(&Pools::default(), config, &trust)?;
-        Ok(Self { trust, simulated: Simulated::default(), known: RwLock::new(state) })
+        Ok(Self {
+            trust,
+            simulated: Simulated::default(),
+            known: RwLock::new(state),
+            answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
+        })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
@@ -207,7 +221,7 @@ impl Upstreams {
                     return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
                 }
                 Some(Err(AttemptFailure::Client { status, error })) => {
-                    let error = redact::for_customer(&error, &Known::of(call.route));
+                    let error = redact::for_customer(&error, call.route);
                     return Err(DispatchError::ClientFault { status, error, target: label(target) });
                 }
                 Some(Err(_)) | None => {}
@@ -234,8 +248,8 @@ impl Upstreams {
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
         loop {
-            let mut running = match route::enter(&pool, &health, call.route, call.family) {
-                Ok(running) => running,
+            let mut entry = match route::enter(&pool, &health, call) {
+                Ok(entry) => entry,
                 Err(skip) => {
                     failures.add(target, skip.class(), &skip.reason(), Some(skip.retry_after()));
                     return None;
@@ -243,8 +257,9 @@ impl Upstreams {
             };
             tries += 1;
             let prepared = prepare(target);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared).await {
-                Ok(begun) => return Some(Ok(content(begun, call, &pool.provider, running))),
+            let room = self.answers.share(call.holder, usize::MAX);
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, &prepared, room).await {
+                Ok(begun) => return Some(Ok(self.content(begun, call, &pool.provider, entry))),
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
@@ -252,15 +267,44 @@ impl Upstreams {
                 return Some(Err(fault));
             }
             let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
-            if is_generation(call) {
-                running.failed(fault.class(), &reason, fault.retry_after());
+            if let (Entry::Answer(running), Some(said)) = (&mut entry, fault.fault()) {
+                running.failed(fault.class(), &reason, said);
             }
             if next == Move::NextTarget {
                 return Some(Err(fault));
             }
-            drop(running);
+            drop(entry);
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
+    }
+
+    /// What has begun. A side path's answer is always whole.
+    fn content(&self, begun: Begun, call: &Call<'_>, provider: &Provider, entry: Entry) -> AnswerContent {
+        let mut running = match entry {
+            Entry::Answer(running) => Some(running),
+            Entry::Side(_) => None,
+        };
+        match begun {
+            Begun::Whole(bytes, facts, room) => {
+                if let Some(running) = running {
+                    running.succeeded();
+                }
+                AnswerContent::Whole(bytes, facts, room)
+            }
+            Begun::Stream(first, unread) => {
+                if let Some(running) = &mut running {
+                    running.began();
+                }
+                let room = self.answers.share(call.holder, usize::MAX);
+                AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running, room))
+            }
+        }
+    }
+
+    /// Bytes of answers in flight, and how many there may be.
+    #[must_use]
+    pub fn answer_bytes(&self) -> (usize, usize) {
+        (self.answers.in_use(), self.answers.total())
     }
 
     /// Pool and health of a target. A request keeps its snapshot, so its target may be newer or older than what is known here:
@@ -321,32 +365,12 @@ struct Failures<'a> {
 
 impl Failures<'_> {
     /// Notes one, and gives back its reason as it may be shown to the operator.
-    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> String {
-        let reason = redact::for_operator(reason, &Known::of(self.route));
+    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> Redacted {
+        let reason = redact::for_operator(reason, self.route);
         self.attempts.push(Attempt { target: label(target), class, reason: reason.clone() });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
         reason
-    }
-}
-
-/// Side paths say nothing about a target's health: many providers have no `count_tokens`, and a working one proves little.
-fn is_generation(call: &Call<'_>) -> bool {
-    call.operation == Operation::Generate
-}
-
-fn content(begun: Begun, call: &Call<'_>, provider: &Provider, mut running: Try) -> AnswerContent {
-    match begun {
-        Begun::Whole(bytes, facts) => {
-            if is_generation(call) {
-                running.succeeded();
-            }
-            AnswerContent::Whole(bytes, facts)
-        }
-        Begun::Stream(first, unread) => {
-            running.began();
-            AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running))
-        }
     }
 }
 

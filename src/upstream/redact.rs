@@ -1,46 +1,109 @@
-//! Takes out of an upstream's error what identifies the operator's account: pure text work.
+//! The one exit for what an upstream wrote. Text that goes to a customer, the log, `/live` or the page is scrubbed of what
+//! identifies the operator's account, then shortened, then freed of characters that could forge a line or turn it around: in
+//! this order, because a secret that is cut in two is no longer found.
 //!
-//! Clients match on the wording of a 400, so everything else stays as it was: field names, header names, the customer's own
-//! ids and links. The upstream's model name becomes the public slug; keys, hosts, provider names, account and request ids
-//! become a word in brackets.
+//! Only this file makes a [`Redacted`], so the compiler knows that nothing takes another way. Clients match on the wording of a
+//! 400, so everything else stays as it was: field names, header names, the customer's own ids and links. The upstream's model
+//! name becomes the public slug; keys, hosts, provider names, account and request ids become a word in brackets.
 
+use std::fmt;
+use std::ops::Deref;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use farebox_protocol::{Family, UpstreamError};
 
 use crate::config::{Endpoint, Route};
 
+/// What has passed the exit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted<T = String>(T);
+
+impl<T> Deref for Redacted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Redacted<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
 /// What must not reach a customer.
 #[derive(Default)]
-pub(super) struct Known<'a> {
+struct Known<'a> {
     /// What customers call the model.
-    pub(super) slug: &'a str,
-    /// What providers call it.
-    pub(super) models: Vec<&'a str>,
+    slug: &'a str,
+    /// What providers call it, with and without the vendor in front.
+    models: Vec<&'a str>,
     /// Names of providers in the operator's file.
-    pub(super) providers: Vec<&'a str>,
+    providers: Vec<&'a str>,
     /// Hosts of base URLs, without port.
-    pub(super) hosts: Vec<&'a str>,
-    /// Keys and header values.
-    pub(super) secrets: Vec<&'a str>,
+    hosts: Vec<&'a str>,
+    /// Keys and header values, in every form in which a program writes them.
+    secrets: Vec<String>,
 }
 
 impl<'a> Known<'a> {
     /// Everything a route's targets could give away.
-    pub(super) fn of(route: &'a Route) -> Self {
+    fn of(route: &'a Route) -> Self {
         let mut known = Self { slug: &route.slug, ..Self::default() };
         for target in &route.targets {
             let provider = &target.provider;
             known.models.push(&target.model);
+            known.models.extend(target.model.rsplit('/').next().filter(|name| name.len() >= SHORTEST_NAME));
             known.providers.push(&provider.name);
             if let Endpoint::Http(base) = &provider.endpoint {
                 known.hosts.push(host_of(base));
             }
-            known.secrets.extend(provider.keys.iter().map(|key| key.reveal()));
-            known.secrets.extend(provider.headers.iter().map(|(_, value)| value.reveal()));
+            let headers = provider.headers.iter().map(|(_, value)| value.reveal());
+            for secret in provider.keys.iter().map(|key| key.reveal()).chain(headers) {
+                known.secrets.extend(forms(secret));
+            }
         }
         // A longer name may begin with a shorter one.
         known.models.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        known.models.dedup();
+        known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         known
     }
+
+    fn longest_secret(&self) -> usize {
+        self.secrets.first().map_or(0, String::len)
+    }
+}
+
+/// A secret as it is, percent-coded, and inside base64 of any text around it. In all of them case does not count.
+fn forms(secret: &str) -> Vec<String> {
+    if secret.len() < SHORTEST_SECRET {
+        return Vec::new();
+    }
+    let percent = |all: bool| {
+        let coded = secret.bytes().map(|byte| {
+            let plain = byte.is_ascii_alphanumeric() || !all && b"-_.~".contains(&byte);
+            if plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+        });
+        coded.collect::<String>()
+    };
+    let mut forms = vec![secret.to_owned(), percent(false), percent(true)];
+    forms.push(secret.bytes().map(|byte| format!("%{byte:02X}")).collect());
+    forms.push(hex::encode(secret));
+    for offset in 0..3 {
+        // Characters that depend on what stands beside the secret are left out.
+        let padded = ["\0".repeat(offset), secret.to_owned()].concat();
+        let whole = padded.len() / 3 * 4;
+        let skipped = [0, 2, 3][offset];
+        for coded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
+            forms.extend(coded.get(skipped..whole).filter(|core| core.len() >= SHORTEST_CODED).map(str::to_owned));
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
 }
 
 /// Account-bound ids, by how they begin; customers' own ids begin otherwise.
@@ -48,28 +111,83 @@ const IDS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "req_", "req-", "wrksp
 /// Phrases that announce an id of any form.
 const ID_PHRASES: [&str; 4] = ["request id", "request-id", "request_id", "requestid"];
 const SHORTEST_SECRET: usize = 4;
+/// A shorter piece of base64 is found in ordinary words.
+const SHORTEST_CODED: usize = 8;
+/// A shorter name of a model is found in ordinary words.
+const SHORTEST_NAME: usize = 5;
 const SHORTEST_ID: usize = 6;
-const LONGEST_TEXT: usize = 8 << 10;
+/// Bytes of a text that are looked at.
+const WINDOW: usize = 32 << 10;
+/// Characters that a customer reads of a message, and of a type, a code or a field's name.
+const LONGEST_MESSAGE: usize = 4_000;
+const LONGEST_WORD: usize = 200;
+/// Characters that an operator reads.
+const LONGEST_REASON: usize = 300;
 
 /// The error as a customer may read it.
-pub(super) fn for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
-    let field = |text: &Option<String>| text.as_deref().map(|text| text_for_customer(text, known));
+pub(super) fn for_customer(error: &UpstreamError, route: &Route) -> Redacted<UpstreamError> {
+    Redacted(error_for_customer(error, &Known::of(route)))
+}
+
+/// A text without the secrets, for the operator's log: hosts and model names may stay.
+#[must_use]
+pub fn for_operator(text: &str, route: &Route) -> Redacted {
+    Redacted(text_for_operator(text, &Known::of(route)))
+}
+
+/// The same for words that no upstream chose.
+pub(super) fn plain(text: &str) -> Redacted {
+    Redacted(text_for_operator(text, &Known::default()))
+}
+
+/// An upstream's id of its answer, for the journal.
+#[must_use]
+pub fn answer_id(id: &str) -> String {
+    printable(&shorten(id, LONGEST_WORD))
+}
+
+fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
+    let word = |text: &Option<String>| text.as_deref().map(|text| exit(text, known, LONGEST_WORD, names_out));
     UpstreamError {
-        kind: field(&error.kind),
-        code: field(&error.code),
-        param: field(&error.param),
-        message: text_for_customer(&error.message, known),
+        kind: word(&error.kind),
+        code: word(&error.code),
+        param: word(&error.param),
+        message: exit(&error.message, known, LONGEST_MESSAGE, names_out),
     }
 }
 
-/// One text without the secrets, for the operator's log: hosts and model names may stay.
-pub(super) fn for_operator(text: &str, known: &Known<'_>) -> String {
-    let text = without_secrets(clip(text, 300), known);
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+fn text_for_operator(text: &str, known: &Known<'_>) -> String {
+    exit(text, known, LONGEST_REASON, |text, _| text)
 }
 
-fn text_for_customer(text: &str, known: &Known<'_>) -> String {
-    let mut text = without_secrets(clip(text, LONGEST_TEXT), known);
+/// Scrubs, then shortens, then takes out what could forge a line.
+fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String, &Known<'_>) -> String) -> String {
+    let window = clip(text, WINDOW);
+    let mut clean = more(without_secrets(window, known), known);
+    if window.len() < text.len() {
+        // What stands at the edge of the window may be the beginning of a secret.
+        let sure = clean.len().saturating_sub(known.longest_secret().max(LONGEST_WORD));
+        clean.truncate(clean.floor_char_boundary(sure));
+    }
+    printable(&shorten(&clean, longest))
+}
+
+fn shorten(text: &str, longest: usize) -> String {
+    text.chars().take(longest).collect()
+}
+
+/// Control characters, and those that change the direction of a line or end it, become spaces: taking them out could put the
+/// halves of a secret together.
+fn printable(text: &str) -> String {
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    text.chars().map(|c| if odd(c) { ' ' } else { c }).collect()
+}
+
+/// Without names of hosts, models, providers and accounts.
+fn names_out(mut text: String, known: &Known<'_>) -> String {
     for host in known.hosts.iter().filter(|host| !host.is_empty()) {
         text = without_urls(&text, host);
         text = replace(&text, host, "[host]", Edge::Word);
@@ -87,13 +205,13 @@ fn text_for_customer(text: &str, known: &Known<'_>) -> String {
 
 fn without_secrets(text: &str, known: &Known<'_>) -> String {
     let mut text = text.to_owned();
-    for secret in known.secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
-        text = text.replace(secret, "[key]");
+    for secret in &known.secrets {
+        text = replace(&text, secret, "[key]", Edge::Any);
     }
     // Upstreams echo keys shortened: `sk-ab…yz`, `sk-ab***yz`.
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
-    while let Some(at) = find(rest, "sk-", Edge::Word) {
+    while let Some(at) = find(rest, "sk-", Edge::Front) {
         let end = at + token_len(&rest[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
         out.push_str(&rest[..at]);
         out.push_str(if end - at > 8 { "[key]" } else { &rest[at..end] });
@@ -105,6 +223,10 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
 /// What may stand beside a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
+    /// Anything.
+    Any,
+    /// No letter or digit in front.
+    Front,
     /// No letter, digit, `-` or `_` on either side: `acme` is not in `acme-beta`.
     Word,
     /// The same in front; behind, a dated or tagged form (`-20250929`, `:free`) is taken along.
@@ -121,7 +243,10 @@ fn find(text: &str, needle: &str, edge: Edge) -> Option<usize> {
     if needle.is_empty() {
         return None;
     }
-    let open_end = edge == Edge::Name || needle.ends_with(['-', '_', '/', ':']);
+    if edge == Edge::Any {
+        return hay.find(&needle);
+    }
+    let open_end = matches!(edge, Edge::Name | Edge::Front) || needle.ends_with(['-', '_', '/', ':']);
     hay.match_indices(&needle).map(|(at, _)| at).find(|&at| {
         let before = hay[..at].chars().next_back();
         let behind = hay[at + needle.len()..].chars().next();
@@ -241,13 +366,13 @@ mod tests {
             models: vec!["big-model-4-5-20250929", "big-model-4-5", "sim"],
             providers: vec!["acme", "messages"],
             hosts: vec!["api.acme.example"],
-            secrets: vec!["verysecretvalue"],
+            secrets: forms("verysecretvalue"),
         }
     }
 
     #[track_caller]
     fn becomes(text: &str, expected: &str) {
-        assert_eq!(text_for_customer(text, &known()), expected);
+        assert_eq!(exit(text, &known(), LONGEST_MESSAGE, names_out), expected);
     }
 
     #[test]
@@ -296,8 +421,8 @@ mod tests {
         for text in ["", "ß → 模型 🚀", "max_tokens: 5 > 4", "https://", "sk-", "request id", "request id:"] {
             becomes(text, text);
         }
-        let long = "é".repeat(LONGEST_TEXT);
-        assert!(text_for_customer(&long, &known()).len() <= LONGEST_TEXT);
+        let long = "é".repeat(100_000);
+        assert_eq!(exit(&long, &known(), LONGEST_MESSAGE, names_out).chars().count(), LONGEST_MESSAGE);
     }
 
     #[test]
@@ -308,7 +433,7 @@ mod tests {
             param: Some("big-model-4-5".to_owned()),
             message: "api.acme.example".to_owned(),
         };
-        let clean = for_customer(&error, &known());
+        let clean = error_for_customer(&error, &known());
         assert_eq!(clean.kind.as_deref(), Some("invalid_request_error"));
         assert_eq!(clean.code.as_deref(), Some("[provider]"));
         assert_eq!(clean.param.as_deref(), Some("sonnet-public"));
@@ -317,17 +442,76 @@ mod tests {
 
     #[test]
     fn the_operator_reads_names_but_no_secrets_and_no_control_characters() {
-        assert_eq!(for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
+        assert_eq!(text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
     }
 
     proptest::proptest! {
         #[test]
         fn nothing_known_survives_in_any_surroundings(before in "\\PC{0,40}", behind in "\\PC{0,40}", which in 0_usize..3) {
             let secret = ["verysecretvalue", " api.acme.example ", " req_011CSHoEeqs5 "][which];
-            let clean = text_for_customer(&format!("{before}{secret}{behind}"), &known());
+            let clean = exit(&format!("{before}{secret}{behind}"), &known(), LONGEST_MESSAGE, names_out);
             proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
-            let _ = for_operator(&clean, &known());
+            let _ = text_for_operator(&clean, &known());
         }
+    }
+
+    /// No ten characters in a row of the secret are left, in whatever form they stood there.
+    fn leaks(text: &str) -> bool {
+        let text = text.to_ascii_lowercase();
+        b"verysecretvalue".windows(10).any(|piece| text.contains(std::str::from_utf8(piece).unwrap()))
+    }
+
+    #[test]
+    fn a_secret_is_found_at_every_edge_of_what_is_kept() {
+        for longest in [LONGEST_REASON, LONGEST_MESSAGE, WINDOW] {
+            for shift in 0..40 {
+                let text = format!("{}verysecretvalue and more", " .".repeat((longest - shift) / 2));
+                for clean in [exit(&text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(&text, &known())] {
+                    assert!(!leaks(&clean), "{longest} - {shift}");
+                }
+            }
+        }
+        // Many short replacements move the edge of the window into what is kept.
+        for shift in 0..30 {
+            let text = format!("{}{}", ".".repeat(shift), "verysecretvalue".repeat(10_000));
+            assert!(!leaks(&exit(&text, &known(), LONGEST_MESSAGE, names_out)), "{shift}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_form_that_programs_write() {
+        let secret = "sk-Top/Secret+value_1";
+        let known = Known { secrets: forms(secret), ..known() };
+        let in_base64 = |before: &str| STANDARD_NO_PAD.encode(format!("{before}{secret} and more"));
+        let written = [
+            secret.to_ascii_uppercase(),
+            "sk-Top%2FSecret%2Bvalue_1".to_owned(),
+            "sk%2dTop%2fSecret%2bvalue%5f1".to_owned(),
+            hex::encode_upper(secret),
+            in_base64(""),
+            in_base64("a"),
+            in_base64("Authorization: Bearer "),
+            URL_SAFE_NO_PAD.encode(format!("ab{secret}")),
+        ];
+        for text in written {
+            let clean = text_for_operator(&format!("x {text} y"), &known);
+            assert!(clean.contains("[key]"), "{text} became {clean}");
+        }
+    }
+
+    #[test]
+    fn nothing_forges_a_line_or_turns_it_around() {
+        let text = "a\nb\r\u{85}\u{9b}2J\u{202e}c\u{2066}\u{2028}d\u{7f}\u{0}";
+        for clean in [exit(text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(text, &known()), answer_id(text)] {
+            assert_eq!(clean, "a b   2J c  d  ");
+        }
+        assert!(!text_for_operator("verysecret\u{202e}value", &known()).contains("secretvalue"));
+    }
+
+    #[test]
+    fn a_model_is_found_without_its_vendor() {
+        let known = Known { models: vec!["vendor/deep-model-9", "deep-model-9"], ..known() };
+        assert_eq!(exit("deep-model-9 is busy", &known, LONGEST_MESSAGE, names_out), "sonnet-public is busy");
     }
 
     #[test]

@@ -26,9 +26,12 @@ pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant
     match fault {
         AttemptFailure::Client { .. } => Move::Stop,
         AttemptFailure::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
-        AttemptFailure::Unsent(_) | AttemptFailure::Operator(_) | AttemptFailure::Busy { .. } | AttemptFailure::Broken(_) => {
-            Move::NextTarget
-        }
+        AttemptFailure::Unsent(_)
+        | AttemptFailure::Own(_)
+        | AttemptFailure::Operator(_)
+        | AttemptFailure::Account(_)
+        | AttemptFailure::Busy { .. }
+        | AttemptFailure::Broken(_) => Move::NextTarget,
     }
 }
 

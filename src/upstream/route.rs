@@ -8,8 +8,9 @@ use std::time::Duration;
 use farebox_protocol::Family;
 
 use super::classify::Class;
-use super::client::Pool;
+use super::client::{Place, Pool};
 use super::health::{Health, Try};
+use super::{Call, Operation};
 use crate::config::{Route, Target};
 
 /// Why a target is passed over.
@@ -52,8 +53,23 @@ pub(super) fn candidates(route: &Route, family: Family) -> impl Iterator<Item = 
     route.targets.iter().filter(move |target| target.provider.speaks.contains(&family))
 }
 
+/// Leave to ask a target now.
+pub(super) enum Entry {
+    /// For an answer: its outcome counts for the target's health.
+    Answer(Try),
+    /// For a side path, which says nothing about the target: many providers have no `count_tokens`.
+    Side(#[expect(dead_code, reason = "held for its drop")] Place),
+}
+
 /// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
-pub(super) fn enter(pool: &Pool, health: &Arc<Health>, route: &Route, family: Family) -> Result<Try, Skip> {
-    let place = pool.place().map_err(|()| Skip::Full)?;
-    health.begin(family, route.breaker, place).map_err(Skip::Resting)
+pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
+    if call.operation == Operation::Generate {
+        let place = pool.place(call.holder).map_err(|()| Skip::Full)?;
+        let entered = health.begin(call.family, call.holder, call.route.breaker, place);
+        return entered.map(Entry::Answer).map_err(Skip::Resting);
+    }
+    match health.is_open_to(call.family, call.holder) {
+        Some(rest) => Err(Skip::Resting(rest)),
+        None => pool.side_place(call.holder).map(Entry::Side).map_err(|()| Skip::Full),
+    }
 }

@@ -13,9 +13,15 @@ use farebox_protocol::{Frame, FrameReader};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
+use super::breaker::Fault;
 use super::classify::Class;
 use super::health::Try;
+use super::redact;
+use crate::byte_room::Share;
 use crate::deadline::Deadline;
+
+/// Bytes that an answer may have in memory without being counted: ordinary ones take no lock.
+const UNCOUNTED: usize = 64 * 1024;
 
 /// The bytes of one answer.
 pub(super) enum Body {
@@ -43,8 +49,8 @@ impl Body {
         }
     }
 
-    /// All of it, at most `most` bytes.
-    pub(super) async fn whole(&mut self, most: usize) -> Result<Bytes, String> {
+    /// All of it, at most `most` bytes. What is more than a little is read only when there is room for it.
+    pub(super) async fn whole(&mut self, most: usize, room: &mut Share) -> Result<Bytes, String> {
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.chunk().await? else {
             return if first.len() <= most { Ok(first) } else { Err(too_large(most)) };
@@ -53,6 +59,9 @@ impl Body {
         all.extend_from_slice(&first);
         all.extend_from_slice(&second);
         while all.len() <= most {
+            if all.capacity() > UNCOUNTED {
+                room.wait_for(all.capacity()).await;
+            }
             match self.chunk().await? {
                 Some(chunk) => all.extend_from_slice(&chunk),
                 None => return Ok(all.freeze()),
@@ -114,7 +123,8 @@ pub(super) struct Unread {
     pub(super) body: Body,
 }
 
-/// The frames of a running answer. Dropping it cancels the upstream call.
+/// The frames of a running answer. Dropping it cancels the upstream call. A frame counts among the bytes of answers in flight
+/// until the next one is asked for.
 pub struct FrameStream(Box<Running>);
 
 struct Running {
@@ -123,12 +133,14 @@ struct Running {
     waiting_since: Option<Instant>,
     alarm: Deadline,
     broken: Option<StreamBroken>,
-    health: Try,
+    /// `None` for what says nothing about the target.
+    health: Option<Try>,
+    room: Share,
 }
 
 impl FrameStream {
     /// The rest of an answer whose first frame was read.
-    pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Try) -> Self {
+    pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Option<Try>, room: Share) -> Self {
         Self(Box::new(Running {
             unread,
             idle,
@@ -136,6 +148,7 @@ impl FrameStream {
             alarm: Deadline::at(Instant::now() + idle),
             broken: None,
             health,
+            room,
         }))
     }
 
@@ -163,13 +176,16 @@ impl FrameStream {
 
     /// Counts this answer as the target's failure although its bytes arrived: an error event, or an end without the terminal marker.
     pub fn blame(&mut self, why: &str) {
-        self.0.health.failed(Class::Broken, why, None);
+        if let Some(health) = &mut self.0.health {
+            health.failed(Class::Broken, &redact::plain(why), Fault::default());
+        }
     }
 }
 
 impl Running {
     async fn read(&mut self) -> Result<Option<Frame>, String> {
         loop {
+            self.make_room().await;
             if let Some(frame) = self.unread.reader.next_frame().map_err(|error| error.to_string())? {
                 return Ok(Some(frame));
             }
@@ -184,6 +200,16 @@ impl Running {
                 Some(chunk) => self.unread.reader.push(chunk),
                 None => return self.end(),
             }
+        }
+    }
+
+    /// Waits until what is buffered has its place. The frame that was given out before is gone.
+    async fn make_room(&mut self) {
+        let buffered = self.unread.reader.buffered();
+        if buffered > UNCOUNTED {
+            self.room.wait_for(buffered).await;
+        } else {
+            self.room.shrink_to(0);
         }
     }
 

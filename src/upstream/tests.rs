@@ -87,7 +87,14 @@ impl Desk {
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let call = Call { route: &self.route, caller: family, family, operation: Operation::Generate, stream };
+        let call = Call {
+            route: &self.route,
+            holder: crate::byte_room::Holder(1),
+            caller: family,
+            family,
+            operation: Operation::Generate,
+            stream,
+        };
         self.upstreams.dispatch(call, &move |_| Prepared { body: body.clone(), headers: headers.clone() }).await
     }
 
@@ -99,7 +106,7 @@ impl Desk {
 async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
     let mut all = Vec::new();
     match answer.content {
-        AnswerContent::Whole(bytes, _) => all.extend_from_slice(&bytes),
+        AnswerContent::Whole(bytes, ..) => all.extend_from_slice(&bytes),
         AnswerContent::Stream(first, mut rest) => {
             all.extend_from_slice(first.raw());
             while let Some(frame) = rest.next().await? {
@@ -113,7 +120,7 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
 /// A call that only counts tokens.
 fn counting(route: &Route) -> Call<'_> {
     let family = Family::Messages;
-    Call { route, caller: family, family, operation: Operation::CountTokens, stream: false }
+    Call { route, holder: crate::byte_room::Holder(1), caller: family, family, operation: Operation::CountTokens, stream: false }
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@ prefix=${CLIENTS_DIR:-$root/target/clients}
 # begin CLIENT: installs it and starts a gateway.
 begin() {
   client=$1
-  read -r _ package version < <(grep "^$client " "$root/tests/clients/versions")
+  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions")
   place=$prefix/$client-$version
   work=$(mktemp -d "$prefix/run-$client-XXXXXX")
   home=$work/home
@@ -23,7 +23,7 @@ begin() {
 }
 
 npm_install() {
-  [ -f "$place/.done" ] || { npm install --silent --ignore-scripts --no-audit --no-fund --prefix "$place" "$package@$version" && touch "$place/.done"; }
+  [ -f "$place/.done" ] || { npm install --silent --ignore-scripts --no-audit --no-fund --prefix "$place" "$package@$version" ${more-} && touch "$place/.done"; }
 }
 
 pip_install() {
@@ -63,6 +63,7 @@ TOML
   publish claude-sim messages sim sim 32000; publish gpt-sim responses sim sim 32000
   publish claude-picky messages picky sim 32000
   publish claude-cut messages sim sim-cut 32000; publish gpt-cut chat sim sim-cut 32000
+  publish claude-busy messages sim sim-529 32000; publish gpt-busy chat sim sim-529 32000
   UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
   gateway_pid=$!
   wait_for "the gateway" curl -sfI "$base/v1" -o /dev/null
@@ -149,4 +150,22 @@ as_printed() {
   "$farebox" setup "$client" --base-url "$base" --key "$secret" --model "$slug" --json > "$work/printed.json"
   env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 \
     timeout 120 python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
+}
+
+# at_trouble FAMILY [PROGRAM COMMAND…]: how often and how long the client, as printed, tries when the balance is empty, the provider
+# is overloaded and a stream breaks. FAMILY is gpt or claude. These are the figures of docs/customers.md.
+at_trouble() {
+  local family=$1; shift
+  trouble empty 0 "$family-sim" "$@"
+  trouble busy 5 "$family-busy" "$@"
+  trouble cut 5 "$family-cut" "$@"
+}
+
+trouble() { # trouble NAME USD SLUG [PROGRAM COMMAND…]
+  local name=$1 usd=$2; shift 2
+  new_key "$name" "$usd"
+  local began=$(date +%s%N)
+  as_printed "$@" > "$work/$name.out" 2>&1 || true
+  echo "   $name: $(requests) requests in $((($(date +%s%N) - began) / 100000000))e-1 s"
+  books "$name" 0
 }

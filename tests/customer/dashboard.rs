@@ -62,7 +62,9 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
     let key = gateway.key("5.00").await;
     gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     gateway.post("/v1/chat/completions", &key, &chat("test-blind", false)).await;
-    gateway.post("/v1/chat/completions", &key, &chat("no-such-model", false)).await;
+    for _ in 0..3 {
+        gateway.post("/v1/chat/completions", &key, &chat("no-such-model", false)).await;
+    }
     for (name, window) in [("desktop", DESKTOP), ("phone", PHONE)] {
         let browser = Browser::open(&gateway.client, window).await;
         browser.go(&format!("{}/dashboard", gateway.base)).await;
@@ -70,14 +72,56 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
         browser.picture(&format!("sign-in-{name}")).await;
         drop(browser);
         let browser = signed_in(&gateway, &key, window).await;
-        for view in ["", "?range=24h", "/requests", "/payments", "/setup", "/models", "/enter"] {
+        let receipt = browser.ask("return document.querySelector('#newest td.id a').getAttribute('href')").await;
+        let receipt = receipt.as_str().unwrap().trim_start_matches("/dashboard");
+        let filtered = "/requests?model=test-model&status=ok";
+        let chosen = "/setup?model=test-model";
+        for view in ["", "?range=24h", "/requests", filtered, receipt, "/payments", "/setup", chosen, "/models", "/enter"] {
             browser.go(&format!("{}/dashboard{view}", gateway.base)).await;
             browser.assert_accessible(&format!("{name} {view}")).await;
             let width = browser.ask("return document.documentElement.scrollWidth - window.innerWidth").await;
             assert!(width.as_i64().unwrap() <= 0, "{name} {view}: nothing sticks out at the side");
-            browser.picture(&format!("{}-{name}", view.trim_start_matches(['/', '?']).replace('=', "-"))).await;
+            let picture = if view == receipt {
+                "receipt".to_owned()
+            } else {
+                view.trim_start_matches(['/', '?']).replace(['=', '?', '&'], "-")
+            };
+            browser.picture(&format!("{picture}-{name}")).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_and_receipts_work_without_scripts() {
+    let upstream = ScriptedUpstream::start(talking("one two three")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    let blind = gateway.post("/v1/chat/completions", &key, &chat("test-blind", false)).await;
+    let browser = Browser::open(&gateway.client, Window { scripts: false, ..DESKTOP }).await;
+    browser.go(&format!("{}/", gateway.base)).await;
+    browser.type_into("#key", &key.secret).await;
+    browser.press("form .primary").await;
+    browser.shows(".runway", "at this week's pace").await;
+    browser.press("nav a[href='/dashboard/requests']").await;
+    browser.press("#model option[value='test-blind']").await;
+    browser.press("form[action='/dashboard/requests'] button").await;
+    browser.shows("#newest tbody tr:only-child .name", "test-blind").await;
+    let today = browser.text("#newest time").await;
+    assert!(!today.is_empty());
+    browser.press("#newest td.id a").await;
+    browser.shows("h1", "Receipt").await;
+    browser.shows("#charged", blind.header("x-farebox-cost").unwrap()).await;
+    browser.shows("#facts ~ dl", "It ended by itself.").await;
+    let elsewhere = format!("{}/dashboard/requests?day=2020-01-01&model=&status=", gateway.base);
+    browser.go(&elsewhere).await;
+    browser.shows(".empty", "None.").await;
+    browser.go(&format!("{}/dashboard/requests?day=yesterday", gateway.base)).await;
+    browser.shows(".problem", "2026-11-22").await;
+    let other = gateway.key("5.00").await;
+    let foreign = gateway.post("/v1/chat/completions", &other, &chat("test-model", false)).await;
+    browser.go(&format!("{}/dashboard/requests/{}", gateway.base, foreign.header("x-request-id").unwrap())).await;
+    browser.shows("h1", "This did not work").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -225,10 +225,10 @@ async fn pages_of_requests_stay_with_their_key() {
     }
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let first = visitor.get("/requests").await.text;
-    assert_eq!(first.matches("data-label=\"Request id\"").count(), 50);
+    assert_eq!(first.matches("data-label=\"Receipt\"").count(), 50);
     let older = first.split("/dashboard/requests?before=").nth(1).unwrap().split('"').next().unwrap();
     let second = visitor.get(&format!("/requests?before={older}")).await.text;
-    assert_eq!(second.matches("data-label=\"Request id\"").count(), 5);
+    assert_eq!(second.matches("data-label=\"Receipt\"").count(), 5);
     for bad in [foreign.header("x-request-id").unwrap(), "req_x", "1", "%27"] {
         assert_eq!(visitor.get(&format!("/requests?before={bad}")).await.status, 404, "{bad}");
     }

@@ -143,10 +143,12 @@ async fn a_breaker_opens_rests_tries_once_and_closes() {
     let busy = || Reply::error(500, "server_error", None, "broken");
     let pair = Pair::start(busy(), "", r#"breaker = { failures = 3, open = "600ms" }"#).await;
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
-    for _ in 0..5 {
+    let other = pair.gateway.key("5.00").await;
+    for _ in 0..3 {
         assert_eq!(pair.ask("test-model", false).await.status, 200);
+        assert_eq!(pair.gateway.post(CHAT, &other, &chat("test-model", false)).await.status, 200);
     }
-    assert_eq!(pair.first.requests().len(), 3, "an open breaker lets nothing through");
+    assert_eq!(pair.first.requests().len(), 3, "an open breaker lets nothing through, whoever asks");
     let open = pair.target("test-model", "first").await;
     assert_eq!((open["state"].as_str(), open["failures"].as_u64()), (Some("open"), Some(3)));
     assert!(open["open_for_ms"].as_u64().unwrap() <= 600 && open["reason"].as_str().unwrap().contains("500"), "{open}");
@@ -157,7 +159,9 @@ async fn a_breaker_opens_rests_tries_once_and_closes() {
     assert_eq!(pair.target("test-model", "first").await["state"], "half_open");
     assert_eq!(pair.ask("test-model", false).await.status, 200);
     assert_eq!(pair.first.requests().len(), 4, "one trial");
-    assert_eq!(pair.target("test-model", "first").await["state"], "open", "the trial failed");
+    assert_eq!(pair.target("test-model", "first").await["state"], "half_open", "one key's failed trial is no proof");
+    assert_eq!(pair.gateway.post(CHAT, &other, &chat("test-model", false)).await.status, 200);
+    assert_eq!(pair.target("test-model", "first").await["state"], "open", "two are");
 
     tokio::time::sleep(Duration::from_millis(700)).await;
     pair.first.follow(talking("from the first"));
@@ -242,8 +246,9 @@ async fn one_failing_slug_or_family_leaves_the_others_alone() {
     for _ in 0..4 {
         assert_eq!(pair.ask("test-blind", false).await.status, 503);
     }
-    assert_eq!(pair.target("test-blind", "first").await["state"], "open");
-    assert_eq!(pair.target("test-model", "first").await["state"], "closed");
+    assert_eq!(pair.first.requests().len(), 2);
+    let target = pair.target("test-blind", "first").await;
+    assert_eq!((target["state"].as_str(), target["keys_closed"].as_u64()), (Some("closed"), Some(1)), "closed to this key alone");
     assert!(pair.ask("test-model", false).await.text.contains("from the first"), "another slug of the same provider");
     let native = json!({ "model": "test-blind", "max_tokens": 64, "messages": [{ "role": "user", "content": "hi" }] });
     let answer = pair.gateway.post(NATIVE, &pair.key, &native).await;

@@ -4,6 +4,7 @@ mod auth;
 mod bad_input;
 mod blame;
 mod chat;
+mod cors;
 mod failover;
 mod messages;
 mod models;

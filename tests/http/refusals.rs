@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use farebox::byte_room::{ByteRoom, Holder, Share};
 use farebox::clock;
 use farebox_ledger::key::Change;
 use farebox_ledger::{Act, KeyChange, KeySettings, Secret, Timestamp};
@@ -75,8 +76,7 @@ async fn keys_and_limits(rows: &mut Rows) {
     rows.send("403 expired", &key, path, WRONG_IN_EVERY_WAY).await;
 
     let room = Arc::clone(&rows.gateway.front.body_room);
-    let all = u32::try_from(room.available_permits()).unwrap();
-    let full = room.acquire_many_owned(all).await.unwrap();
+    let full = filled(&room);
     let busy = KeySettings { concurrency: Some(0), ..KeySettings::default() };
     let key = rows.gateway.key_with("0", busy).await;
     rows.send("429 concurrency, before the bytes in flight", &key, path, vec![b'x'; HUGE]).await;
@@ -258,4 +258,15 @@ async fn an_error_before_the_first_byte_of_a_stream_is_an_ordinary_error() {
         );
         assert_eq!(gateway.account(&key).await.account.available().to_string(), "5.00");
     }
+}
+
+/// Shares of many keys that leave no room for another.
+fn filled(room: &Arc<ByteRoom>) -> Vec<Share> {
+    let mut shares = Vec::new();
+    while room.total() - room.in_use() >= 4 {
+        let mut share = room.share(Holder(u64::MAX - shares.len() as u64), usize::MAX);
+        assert!(share.grow_to((room.total() - room.in_use()) / 4));
+        shares.push(share);
+    }
+    shares
 }

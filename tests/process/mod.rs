@@ -2,6 +2,8 @@
 
 mod admin;
 mod cli;
+mod first_hour;
 mod identity;
 mod operations;
+mod proxies;
 mod serving;

@@ -147,7 +147,7 @@ async fn a_copy_is_made_while_serving_and_is_sound() {
     assert_eq!(report["faults"], json!([]));
     let refused = says(&cli, &["ledger", "backup", file.to_str().unwrap()]);
     assert!(refused.0 == 1 && refused.1.contains("already"), "{refused:?}");
-    assert_eq!(cli.exit(&["ledger", "backup", "/no/such/folder/copy.db"]), 1);
+    assert_eq!(cli.exit(&["ledger", "backup", "/dev/null/copy.db"]), 1, "a folder that cannot be made");
     let left: Vec<_> = std::fs::read_dir(cli.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(".part")), "{left:?}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());

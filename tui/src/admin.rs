@@ -166,6 +166,8 @@ pub(crate) struct LiveEvent {
     pub(crate) at: String,
     pub(crate) key: Option<String>,
     pub(crate) slug: String,
+    /// The model that was asked for, as the customer wrote it.
+    pub(crate) asked: String,
     pub(crate) family: String,
     /// `provider/model`; empty when none was reached.
     pub(crate) target: String,

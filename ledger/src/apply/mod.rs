@@ -32,6 +32,7 @@ pub(crate) fn apply<T: Tx>(tx: &mut T, operation: &Operation) -> Step<T, Outcome
         }
         Operation::ConsumeLink { token, now } => access::consume_link(tx, *token, *now).map(Outcome::Owner),
         Operation::OpenSession(session) => access::open_session(tx, session).map(|()| Outcome::Done),
+        Operation::CloseSessions(key) => tx.close_sessions(*key).map(|()| Outcome::Done),
         Operation::CloseSession(token) => tx.delete_session(*token).map(|()| Outcome::Done),
     }
 }

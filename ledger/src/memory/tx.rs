@@ -244,6 +244,17 @@ impl Tx for MemoryTx<'_> {
     fn insert_session(&mut self, session: &Session) -> Answer<()> {
         self.state.sessions.retain(|_, open| session.at < open.expires);
         self.state.sessions.insert(session.token.0, session.clone());
+        let own = self.state.sessions.values().filter(|open| open.key == session.key);
+        let mut own: Vec<_> = own.map(|open| (open.at, open.token.0)).collect();
+        own.sort_by_key(|(at, token)| (std::cmp::Reverse(*at), *token));
+        for (_, token) in own.iter().skip(usize::from(Session::MOST_OF_KEY)) {
+            self.state.sessions.remove(token);
+        }
+        Ok(())
+    }
+
+    fn close_sessions(&mut self, key: KeyId) -> Answer<()> {
+        self.state.sessions.retain(|_, open| open.key != key);
         Ok(())
     }
 

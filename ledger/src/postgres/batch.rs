@@ -100,7 +100,9 @@ pub(super) struct Batch {
     pub(super) new_acts: Vec<(Record, Hash)>,
     pub(super) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(super) published: BTreeMap<String, Timestamp>,
+    /// Keys all of whose stored sessions end, and those all of whose links do.
     pub(super) ended_sessions: BTreeSet<i64>,
+    pub(super) ended_links: BTreeSet<i64>,
     pub(super) forget_links: Option<Timestamp>,
     pub(super) forget_sessions: Option<Timestamp>,
 }
@@ -127,6 +129,7 @@ impl Batch {
             && self.new_acts.is_empty()
             && self.published.is_empty()
             && self.ended_sessions.is_empty()
+            && self.ended_links.is_empty()
             && self.forget_links.is_none()
             && self.forget_sessions.is_none()
     }

@@ -372,8 +372,10 @@ fn acts(batch: &Batch, writes: &mut Vec<Write>) {
 
 /// Sessions, links and published slugs. Expired rows that another transaction holds are left to a later one.
 fn access(batch: &Batch, writes: &mut Vec<Write>) {
-    let ended: Vec<i64> = batch.ended_sessions.iter().copied().collect();
-    for (table, forget) in [("sessions", batch.forget_sessions), ("links", batch.forget_links)] {
+    for (table, ended, forget) in
+        [("sessions", &batch.ended_sessions, batch.forget_sessions), ("links", &batch.ended_links, batch.forget_links)]
+    {
+        let ended: Vec<i64> = ended.iter().copied().collect();
         if !ended.is_empty() {
             let columns = vec![("key", "bigint", column(&ended, |key| *key))];
             writes.push(write(format!("DELETE FROM {table} WHERE key = ANY ($1::bigint[])"), columns));

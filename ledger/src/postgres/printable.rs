@@ -52,6 +52,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         | Operation::Recover { .. }
         | Operation::ConsumeLink { .. }
         | Operation::OpenSession(_)
+        | Operation::CloseSessions(_)
         | Operation::CloseSession(_) => {}
     }
     operation

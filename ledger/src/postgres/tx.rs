@@ -190,11 +190,17 @@ impl Tx for Batch {
         Ok(())
     }
 
-    fn end_sessions(&mut self, key: KeyId) -> Answer<()> {
+    fn close_sessions(&mut self, key: KeyId) -> Answer<()> {
         self.ended_sessions.insert(key.to_i64());
         for slot in self.sessions.values_mut().filter(|slot| slot.now.as_ref().is_some_and(|session| session.key == key)) {
             slot.now = None;
         }
+        Ok(())
+    }
+
+    fn end_sessions(&mut self, key: KeyId) -> Answer<()> {
+        self.close_sessions(key)?;
+        self.ended_links.insert(key.to_i64());
         for slot in self.links.values_mut().filter(|slot| slot.now.is_some_and(|(owner, _)| owner == key)) {
             slot.now = None;
         }

@@ -86,6 +86,8 @@ statements! {
     Session = "SELECT key, at, expires FROM sessions WHERE token = ?1";
     ForgetSessions = "DELETE FROM sessions WHERE expires <= ?1";
     InsertSession = "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)";
+    TrimSessions = "DELETE FROM sessions WHERE key = ?1 AND token NOT IN
+         (SELECT token FROM sessions WHERE key = ?1 ORDER BY at DESC, token LIMIT ?2)";
     DeleteSession = "DELETE FROM sessions WHERE token = ?1";
 }
 

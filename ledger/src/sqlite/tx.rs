@@ -242,6 +242,12 @@ impl Tx for Batch<'_> {
         self.statements.get(Sql::ForgetSessions)?.execute([session.at])?;
         let values = params![session.token, session.key, session.at, session.expires];
         self.statements.get(Sql::InsertSession)?.execute(values)?;
+        self.statements.get(Sql::TrimSessions)?.execute(params![session.key, Session::MOST_OF_KEY])?;
+        Ok(())
+    }
+
+    fn close_sessions(&mut self, key: KeyId) -> Answer<()> {
+        self.statements.get(Sql::EndSessions)?.execute([key])?;
         Ok(())
     }
 

@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, JsonError, Kind, string_span, text_size};
+use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
+use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -157,7 +158,7 @@ impl crate::Reader for Reader {
         if data.trim_ascii() == b"[DONE]" {
             return FrameFacts { last: true, end: true, ..FrameFacts::default() };
         }
-        self.read_data(frame, &data).unwrap_or_default()
+        self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
     }
 
     fn usage(&self) -> &WireUsage {
@@ -171,12 +172,12 @@ impl crate::Reader for Reader {
 
 fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
     let mut said = Said::default();
-    let mut cuts = Cuts::default();
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
             "id" => said.id = string_span(cursor)?,
-            "model" => said.model = string_span(cursor)?,
+            "model" if said.model.is_none() => said.model = string_span(cursor)?,
             "created" => {
                 let value = cursor.skip()?;
                 said.created = count(cursor, &value);
@@ -193,9 +194,9 @@ fn say(cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
                 cursor.skip()?;
             }
         }
-        cuts.take(key.at..cursor.at(), key.name != "provider");
+        members.take(&key.name, key.at..cursor.at());
     }
-    said.cuts = cuts.finish();
+    said.cuts = members.finish();
     said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
     Ok(said)
 }

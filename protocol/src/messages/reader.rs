@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, JsonError, Kind, string_span, text_size};
+use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Frame, FrameFacts, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -34,6 +35,7 @@ struct Said {
     thinking: TextSize,
     stop: Option<Stop>,
     usage: Option<UsageObject>,
+    cuts: Vec<Range<usize>>,
     error: bool,
 }
 
@@ -50,7 +52,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
             model: said.model,
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            cuts: usage.cuts,
+            cuts: said.cuts.into_iter().chain(usage.cuts).collect(),
         },
         id: said.id.map(text),
         usage: usage.wire,
@@ -95,7 +97,6 @@ impl Reader {
             "message_start" => {
                 facts.step = Step::Begun;
                 self.id = said.id.clone().map(|span| cursor.string_at(span).into_owned());
-                facts.marks.model = said.model.clone().map(|span| frame.raw_range(span));
             }
             "content_block_start" => {
                 facts.step = said.index.map_or(Step::None, Step::Opened);
@@ -111,6 +112,7 @@ impl Reader {
             "message_stop" => facts.end = true,
             _ => {}
         }
+        facts.marks.model = said.model.clone().map(|span| frame.raw_range(span));
         facts.error = (said.error || kind == "error").then(|| UpstreamError::parse(data));
         self.stopped |= facts.stop.is_some();
         facts.hidden = self.hiding;
@@ -123,6 +125,7 @@ impl Reader {
             facts.marks.usage_empty = usage.empty;
             facts.marks.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
+        facts.marks.cuts.extend(said.cuts.into_iter().map(|span| frame.raw_range(span)));
         facts.last = facts.end || facts.stop.is_some() || (facts.usage && self.stopped);
         Ok(facts)
     }
@@ -131,7 +134,7 @@ impl Reader {
 impl crate::Reader for Reader {
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
-        let mut facts = self.read_data(frame, &data).unwrap_or_default();
+        let mut facts = self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable());
         if facts.error.is_none() && frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(&data));
         }
@@ -148,6 +151,7 @@ impl crate::Reader for Reader {
 }
 
 fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -161,17 +165,22 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
             "delta" | "content_block" if kind == Kind::Object => block(cursor, said)?,
             other => named(other, kind, cursor, said)?,
         }
+        members.take(&key.name, key.at..cursor.at());
     }
+    said.cuts.extend(members.finish());
     Ok(())
 }
 
 /// The `message` of `message_start`: its type is not the event's.
 fn message(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
         named(&key.name, kind, cursor, said)?;
+        members.take(&key.name, key.at..cursor.at());
     }
+    said.cuts.extend(members.finish());
     Ok(())
 }
 
@@ -179,7 +188,7 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
 fn named(name: &str, kind: Kind, cursor: &mut Cursor<'_>, said: &mut Said) -> Result<(), JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
-        "model" => said.model = string_span(cursor)?,
+        "model" if said.model.is_none() => said.model = string_span(cursor)?,
         "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
         "usage" => said.usage = read(cursor, NAMES)?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use super::items::member;
-use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span, text_size};
+use crate::json::{Cursor, JsonError, Kind, Value, string_span, text_size};
+use crate::members::Members;
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -47,6 +48,9 @@ struct Event {
     part: Option<Value>,
     delta: Option<Value>,
     response: Option<Range<usize>>,
+    /// A model that the event itself names, outside of the response object.
+    model: Option<Range<usize>>,
+    cuts: Vec<Range<usize>>,
     error: bool,
 }
 
@@ -110,6 +114,8 @@ impl Reader {
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
         let mut facts = FrameFacts::default();
+        facts.marks.model = event.model.clone().map(|span| frame.raw_range(span));
+        facts.marks.cuts = event.cuts.iter().cloned().map(|span| frame.raw_range(span)).collect();
         if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
             facts.shown = delta.text_size();
         }
@@ -149,7 +155,7 @@ impl Reader {
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        facts.marks.cuts.extend(said.cuts.into_iter().map(|span| frame.raw_range(span)));
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -187,7 +193,7 @@ fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
 impl crate::Reader for Reader {
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else { return FrameFacts::default() };
-        self.read_data(frame, &data).unwrap_or_default()
+        self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
     }
 
     fn usage(&self) -> &WireUsage {
@@ -201,13 +207,16 @@ impl crate::Reader for Reader {
 
 fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     let mut event = Event::default();
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "type" {
             event.kind = string_span(cursor)?;
+            members.take(&key.name, key.at..cursor.at());
             continue;
         }
         let value = cursor.skip()?;
+        members.take(&key.name, key.at..cursor.at());
         match key.name.as_ref() {
             "sequence_number" => event.sequence = count(cursor, &value),
             "output_index" => event.output_index = count(cursor, &value),
@@ -217,21 +226,23 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
             "delta" => event.delta = Some(value),
             "response" if value.kind == Kind::Object => event.response = Some(value.span),
             "error" => event.error = value.kind != Kind::Null,
+            "model" if event.model.is_none() && value.kind == Kind::String => event.model = Some(value.span),
             _ => {}
         }
     }
+    event.cuts = members.finish();
     Ok(event)
 }
 
 fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
     let mut said = Response::default();
-    let mut cuts = Cuts::default();
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
         match key.name.as_ref() {
             "id" => said.id = string_span(cursor)?,
-            "model" => said.model = string_span(cursor)?,
+            "model" if said.model.is_none() => said.model = string_span(cursor)?,
             "status" => said.status = string_span(cursor)?,
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
             "usage" => said.usage = read(cursor, NAMES)?,
@@ -241,9 +252,9 @@ fn response(cursor: &mut Cursor<'_>) -> Result<Response, JsonError> {
                 cursor.skip()?;
             }
         }
-        cuts.take(key.at..cursor.at(), key.name != "provider");
+        members.take(&key.name, key.at..cursor.at());
     }
-    said.cuts = cuts.finish();
+    said.cuts = members.finish();
     said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
     Ok(said)
 }

@@ -39,7 +39,9 @@ pub(super) fn skeleton(id: &str, model: &str, created: i64) -> Value {
         "created_at": created,
         "status": "in_progress",
         "background": false,
+        "completed_at": null,
         "error": null,
+        "frequency_penalty": 0.0,
         "incomplete_details": null,
         "instructions": null,
         "max_output_tokens": null,
@@ -47,6 +49,7 @@ pub(super) fn skeleton(id: &str, model: &str, created: i64) -> Value {
         "model": model,
         "output": [],
         "parallel_tool_calls": true,
+        "presence_penalty": 0.0,
         "previous_response_id": null,
         "prompt_cache_key": null,
         "reasoning": {"effort": null, "summary": null},
@@ -141,6 +144,10 @@ fn finished(draft: &SyntheticAnswer, output: &[Value]) -> Value {
     let mut response = skeleton(&id(draft), &draft.model, draft.created);
     response["status"] = json!(status(draft));
     response["output"] = json!(output);
+    if draft.stop != SyntheticStop::Length {
+        // An answer that is made at once ends in the second in which it began.
+        response["completed_at"] = json!(draft.created);
+    }
     if draft.stop == SyntheticStop::Length {
         response["incomplete_details"] = json!({"reason": "max_output_tokens"});
     }
@@ -177,4 +184,16 @@ fn message_id(draft: &SyntheticAnswer) -> String {
 
 fn call_item_id(tool: &ToolCall) -> String {
     format!("fc_{}", tool.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_every_field_that_the_published_suite_asks_for() {
+        let response = skeleton("resp_1", "sim", 7);
+        assert!(response["completed_at"].is_null(), "it has only begun");
+        assert_eq!((&response["presence_penalty"], &response["frequency_penalty"]), (&json!(0.0), &json!(0.0)));
+    }
 }

@@ -25,6 +25,28 @@ const PREFIXES: &[&str] =
     &["sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "gsk_", "ghp_", "hf_", "AIza", "Bearer ", "bearer "];
 /// A run of letters and digits this long is taken for a secret.
 const RANDOM_RUN: usize = 20;
+/// Longer lines are not worth looking at: they are not shown.
+const LONGEST_LINE: usize = 1_000;
+/// Longer words of a comment are not shown.
+const LONGEST_WORD: usize = 14;
+
+/// A catalog, which has no place for secrets: only lines that speak of one are treated like those of the routes.
+pub(crate) fn catalog(text: &str) -> String {
+    let hidden = file(text);
+    let speaks_of_secrets = |line: &str| {
+        let lower = line.to_ascii_lowercase();
+        SECRET_PARTS.iter().any(|part| lower.contains(part))
+    };
+    let mut shown = String::with_capacity(text.len());
+    for (line, hidden) in text.split_inclusive('\n').zip(hidden.split_inclusive('\n')) {
+        if line == hidden || line.len() > LONGEST_LINE || speaks_of_secrets(line) {
+            shown.push_str(hidden);
+        } else {
+            shown.push_str(&words(line));
+        }
+    }
+    shown
+}
 
 /// The text with everything hidden that may be a secret; same bytes, same columns.
 pub(crate) fn file(text: &str) -> String {
@@ -149,7 +171,7 @@ impl Masker {
         if self.depth == 0 && line.trim_start().starts_with('[') {
             self.harmless = &[];
         }
-        if self.depth == 0 {
+        if self.depth == 0 || self.begins_anew(line) {
             self.forget();
         }
         let mut rest = line;
@@ -192,14 +214,17 @@ impl Masker {
     fn header(&mut self, line: &str) -> bool {
         let text = line.trim();
         let Some(inner) = text.strip_prefix('[') else { return false };
-        let Some((path, after)) = inner.trim_start_matches('[').split_once(']') else { return false };
+        let inner = inner.trim_start_matches('[');
+        // One that lost its closing bracket names a table as well.
+        let closed = inner.contains(']');
+        let (path, after) = inner.split_once(']').unwrap_or((inner, ""));
         let after = after.trim_start_matches(']').trim_start();
         let plain = !path.contains(['=', '{', ',', '#', '\'']) && (after.is_empty() || after.starts_with('#'));
         let mut parts = path.split('.').map(|part| part.trim().trim_matches('"'));
         let root = parts.next().unwrap_or_default();
         let known = did_you_mean(root, &["model", "retired", "route", "provider"]);
         let word = root.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        if !plain || !(known.is_some() || (self.depth == 0 && word)) {
+        if !plain || !(known.is_some() || (self.depth == 0 && word && closed)) {
             return false;
         }
         self.harmless = match known {
@@ -213,6 +238,13 @@ impl Masker {
         self.forget();
         self.comment(comment);
         true
+    }
+
+    /// Whether a line that begins with a harmless field shows that a bracket before it was never closed.
+    fn begins_anew(&self, line: &str) -> bool {
+        let name = line.split(|c: char| !is_bare(c)).next().unwrap_or_default();
+        let harmless = !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name));
+        harmless && self.secret_from.is_none() && followed_by_equals(&line[name.len()..])
     }
 
     /// Begins anew, as at the first line.
@@ -301,13 +333,28 @@ impl Masker {
         }
     }
 
+    /// A comment's plain words are shown. What could be a secret is not, and nothing of a comment that speaks of one.
     fn comment(&mut self, comment: &str) {
-        if self.rule == Rule::Show && !comment.contains(['=', '"', '\'', '{']) {
-            self.out.push_str(&words(comment));
-        } else {
-            self.out.extend(comment.chars().map(|each| if each == '#' || each == ' ' { each } else { star(each) }));
+        let lower = comment.to_ascii_lowercase();
+        let secretive = SECRET_PARTS.iter().any(|part| lower.contains(part));
+        for token in comment.split_inclusive([' ', '\t', '\n']) {
+            if !secretive && is_plain_word(token) {
+                self.out.push_str(token);
+            } else {
+                self.out
+                    .extend(token.chars().map(|each| if each == '#' || each.is_ascii_whitespace() { each } else { star(each) }));
+            }
         }
     }
+}
+
+/// Letters with punctuation around them, too few for a secret, or a short number.
+fn is_plain_word(token: &str) -> bool {
+    let around = |c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace();
+    let inner = token.trim_matches(around);
+    let letters = inner.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let number = inner.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_'));
+    token.len() - inner.len() <= 4 && ((letters && inner.len() <= LONGEST_WORD) || (number && inner.len() <= 9))
 }
 
 fn is_secret(name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Collects findings while the files are read, and makes diagnostics of them.
 //!
-//! Every mistake is collected, none is fatal. What a syntax error makes doubtful is left out at the end: findings in the same
-//! table, and those that rest on something being absent. Texts pass the mask before they leave this file.
+//! Every mistake is collected, none is fatal. What a syntax error makes doubtful is left out at the end: findings that rest on
+//! something being absent. Texts pass the mask before they leave this file.
 
 use std::ops::Range;
 
@@ -83,20 +83,12 @@ impl Finding {
     }
 }
 
-/// What is known about the readability of one file.
-#[derive(Debug, Default)]
-struct Damage {
-    /// Where its syntax errors are.
-    at: Vec<usize>,
-    /// There is no text at all.
-    unread: bool,
-}
-
 /// The findings of one load so far.
 #[derive(Debug)]
 pub(crate) struct Report<'s> {
     sources: [&'s Source; 2],
-    damage: [Damage; 2],
+    /// Whether a file has a part that could not be read, so that what seems absent may be there.
+    damaged: [bool; 2],
     findings: Vec<Finding>,
     /// By file, and whether it is an error.
     kept: [[usize; 2]; 2],
@@ -112,7 +104,7 @@ impl<'s> Report<'s> {
         let scratch = Finding::new(Code::MoreFindings, Span::top(File::Catalog), String::new());
         Self {
             sources: [catalog, routes],
-            damage: [Damage::default(), Damage::default()],
+            damaged: [false; 2],
             findings: Vec::new(),
             kept: [[0; 2]; 2],
             surplus: [0; 2],
@@ -129,8 +121,7 @@ impl<'s> Report<'s> {
     pub(crate) fn add(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Finding {
         let file = span.file as usize;
         match code {
-            Code::Syntax if self.damage[file].at.len() < MOST_FINDINGS => self.damage[file].at.push(span.start),
-            Code::Unreadable => self.damage[file].unread = true,
+            Code::Syntax | Code::WrongTable | Code::Unreadable => self.damaged[file] = true,
             _ => {}
         }
         let fresh = Finding::new(code, span, message.into());
@@ -151,45 +142,34 @@ impl<'s> Report<'s> {
         self.kept.iter().any(|[_, errors]| *errors > 0)
     }
 
-    /// Whether a file cannot be believed as a whole.
-    fn damaged(&self, file: File) -> bool {
-        let damage = &self.damage[file as usize];
-        damage.unread || !damage.at.is_empty()
-    }
-
-    /// Whether a finding stands although the files may have syntax errors.
-    fn stands(&self, finding: &Finding, doubtful: &[Vec<Range<usize>>; 2]) -> bool {
-        if matches!(finding.code, Code::Syntax | Code::Unreadable) {
-            return true;
-        }
-        let file = finding.span.file;
+    /// Whether a finding stands although files may be damaged.
+    fn stands(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
-            Scope::Both => !self.damaged(File::Catalog) && !self.damaged(File::Routes),
-            Scope::File => !self.damaged(file),
-            Scope::Place => !doubtful[file as usize].iter().any(|range| range.contains(&finding.span.start)),
+            Scope::Both => self.damaged == [false; 2],
+            Scope::File => !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable,
+            Scope::Place => true,
         }
     }
 
     /// All findings in order, with their places, masked.
     pub(crate) fn finish(mut self) -> Diagnostics {
-        let doubtful =
-            [File::Catalog, File::Routes].map(|file| broken_tables(&self.source(file).text, &self.damage[file as usize].at));
         let mut findings = std::mem::take(&mut self.findings);
         let before = findings.len();
-        findings.retain(|finding| self.stands(finding, &doubtful));
+        findings.retain(|finding| self.stands(finding));
         self.note_gaps(before > findings.len(), &mut findings);
         findings.sort_by_key(|finding| finding.span);
         let pages = [File::Catalog, File::Routes].map(|file| {
             let wanted = findings
                 .iter()
                 .any(|finding| finding.span.file == file || finding.related.iter().any(|(span, _)| span.file == file));
-            wanted.then(|| Page::new(self.source(file)))
+            wanted.then(|| Page::new(file, self.source(file)))
         });
         Diagnostics(findings.into_iter().map(|finding| resolve(finding, &pages)).collect())
     }
 
     /// Says what is not in the report.
     fn note_gaps(&self, withheld: bool, findings: &mut Vec<Finding>) {
+        let unread = findings.iter().filter(|finding| finding.code == Code::Unreadable).count();
         let mut note = |code: Code, file: File, message: String| {
             let end = self.source(file).text.len();
             findings.push(Finding::new(code, Span { file, start: end, end }, message));
@@ -200,8 +180,8 @@ impl<'s> Report<'s> {
                 note(Code::MoreFindings, file, format!("{surplus} more findings in this file are not shown"));
             }
         }
-        if withheld || self.damaged(File::Catalog) || self.damaged(File::Routes) {
-            let file = if self.damaged(File::Catalog) { File::Catalog } else { File::Routes };
+        if (withheld || self.damaged != [false; 2]) && unread < self.sources.len() {
+            let file = if self.damaged[File::Catalog as usize] { File::Catalog } else { File::Routes };
             note(
                 Code::SkippedChecks,
                 file,
@@ -209,22 +189,6 @@ impl<'s> Report<'s> {
             );
         }
     }
-}
-
-/// The tables that have a syntax error in them: bytes from the header before each to the next one after it.
-fn broken_tables(text: &str, at: &[usize]) -> Vec<Range<usize>> {
-    if at.is_empty() {
-        return Vec::new();
-    }
-    let headers: Vec<usize> = text.match_indices("\n[").map(|(index, _)| index + 1).collect();
-    at.iter()
-        .map(|at| {
-            let next = headers.partition_point(|header| header <= at);
-            let start = next.checked_sub(1).and_then(|index| headers.get(index)).copied().unwrap_or_default();
-            let end = headers.get(next).copied().unwrap_or(usize::MAX);
-            start..end
-        })
-        .collect()
 }
 
 /// A file made ready for showing.
@@ -235,8 +199,11 @@ struct Page<'s> {
 }
 
 impl<'s> Page<'s> {
-    fn new(source: &'s Source) -> Self {
-        let masked = redact::file(&source.text);
+    fn new(file: File, source: &'s Source) -> Self {
+        let masked = match file {
+            File::Catalog => redact::catalog(&source.text),
+            File::Routes => redact::file(&source.text),
+        };
         let line_starts = std::iter::once(0).chain(masked.match_indices('\n').map(|(index, _)| index + 1)).collect();
         Self { name: &source.name, masked, line_starts }
     }

@@ -4,7 +4,7 @@
 //! go on with the next field and all mistakes of a file come out together. Values never get into messages here: they may be
 //! secrets.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use toml::Spanned;
@@ -13,27 +13,6 @@ use toml::de::{DeTable, DeValue};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
-
-/// The syntax tree of a file, with every syntax error recorded.
-pub(crate) fn parse<'i>(report: &mut Report<'_>, file: File, text: &'i str) -> DeTable<'i> {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let mut mistakes: Vec<(Range<usize>, String)> =
-        errors.iter().map(|error| (error.span().unwrap_or(text.len()..text.len()), error.message().to_owned())).collect();
-    mistakes.sort_by_key(|(span, _)| span.start);
-    let mut told: Option<(usize, String)> = None;
-    for (span, message) in mistakes {
-        // The parser goes on after a mistake and finds more of it in the same line, or the same in all lines of a table.
-        let told_already = told.as_ref().is_some_and(|(at, words)| {
-            let between = text.get(*at..span.start).unwrap_or_default();
-            !between.contains('\n') || (*words == message && !between.contains("\n["))
-        });
-        if !told_already {
-            told = Some((span.start, message.clone()));
-            report.add(Code::Syntax, Span::new(file, span), message);
-        }
-    }
-    root.into_inner()
-}
 
 /// The fields of one table.
 #[derive(Debug)]

@@ -9,3 +9,4 @@ pub(crate) mod price;
 mod provider;
 pub(crate) mod routes;
 pub(crate) mod secrets;
+pub(crate) mod syntax;

@@ -12,10 +12,10 @@ use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
-use crate::config::{Endpoint, Provider, ProviderSecret, Timeouts};
+use crate::config::{Endpoint, Preset, Provider, ProviderSecret, Timeouts, presets};
 
 /// Fields that mean nothing where no request is sent.
-const REMOTE_FIELDS: [&str; 5] = ["base_url", "key", "keys", "auth", "headers"];
+const REMOTE_FIELDS: [&str; 6] = ["kind", "base_url", "key", "keys", "auth", "headers"];
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -39,13 +39,18 @@ pub(crate) fn read_provider(
         Some(value) => value.boolean(report),
         None => Some(false),
     };
+    let kind = given(&fields, report, "kind", read_kind);
+    let preset = kind.flatten();
+    // What cannot be known because `kind` is wrong is not called missing as well.
     let remote = match simulated {
         Some(true) => no_remote(&fields, report),
-        Some(false) => read_remote(&fields, report, secrets),
-        None => None,
+        Some(false) if kind.is_some() => read_remote(&fields, report, secrets, preset),
+        _ => None,
     };
-    let speaks = match fields.get("speaks") {
-        None if simulated == Some(true) => Some(Family::ALL.to_vec()),
+    let speaks = match (fields.get("speaks"), preset) {
+        (None, _) if simulated == Some(true) => Some(Family::ALL.to_vec()),
+        (None, Some(preset)) => Some(preset.speaks()),
+        (None, None) if kind.is_none() => None,
         _ => fields.required(report, "speaks", "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"", read_speaks),
     };
     let timeouts = fields.get("timeouts").map_or(Some(DEFAULT_TIMEOUTS), |value| read_timeouts(value, report, &fields.what));
@@ -66,10 +71,11 @@ pub(crate) fn read_provider(
         headers: remote.headers,
         timeouts: timeouts?,
         max_concurrent: max_concurrent?.map(|most| most.value),
-        chat_limit: chat_limit?.map_or(ChatLimit::MaxCompletionTokens, |limit| limit.value),
-        reasoning_outside: reasoning?.is_some_and(|outside| outside.value),
+        chat_limit: chat_limit?
+            .map_or_else(|| preset.map_or(ChatLimit::MaxCompletionTokens, Preset::chat_limit), |limit| limit.value),
+        reasoning_outside: reasoning?.map_or_else(|| preset.is_some_and(Preset::reasoning_outside), |outside| outside.value),
         pass: pass?.unwrap_or_default(),
-        refuse_beta: refuse_beta?.unwrap_or_default(),
+        refuse_beta: refuse_beta?.unwrap_or_else(|| preset.map(|preset| preset.refuse_beta.clone()).unwrap_or_default()),
     })
 }
 
@@ -118,13 +124,27 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
     good.then(|| Remote { endpoint: Endpoint::Simulated, keys: Vec::new(), auth: None, headers: Vec::new() })
 }
 
-fn read_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>, secrets: &mut SecretReader<'_>) -> Option<Remote> {
-    let base = fields.required(
-        report,
-        "base_url",
-        "base_url = \"https://…/v1\", what stands before /chat/completions",
-        |value, report| read_base_url(value, report, &fields.what),
-    );
+/// A service that is known by name.
+fn read_kind(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<&'static Preset> {
+    let kinds: Vec<_> = presets().iter().map(|preset| (preset.name.as_str(), preset)).collect();
+    value.word(report, &kinds).map(|kind| kind.value)
+}
+
+fn read_remote(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    secrets: &mut SecretReader<'_>,
+    preset: Option<&Preset>,
+) -> Option<Remote> {
+    let base = match preset.filter(|_| !fields.has("base_url")) {
+        Some(preset) => Some(BaseUrl { url: preset.base_url.clone(), loopback: preset.key.is_none() }),
+        None => fields.required(
+            report,
+            "base_url",
+            "base_url = \"https://…/v1\", what stands before /chat/completions, or kind = \"…\", a known service",
+            |value, report| read_base_url(value, report, &fields.what),
+        ),
+    };
     let keys = read_keys(fields, report, secrets);
     let auth = given(fields, report, "auth", |value, report| {
         value.word(report, &[("bearer", AuthStyle::Bearer), ("x-api-key", AuthStyle::ApiKey)])
@@ -139,7 +159,7 @@ fn read_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>, secrets: &mut S
     Some(Remote {
         endpoint: Endpoint::Http(base.url),
         keys: keys?,
-        auth: auth?.map(|style| style.value),
+        auth: auth?.map(|style| style.value).or_else(|| preset.and_then(Preset::auth)),
         headers: headers?.unwrap_or_default(),
     })
 }

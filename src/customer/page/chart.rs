@@ -188,8 +188,9 @@ impl Spending {
             table {
                 caption.hidden { "Spending of the last " (self.range.title()) }
                 thead { tr { th scope="col" { "From (UTC)" } th.number scope="col" { "USD" } } }
+                @let places = shown::places(self.bars.iter().map(|bar| bar.total));
                 tbody { @for bar in self.bars.iter().rev().filter(|bar| bar.total.is_positive()) {
-                    tr { th scope="row" { (bar.label) } td.number { (shown::money(bar.total)) } }
+                    tr { th scope="row" { (bar.label) } td.number { (shown::aligned(bar.total, places)) } }
                 } }
             }
         }
@@ -201,13 +202,13 @@ fn plus(a: Amount, b: Amount) -> Amount {
     a.checked_add(b).unwrap_or(a)
 }
 
-/// The next round number at or above: 1, 2 or 5 with zeros.
+/// The next round number at or above, near enough that the highest bar fills two thirds of the drawing at least.
 fn scale(most: i64) -> i64 {
     let mut unit: i64 = 1;
     loop {
-        for step in [1, 2, 5] {
+        for step in [10, 12, 15, 20, 25, 30, 40, 50, 60, 80] {
             let Some(top) = unit.checked_mul(step) else { return i64::MAX };
-            if top >= most.max(2) {
+            if top >= most {
                 return top;
             }
         }
@@ -250,7 +251,9 @@ mod tests {
 
     #[test]
     fn the_scale_is_round_and_never_too_small() {
-        for (most, top) in [(0, 2), (3, 5), (5, 5), (348_000_000, 500_000_000), (1_000, 1_000), (1_001, 2_000)] {
+        for (most, top) in
+            [(0, 10), (11, 12), (348_000_000, 400_000_000), (1_000, 1_000), (1_001, 1_200), (210_000_000, 250_000_000)]
+        {
             assert_eq!(scale(most), top);
         }
         assert!(scale(i64::MAX) == i64::MAX);

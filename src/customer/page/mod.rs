@@ -5,6 +5,7 @@ pub(super) mod chart;
 pub(super) mod models;
 pub(super) mod overview;
 pub(super) mod payments;
+pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
 pub(super) mod shown;
@@ -51,6 +52,7 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
                 a.brand href="/dashboard" { "Farebox" }
                 p.who { span.label { (statement.label) } " " code { (key.id) } " " (status(&statement)) }
                 form method="post" action="/dashboard/logout" { button.quiet { "Sign out" } }
+                form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }
             nav.wide aria-label="Views" {
                 ul { @for (other, path, name) in View::ALL {

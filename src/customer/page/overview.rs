@@ -6,12 +6,17 @@ use maud::{Markup, html};
 use super::chart::{Range, Spending};
 use super::{requests, shown};
 
+/// Less available than this is called low, as on the console.
+const LOW: Amount = Amount::from_picos(1_000_000_000_000);
+/// So is what lasts fewer days than this.
+const SHORT: i64 = 3;
+
 /// Everything the view shows.
 #[derive(Debug)]
 pub(in crate::customer) struct Overview {
     pub(in crate::customer) key: Key,
     pub(in crate::customer) range: Range,
-    /// Of the last thirty days.
+    /// Of the last thirty days and of this month.
     pub(in crate::customer) rows: Vec<UsageRow>,
     /// Newest first.
     pub(in crate::customer) newest: Vec<Entry>,
@@ -57,14 +62,41 @@ impl Overview {
         }
     }
 
+    /// Spending since an hour.
+    fn spent_since(&self, hour: i64) -> Amount {
+        let rows = self.rows.iter().filter(|row| row.hour.hour() >= hour);
+        rows.fold(Amount::ZERO, |sum, row| sum.checked_add(row.charge).unwrap_or(sum))
+    }
+
+    /// Whole days that the available money lasts at the pace of the last seven days; `None` without spending.
+    fn runway(&self) -> Option<i64> {
+        let week = self.spent_since(Range::Week.first_hour(self.now)).picos();
+        let available = i128::from(self.key.account.available().picos());
+        (week > 0).then(|| i64::try_from(available * 7 / i128::from(week)).unwrap_or(i64::MAX))
+    }
+
+    /// There is something left, but not much, or not for long.
+    fn is_low(&self) -> bool {
+        let available = self.key.account.available();
+        available.is_positive() && (available < LOW || self.runway().is_some_and(|days| days < SHORT))
+    }
+
     fn money(&self) -> Markup {
         let account = self.key.account;
+        let today = self.now.hour().div_euclid(24) * 24;
+        let low = self.is_low();
         let expires = self.key.settings.expires_at;
         html! {
             dl.money-cards {
-                div.card.main { dt { "Available" } dd #available { (shown::money(account.available())) " " span.unit { "USD" } } }
+                div.card.main.low[low] {
+                    dt { "Available" @if low { " " span.pill.warn { "low" } } }
+                    dd #available { (shown::money(account.available())) " " span.unit { "USD" } }
+                    @if let Some(days) = self.runway() { dd.runway { (lasts(days)) } }
+                }
                 div.card { dt { "Balance" } dd { (shown::money(account.balance())) } }
                 div.card { dt { "Held by running requests" } dd { (shown::money(account.held)) } }
+                div.card { dt { "Spent today (UTC)" } dd { (shown::money(self.spent_since(today))) } }
+                div.card { dt { "Spent this month" } dd { (shown::money(self.spent_since(month_of(self.now)))) } }
             }
             @if self.key.status(self.now) != Status::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
@@ -85,7 +117,23 @@ impl Overview {
     }
 }
 
+/// The first hour of an instant's month, in UTC.
+pub(in crate::customer) fn month_of(now: Timestamp) -> i64 {
+    let day: i64 = shown::format(now, "%d").parse().unwrap_or(1);
+    (now.hour().div_euclid(24) - (day - 1)) * 24
+}
+
+fn lasts(days: i64) -> String {
+    match days {
+        0 => "less than a day at this week's pace".to_owned(),
+        1 => "about a day at this week's pace".to_owned(),
+        2..=730 => format!("about {days} days at this week's pace"),
+        _ => "over two years at this week's pace".to_owned(),
+    }
+}
+
 fn by_model(spending: &Spending) -> Markup {
+    let places = shown::places(spending.shares.iter().map(|share| share.charge));
     html! { @if !spending.shares.is_empty() {
         table.stacked role="table" {
             caption.hidden { "Spending by model" }
@@ -103,9 +151,65 @@ fn by_model(spending: &Spending) -> Markup {
                     td.number role="cell" data-label="Input" { (shown::count(usage.input + usage.cache_write + usage.cache_write_1h + usage.cache_read)) }
                     td.number role="cell" data-label="Cached" { (shown::count(usage.cache_read)) }
                     td.number role="cell" data-label="Output" { (shown::count(usage.output + usage.reasoning)) }
-                    td.number.cost role="cell" data-label="USD" { (shown::money(share.charge)) }
+                    td.number.cost role="cell" data-label="USD" { (shown::aligned(share.charge, places)) }
                 }
             } }
         }
     } }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{Account, KeyId, KeySettings, SecretHash, Usage};
+
+    use super::*;
+
+    fn overview(credit: &str, spent_this_week: &str) -> Overview {
+        let usd = |text| Amount::from_usd_str(text).unwrap();
+        // 2026-11-22, 02:00.
+        let now = Timestamp::from_millis(1_795_312_800_000);
+        let row = |hour, charge| UsageRow {
+            hour: Timestamp::from_millis(hour * 3_600_000),
+            slug: "a".to_owned(),
+            requests: 1,
+            usage: Usage::default(),
+            charge,
+            loss: Amount::ZERO,
+            exposure: Amount::ZERO,
+            cost: Amount::ZERO,
+        };
+        let account = Account { credit: usd(credit), ..Account::default() };
+        let id = KeyId::from_random(7);
+        let key = Key {
+            id,
+            settings: KeySettings::default(),
+            stored_status: Status::Active,
+            secret: SecretHash::of("secret"),
+            old_secret: None,
+            account,
+            created_at: now,
+            created_by: "tests".to_owned(),
+            last_entry_at: None,
+        };
+        let rows = vec![row(now.hour() - 26, usd(spent_this_week)), row(now.hour() - 24 * 20, usd("1.00"))];
+        Overview { key, range: Range::Month, rows, newest: Vec::new(), now }
+    }
+
+    #[test]
+    fn the_runway_is_the_week_s_pace() {
+        assert_eq!(overview("40.00", "7.00").runway(), Some(40));
+        assert_eq!(overview("40.00", "0").runway(), None);
+        assert!(!overview("40.00", "7.00").is_low() && overview("2.00", "7.00").is_low() && overview("0.99", "0").is_low());
+        assert!(!overview("0", "7.00").is_low(), "that is out of balance, not low");
+        let shown = overview("2.00", "7.00").money().into_string();
+        assert!(shown.contains("card main low") && shown.contains("about 2 days"), "{shown}");
+    }
+
+    #[test]
+    fn today_and_this_month_begin_at_midnight_utc() {
+        let overview = overview("40.00", "7.00");
+        assert_eq!(shown::format(Timestamp::from_millis(month_of(overview.now) * 3_600_000), "%F %T"), "2026-11-01 00:00:00");
+        assert_eq!(overview.spent_since(month_of(overview.now)).to_string(), "8.00");
+        assert_eq!(overview.spent_since(overview.now.hour().div_euclid(24) * 24), Amount::ZERO);
+    }
 }

@@ -7,6 +7,8 @@ use super::shown;
 
 /// The view; entries newest first.
 pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
+    let moved = shown::places(entries.iter().map(|entry| entry.amount));
+    let after = shown::places(entries.iter().map(|entry| entry.balance_after));
     html! {
         h1 { "Payments" }
         section.card aria-label="Payments" {
@@ -20,7 +22,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
                         th.number scope="col" role="columnheader" { "USD" }
                         th.number scope="col" role="columnheader" { "Balance after" }
                     } }
-                    tbody role="rowgroup" { @for entry in entries { (row(entry)) } }
+                    tbody role="rowgroup" { @for entry in entries { (row(entry, (moved, after))) } }
                 }
             }
             p.hint { "The newest 100. Every payment goes onto this same key; nothing else tops it up." }
@@ -28,7 +30,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
     }
 }
 
-fn row(entry: &Entry) -> Markup {
+fn row(entry: &Entry, (moved, after): (usize, usize)) -> Markup {
     let what = match entry.kind {
         EntryKind::TopUp => "Top-up",
         EntryKind::Refund => "Refund",
@@ -40,8 +42,8 @@ fn row(entry: &Entry) -> Markup {
             td.time role="cell" data-label="Time" { time datetime=(entry.at) { (shown::format(entry.at, "%b %d, %Y %H:%M:%S")) } }
             td.name role="cell" data-label="What" { (what) @if let Some(reason) = &entry.reason { span.hint { ": " (reason) } } }
             td.id role="cell" data-label="Reference" { (entry.reference.as_deref().unwrap_or("–")) }
-            td.number.cost role="cell" data-label="USD" { (shown::money(entry.amount)) }
-            td.number role="cell" data-label="Balance after" { (shown::money(entry.balance_after)) }
+            td.number.cost role="cell" data-label="USD" { (shown::aligned(entry.amount, moved)) }
+            td.number role="cell" data-label="Balance after" { (shown::aligned(entry.balance_after, after)) }
         }
     }
 }

@@ -10,24 +10,25 @@ use crate::proxy::record;
 
 /// The table of requests. Also a part of the overview.
 pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
-    let titles = ["Time (UTC)", "Model", "Status", "Tokens", "USD", "First byte", "Request id"];
+    let titles = ["Time (UTC)", "Model", "Status", "Tokens", "USD", "First byte", "Receipt"];
     html! { @if entries.is_empty() { p.empty { "No request yet. The Set up view has settings that are ready to paste." } } @else {
         table.stacked.requests role="table" {
             caption.hidden { "Requests, newest first" }
             thead role="rowgroup" { tr role="row" { @for title in titles {
                 th scope="col" role="columnheader" class=[(title == "USD" || title == "First byte").then_some("number")] { (title) }
             } } }
-            tbody role="rowgroup" { @for entry in entries { (row(entry)) } }
+            @let places = shown::places(entries.iter().map(receipt::charged));
+            tbody role="rowgroup" { @for entry in entries { (row(entry, places)) } }
         }
     } }
 }
 
-fn row(entry: &Entry) -> Markup {
+fn row(entry: &Entry, places: usize) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
     let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
-    let good = bill.status < 400 && bill.end_reason.is_own_end();
+    let good = shown::is_good(bill);
     let id = record::request_id(entry.operation);
     html! {
         tr role="row" {
@@ -43,25 +44,90 @@ fn row(entry: &Entry) -> Markup {
                 @if usage.cache_read > 0 { " (" (shown::count(usage.cache_read)) " cached)" }
                 ", " (shown::count(usage.output + usage.reasoning)) " out"
             }
-            td.number.cost role="cell" data-label="USD" { (shown::money(receipt::charged(entry))) }
+            td.number.cost role="cell" data-label="USD" { (shown::aligned(receipt::charged(entry), places)) }
             td.number role="cell" data-label="First byte" { @match bill.first_byte_ms {
                 Some(ms) => (shown::duration(ms)),
                 None => "–",
             } }
-            td.id role="cell" data-label="Request id" { code { (id) } }
+            td.id role="cell" data-label="Receipt" { a href=(format!("/dashboard/requests/{id}")) { code { (id) } } }
         }
     }
 }
 
+/// Which requests a page shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::customer) struct Filter {
+    pub(in crate::customer) model: String,
+    /// A day in UTC, as in `2026-11-22`.
+    pub(in crate::customer) day: String,
+    /// `ok` or `cut`; empty for both.
+    pub(in crate::customer) status: String,
+}
+
+impl Filter {
+    /// Whether anything is left out.
+    pub(in crate::customer) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it lets an entry through.
+    pub(in crate::customer) fn passes(&self, entry: &Entry) -> bool {
+        let blank = Bill::default();
+        let bill = entry.bill.as_ref().unwrap_or(&blank);
+        let status = match self.status.as_str() {
+            "ok" => shown::is_good(bill),
+            "cut" => !shown::is_good(bill),
+            _ => true,
+        };
+        status
+            && (self.model.is_empty() || bill.slug == self.model)
+            && (self.day.is_empty() || shown::format(entry.at, "%Y-%m-%d") == self.day)
+    }
+
+    /// Whether no older entry than this one can pass.
+    pub(in crate::customer) fn is_past(&self, entry: &Entry) -> bool {
+        !self.day.is_empty() && shown::format(entry.at, "%Y-%m-%d") < self.day
+    }
+
+    /// The address of the page that begins before an entry.
+    fn before(&self, id: &str) -> String {
+        if self.is_empty() {
+            return format!("/dashboard/requests?before={id}");
+        }
+        // Every value was checked: slugs, days and words need no escaping.
+        format!("/dashboard/requests?model={}&day={}&status={}&before={id}", self.model, self.day, self.status)
+    }
+}
+
+/// What the view shows.
+#[derive(Debug)]
+pub(in crate::customer) struct Page<'a> {
+    pub(in crate::customer) entries: &'a [Entry],
+    /// Where the next page begins.
+    pub(in crate::customer) older: Option<&'a str>,
+    /// It begins with the newest.
+    pub(in crate::customer) first: bool,
+    pub(in crate::customer) filter: &'a Filter,
+    /// Slugs to choose from.
+    pub(in crate::customer) models: &'a [String],
+    pub(in crate::customer) refusals: &'a [Refused],
+}
+
 /// The view.
-pub(in crate::customer) fn page(entries: &[Entry], older: Option<&str>, first: bool, refusals: &[Refused]) -> Markup {
+pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
+    let Page { entries, older, first, filter, models, refusals } = *page;
     html! {
         h1 { "Requests" }
         section.card aria-label="Requests" {
-            div #newest { (rows(entries)) }
+            (choose(filter, models))
+            @if entries.is_empty() && !filter.is_empty() {
+                p.empty { @if older.is_some() { "None among the newest ones looked through." } @else { "None." } }
+            } @else {
+                div #newest { (rows(entries)) }
+            }
             p.pages {
-                @if !first { a href="/dashboard/requests" { "Newest" } }
-                @if let Some(before) = older { a href=(format!("/dashboard/requests?before={before}")) { "Older" } }
+                @if !first || !filter.is_empty() { a href="/dashboard/requests" { "Newest" } }
+                @if let Some(before) = older { a href=(filter.before(before)) { "Older" } }
             }
         }
         section.card aria-labelledby="export" {
@@ -82,19 +148,101 @@ pub(in crate::customer) fn page(entries: &[Entry], older: Option<&str>, first: b
     }
 }
 
-/// The newest refusals, each explained.
+/// A form that needs no script.
+fn choose(filter: &Filter, models: &[String]) -> Markup {
+    let states = [("", "All"), ("ok", "Answered"), ("cut", "Failed or cut short")];
+    html! {
+        form.inline method="get" action="/dashboard/requests" {
+            div { label for="model" { "Model" } select #model name="model" {
+                option value="" { "All" }
+                @for slug in models { option value=(slug) selected[*slug == filter.model] { (slug) } }
+            } }
+            div { label for="day" { "Day (UTC)" } input #day type="date" name="day" value=(filter.day); }
+            div { label for="status" { "Status" } select #status name="status" {
+                @for (value, name) in states { option value=(value) selected[value == filter.status] { (name) } }
+            } }
+            button { "Show" }
+        }
+    }
+}
+
+/// Refusals that say the same thing: the newest of them, how many, and when the oldest was.
+struct Group<'a> {
+    newest: &'a Refused,
+    count: usize,
+    oldest: &'a Refused,
+}
+
+/// Equal refusals together, in the order of the newest of each. Numbers in the text make no difference.
+fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
+    let words = |refused: &Refused| refused.message.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let mut groups: Vec<(String, Group<'_>)> = Vec::new();
+    for refused in refusals {
+        let text = words(refused);
+        let same = groups.iter_mut().find(|(words, group)| {
+            let newest = group.newest;
+            (newest.status, &newest.reason, &newest.slug) == (refused.status, &refused.reason, &refused.slug) && *words == text
+        });
+        match same {
+            Some((_, group)) => {
+                group.count += 1;
+                group.oldest = refused;
+            }
+            None => groups.push((text, Group { newest: refused, count: 1, oldest: refused })),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The newest refusals, each kind explained once.
 pub(in crate::customer) fn refusals(refusals: &[Refused]) -> Markup {
     html! { @if refusals.is_empty() { p.empty { "None." } } @else {
-        ul.refusals { @for refused in refusals {
+        ul.refusals { @for Group { newest: refused, count, oldest } in grouped(refusals) {
             li {
                 p {
                     (shown::time(refused.at)) " "
                     span.pill.bad { (refused.status) " " (refused.reason.replace('_', " ")) } " "
                     span.name { (refused.slug) }
+                    @if count > 1 { " " span.times { (count) " times since " (shown::time(oldest.at)) } }
                 }
                 @if !refused.message.is_empty() { p { (refused.message) } }
                 p.hint { (shown::explain(&refused.reason)) " " code { (record::request_id(refused.request)) } }
             }
         } }
     } }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{OperationId, Timestamp};
+
+    use super::*;
+
+    fn refused(second: i64, slug: &str, message: &str) -> Refused {
+        let at = Timestamp::from_millis(second * 1_000);
+        Refused {
+            at,
+            request: OperationId::new(at, 7),
+            slug: slug.to_owned(),
+            family: "chat",
+            status: 429,
+            reason: "out_of_balance".to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn equal_refusals_are_one_line() {
+        let all = [
+            refused(9, "a", "needs 0.12, has 0.01"),
+            refused(8, "a", "needs 0.34, has 0.01"),
+            refused(7, "b", "needs 0.34, has 0.01"),
+            refused(6, "a", "needs 9.99, has 0.01"),
+        ];
+        let groups = grouped(&all);
+        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [3, 1]);
+        assert_eq!((groups[0].newest.at.millis(), groups[0].oldest.at.millis()), (9_000, 6_000));
+        let shown = refusals(&all).into_string();
+        assert!(shown.contains("3 times since") && shown.contains("needs 0.12") && !shown.contains("needs 9.99"), "{shown}");
+    }
 }

@@ -22,7 +22,12 @@ pub(in crate::customer) struct Checked {
 }
 
 /// The view. The key itself is never on it: the placeholder is filled in by the browser, if at all.
-pub(in crate::customer) fn page(public_url: &str, models: &[Arc<Model>], checked: Option<&Checked>) -> Markup {
+pub(in crate::customer) fn page(
+    public_url: &str,
+    models: &[Arc<Model>],
+    chosen: Option<&Model>,
+    checked: Option<&Checked>,
+) -> Markup {
     let base = public_url.trim_end_matches('/');
     let (v1, native) = (format!("{base}/v1"), format!("{base}/native"));
     html! {
@@ -37,7 +42,29 @@ pub(in crate::customer) fn page(public_url: &str, models: &[Arc<Model>], checked
             ul.traps { @for trap in TRAPS { li { (trap.replace("{v1}", &v1).replace("{native}", &native)) } } }
         }
         (check(checked))
-        @for client in setup::clients() { (settings(client, public_url, models)) }
+        (choose(models, chosen))
+        @for client in setup::clients() { (settings(client, public_url, models, chosen)) }
+    }
+}
+
+/// Which model the settings name. A form that needs no script.
+fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
+    html! {
+        section.card aria-labelledby="choice" {
+            h2 #choice { "Model" }
+            form.inline method="get" action="/dashboard/setup" {
+                div { label for="model" { "Fill in" } select #model name="model" {
+                    option value="" { "the usual one for each program" }
+                    @for model in models {
+                        option value=(model.slug) selected[chosen.is_some_and(|chosen| chosen.slug == model.slug)] { (model.slug) }
+                    }
+                } }
+                button { "Show" }
+            }
+            @if let Some(model) = chosen {
+                p.hint { "Programs that cannot reach " (model.slug) " on their path keep their usual model." }
+            }
+        }
     }
 }
 
@@ -61,12 +88,20 @@ fn check(checked: Option<&Checked>) -> Markup {
     }
 }
 
-fn settings(client: &Client, public_url: &str, models: &[Arc<Model>]) -> Markup {
-    let model = client.usual_model(models.iter().map(AsRef::as_ref)).unwrap_or(setup::MODEL);
+fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
+    let chosen = chosen.filter(|model| client.reaches(model)).map(|model| model.slug.as_str());
+    let model = chosen.or_else(|| client.usual_model(models.iter().map(AsRef::as_ref))).unwrap_or(setup::MODEL);
     html! {
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
             p { (client.note) }
+            @if let Some(empty) = &client.empty {
+                p.hint {
+                    "With an empty balance it gave up after " (empty)
+                    @if let Some(busy) = &client.busy { "; with an overloaded provider after " (busy) }
+                    "."
+                }
+            }
             @for block in &client.block {
                 figure {
                     figcaption { (block.place) }

@@ -1,6 +1,6 @@
 //! How money, times, counts and reasons are shown.
 
-use farebox_ledger::{Amount, Timestamp};
+use farebox_ledger::{Amount, Bill, Timestamp};
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -11,6 +11,27 @@ pub(super) fn money(amount: Amount) -> Markup {
     let cut = text.find('.').map_or(text.len(), |point| point + 3);
     let (cents, rest) = text.split_at_checked(cut).unwrap_or((&text, ""));
     html! { span.money { (cents) @if !rest.is_empty() { span.fine { (rest) } } } }
+}
+
+/// Digits behind the point of the finest of these amounts: what a column needs so that its points stand below each other.
+pub(super) fn places(amounts: impl IntoIterator<Item = Amount>) -> usize {
+    amounts.into_iter().map(decimals).max().unwrap_or(2)
+}
+
+fn decimals(amount: Amount) -> usize {
+    let text = amount.to_string();
+    text.find('.').map_or(0, |point| text.len() - point - 1)
+}
+
+/// Money in a column of so many places. What is missing is room, not digits.
+pub(super) fn aligned(amount: Amount, places: usize) -> Markup {
+    let room = "0".repeat(places.saturating_sub(decimals(amount)));
+    html! { (money(amount)) @if !room.is_empty() { span.room data-room=(room) aria-hidden="true" {} } }
+}
+
+/// Whether a request ended as its sender wanted: with an answer that nothing cut short.
+pub(super) fn is_good(bill: &Bill) -> bool {
+    bill.status < 400 && bill.end_reason.is_own_end()
 }
 
 /// An instant, to the second.
@@ -88,6 +109,14 @@ mod tests {
             assert!(EndReason::from(reason).is_own_end() && !explain(reason).is_empty(), "{reason}");
         }
         assert!(!EndReason::UpstreamBroken.is_own_end() && !EndReason::Balance.is_own_end());
+    }
+
+    #[test]
+    fn points_stand_below_each_other() {
+        let [cents, fine] = ["4.99", "0.000045"].map(|usd| Amount::from_usd_str(usd).unwrap());
+        assert_eq!(places([cents, fine]), 6);
+        assert_eq!(aligned(fine, 6).into_string(), money(fine).into_string());
+        assert!(aligned(cents, 6).into_string().ends_with(r#"<span class="room" data-room="0000" aria-hidden="true"></span>"#));
     }
 
     #[test]

@@ -62,7 +62,28 @@ fn process(out: &mut Exposition, admin: &Admin) {
         "Admitted requests under way, and bodies of refused ones that are still read.",
     )
     .sample(&[], admin.front.proxy.tasks.len());
+    bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
+}
+
+/// What is bounded for all customers together.
+fn bounds(out: &mut Exposition, admin: &Admin) {
+    let counts = admin.front.connections.counts();
+    out.metric("farebox_connections", Kind::Gauge, "Open connections of customers.").sample(&[], counts.open);
+    out.metric("farebox_connections_limit", Kind::Gauge, "Most connections of customers, in all and for each peer.")
+        .sample(&[("of", "all")], counts.most)
+        .sample(&[("of", "peer")], counts.most_of_peer);
+    out.metric("farebox_connections_closed_total", Kind::Counter, "Connections closed at a bound: new ones, and idle ones.")
+        .sample(&[("which", "new")], counts.refused)
+        .sample(&[("which", "idle")], counts.evicted);
+    let (answers, most_answers) = admin.front.proxy.upstreams.answer_bytes();
+    let bodies = &admin.front.body_room;
+    out.metric("farebox_bytes_in_flight", Kind::Gauge, "Bytes of request bodies and of answers in memory.")
+        .sample(&[("of", "bodies")], bodies.in_use())
+        .sample(&[("of", "answers")], answers);
+    out.metric("farebox_bytes_in_flight_limit", Kind::Gauge, "Most of them.")
+        .sample(&[("of", "bodies")], bodies.total())
+        .sample(&[("of", "answers")], most_answers);
 }
 
 fn targets(out: &mut Exposition, admin: &Admin) {
@@ -81,6 +102,10 @@ fn targets(out: &mut Exposition, admin: &Admin) {
     each("farebox_target_requests_total", Kind::Counter, "Tries at a target.", |requests, _, _| requests);
     each("farebox_target_errors_total", Kind::Counter, "Tries that failed through the target's fault.", |_, errors, _| errors);
     each("farebox_target_in_flight", Kind::Gauge, "Tries and answers under way.", |_, _, in_flight| in_flight);
+    out.metric("farebox_target_keys_closed", Kind::Gauge, "Keys that a target is closed to because of their own failures.");
+    for target in &states {
+        out.sample(&[("slug", &target.slug), ("target", &target.target)], target.keys_closed);
+    }
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats) {

@@ -5,6 +5,7 @@
 
 mod guard;
 mod health;
+mod host;
 mod live;
 mod metrics;
 mod status;
@@ -19,7 +20,7 @@ use salvo::catcher::Catcher;
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
 
-use super::Front;
+use super::{Connections, Front};
 use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
 pub use guard::{Guard, TokenError};
@@ -37,6 +38,10 @@ pub struct Admin {
     pub reloader: Option<Arc<Reloader>>,
     /// Who may see more than health and counters.
     pub guard: Guard,
+    /// Names besides `localhost` by which this listener is reached.
+    pub hosts: Vec<String>,
+    /// This listener's connections.
+    pub connections: Arc<Connections>,
     /// When this process began to serve.
     pub started_at: Timestamp,
     /// What the last swap changed.
@@ -62,7 +67,10 @@ pub fn service(admin: &Arc<Admin>) -> Service {
         .push(Router::with_path("metrics").get(metrics::Metrics::new(Arc::clone(admin))))
         .push(guarded().path("status").get(status::Status::new(Arc::clone(admin))))
         .push(guarded().path("live").get(live::LiveStream::new(Arc::clone(admin))));
-    Service::new(router).hoop(CatchPanic::new()).catcher(Catcher::default().hoop(NotFound))
+    Service::new(router)
+        .hoop(host::Arrive::new(Arc::clone(admin)))
+        .hoop(CatchPanic::new())
+        .catcher(Catcher::default().hoop(NotFound))
 }
 
 /// Answers everything that no path matched.

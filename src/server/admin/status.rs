@@ -86,6 +86,7 @@ impl Admin {
                 "failures": state.failures,
                 "requests": state.requests,
                 "errors": state.errors,
+                "keys_closed": state.keys_closed,
                 "in_flight": state.in_flight,
                 "reason": state.last_reason,
             }));

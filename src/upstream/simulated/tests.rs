@@ -19,12 +19,12 @@ fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &
 fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: "s".to_owned(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, caller: family, family, operation, stream };
+    let call = Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream };
     simulated.answer(&call, model, body.to_string().as_bytes())
 }
 
 async fn json_of(mut reply: Reply) -> Value {
-    serde_json::from_slice(&reply.body.whole(1 << 24).await.unwrap()).unwrap()
+    serde_json::from_slice(&reply.body.whole(1 << 24, &mut share()).await.unwrap()).unwrap()
 }
 
 async fn chat(simulated: &Simulated, body: &Value) -> Value {
@@ -64,7 +64,7 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
         body[family.protocol().conversation_field()] = json!([{"role": "user", "content": "Say one two three four five six"}]);
         let mut reply = ask(&simulated, family, "sim", false, &body);
         assert_eq!((reply.status, reply.kind), (200, Kind::Json));
-        let whole = family.protocol().read_answer(&reply.body.whole(1 << 20).await.unwrap()).unwrap();
+        let whole = family.protocol().read_answer(&reply.body.whole(1 << 20, &mut share()).await.unwrap()).unwrap();
         // 31 characters and one message; 27 characters of answer.
         assert_eq!((whole.usage.input, whole.usage.output), (Some(12), Some(7)), "{family}");
 
@@ -281,6 +281,18 @@ async fn tokens_are_counted_without_an_answer() {
 fn what_is_not_json_is_refused() {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route { slug: String::new(), on_disconnect: OnDisconnect::Cancel, targets: Vec::new(), retry: 0, breaker };
-    let call = Call { route: &route, caller: Family::Chat, family: Family::Chat, operation: Operation::Generate, stream: false };
+    let call = Call {
+        route: &route,
+        holder: crate::byte_room::Holder(1),
+        caller: Family::Chat,
+        family: Family::Chat,
+        operation: Operation::Generate,
+        stream: false,
+    };
     assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
+}
+
+/// A place in a budget without a bound.
+fn share() -> crate::byte_room::Share {
+    crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
 }

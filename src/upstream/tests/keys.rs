@@ -51,8 +51,14 @@ targets = [ {{ provider = "main", model = "hidden-model-1" }} ]
 }
 
 async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<Answer, DispatchError> {
-    let call =
-        Call { route: &config.catalog.models[0].route, caller: family, family, operation: Operation::Generate, stream: false };
+    let call = Call {
+        route: &config.catalog.models[0].route,
+        holder: crate::byte_room::Holder(1),
+        caller: family,
+        family,
+        operation: Operation::Generate,
+        stream: false,
+    };
     upstreams.dispatch(call, &|_| Prepared::default()).await
 }
 
@@ -94,7 +100,7 @@ async fn no_secret_is_in_an_error_a_reason_or_debug() {
 
     let Err(DispatchError::NoTarget { attempts, .. }) = ask(&upstreams, &config, Family::Chat).await else { panic!() };
     assert_eq!(attempts[0].class, Class::Operator);
-    assert_eq!(attempts[0].reason, "401 invalid_request_error key [key] of hidden-model-1 and [key] are wrong");
+    assert_eq!(*attempts[0].reason, "401 invalid_request_error key [key] of hidden-model-1 and [key] are wrong");
     let shown = format!("{upstreams:?}");
     assert!(shown.contains("main/hidden-model-1") && !shown.contains("-key-") && !shown.contains("header-value"), "{shown}");
 

@@ -88,6 +88,8 @@ impl KeyFilter {
                 label.push(text);
             } else if let Ok(id) = word.strip_prefix("key:").unwrap_or(word).parse::<KeyId>() {
                 filter.id = Some(id);
+            } else if let Some(name) = field_of(word) {
+                return Err(format!("no filter is called {name}: use label~, balance<, state: or key:"));
             } else {
                 label.push(word);
             }
@@ -108,6 +110,13 @@ impl KeyFilter {
         }
         Ok(())
     }
+}
+
+/// The name in a word like `name:value`, with its sign, whether or not there is such a filter.
+pub(crate) fn field_of(word: &str) -> Option<&str> {
+    let at = word.find([':', '~', '<', '>', '='])?;
+    let name = &word[..at];
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic())).then(|| &word[..=at])
 }
 
 /// From where a page is asked for. A place is that of a row as it was read: what moved since does not shift the next page.
@@ -343,5 +352,17 @@ pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
         Status::Active if !key.account.available().is_positive() => "EMPTY",
         Status::Active if key.account.available() < LOW => "low",
         Status::Active => "ok",
+    }
+}
+
+#[cfg(test)]
+mod filter_tests {
+    use super::KeyFilter;
+
+    #[test]
+    fn a_filter_that_is_not_one_is_said() {
+        let said = KeyFilter::parse("acme balanc<5").unwrap_err();
+        assert!(said.contains("balanc<") && said.contains("balance<"), "{said}");
+        assert_eq!(KeyFilter::parse("label:acme:ci ops@acme").unwrap().label.as_deref(), Some("acme:ci ops@acme"));
     }
 }

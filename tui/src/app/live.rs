@@ -118,6 +118,12 @@ pub(crate) fn amount(text: Option<&str>) -> Option<Amount> {
     Amount::from_usd_str(text?).ok()
 }
 
+/// The first word of a filter that names a field which requests do not have.
+pub(crate) fn unknown_field(filter: &str) -> Option<&str> {
+    let known = ["status>", "status:", "status=", "key:", "model:"];
+    filter.split_whitespace().filter_map(super::keys::field_of).find(|field| !known.contains(field))
+}
+
 /// `status>=400`, `status:429`, `key:k_…`, `model:…`, or any part of key, model, target or end reason.
 pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
     let has = |text: &str, part: &str| text.to_ascii_lowercase().contains(&part.to_ascii_lowercase());
@@ -134,8 +140,23 @@ pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
             return has(key, part);
         }
         if let Some(part) = word.strip_prefix("model:") {
-            return has(&event.slug, part);
+            return has(&event.slug, part) || has(&event.asked, part);
         }
-        [key, &event.slug, &event.target, &event.end_reason, &event.family, &event.request_id].iter().any(|text| has(text, word))
+        [key, &event.slug, &event.asked, &event.target, &event.end_reason, &event.family, &event.request_id]
+            .iter()
+            .any(|text| has(text, word))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_requests_do_not_have_is_named() {
+        assert_eq!(unknown_field("status>=400 modle:gpt pong"), Some("modle:"));
+        assert_eq!(unknown_field("status>=400 status:429 key:k_7 model:gpt 12:04 pong"), None);
+        let event = LiveEvent { asked: "gpt-9".to_owned(), status: 404, ..LiveEvent::default() };
+        assert!(matches(&event, "model:gpt-9 status:404") && !matches(&event, "model:gpt-5"));
+    }
 }

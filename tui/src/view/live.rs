@@ -8,7 +8,7 @@ use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::LiveEvent;
 use crate::app::App;
 use crate::app::keys::window;
-use crate::app::live::{Link, amount};
+use crate::app::live::{Link, amount, unknown_field};
 
 const COLUMNS: &[Column] = &[
     left("UTC", 8, 0),
@@ -28,7 +28,11 @@ const COLUMNS: &[Column] = &[
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let live = &app.live;
     let shown = live.shown();
-    let filter = if live.filter.is_empty() { String::new() } else { format!(" · {}", live.filter) };
+    let filter = match unknown_field(&live.filter) {
+        Some(field) => format!(" · no filter is called {field}: use status>=, status:, key: or model:"),
+        None if live.filter.is_empty() => String::new(),
+        None => format!(" · {}", live.filter),
+    };
     let paused = if live.paused { format!(" · PAUSED, {} waiting", live.waiting()) } else { String::new() };
     let inner = pen.frame(area, &format!("Live{filter} · last {} requests{paused}", shown.len()));
     if live.events.is_empty() && app.gateway.link != Link::Live {
@@ -94,7 +98,8 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
     vec![
         (format::clock_of(&event.at), theme.faint()),
         (event.key.clone().unwrap_or_default(), theme.key()),
-        (event.slug.clone(), Style::new()),
+        // What was asked for, where it is no model of ours.
+        if event.slug.is_empty() { (event.asked.clone(), theme.warn()) } else { (event.slug.clone(), Style::new()) },
         (family.to_owned(), theme.faint()),
         (event.status.to_string(), status),
         (counts, Style::new()),

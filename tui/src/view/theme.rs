@@ -18,9 +18,10 @@ impl Theme {
         self.tinted(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Frames, hints, what is only there in case.
+    /// Frames, hints, what is only there in case. The terminal's own text colour, dimmed: a fixed grey is unreadable on some light
+    /// backgrounds and the background itself in some dark themes.
     pub(crate) fn faint(self) -> Style {
-        if self.color { Style::new().fg(Color::DarkGray) } else { Style::new().add_modifier(Modifier::DIM) }
+        Style::new().add_modifier(Modifier::DIM)
     }
 
     /// Fine.

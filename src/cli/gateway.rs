@@ -1,0 +1,35 @@
+//! Asks the gateway that runs on this machine, at its admin listener. Only reads.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use serde::de::DeserializeOwned;
+
+use super::args::Args;
+use super::http;
+
+/// A part of the running gateway's `/status`, or why it cannot be had.
+pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String> {
+    let token = match &args.admin_token_file {
+        Some(file) => Some(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?),
+        None => None,
+    };
+    let address = reachable(args.admin_listen);
+    let asked = http::ask(address, "GET /status", token.as_deref().map(str::trim), "").await;
+    let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
+    match answer.status {
+        200 => serde_json::from_str(&answer.body)
+            .map_err(|error| format!("{address} is another kind of server, or another version: {error}")),
+        401 | 403 => Err(format!("the gateway at {address} wants its token: set --admin-token-file")),
+        status => Err(format!("{address} answered {status}")),
+    }
+}
+
+/// An address that means "all" is reached on loopback.
+pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
+}

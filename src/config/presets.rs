@@ -1,0 +1,206 @@
+//! Known services: what `kind` stands for in a provider's table, and what `farebox init --provider` writes.
+//!
+//! Everything about a vendor is data, in `presets.toml`. The starter files of every preset pass `farebox check`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use serde::Deserialize;
+
+/// One known service.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// The value of `kind`.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// What stands before `/chat/completions`, `/responses`, `/messages`.
+    pub base_url: String,
+    speaks: Vec<String>,
+    auth: Option<String>,
+    chat_limit: Option<String>,
+    reasoning: Option<String>,
+    /// `anthropic-beta` flags that are refused.
+    #[serde(default)]
+    pub refuse_beta: Vec<String>,
+    /// The variable that usually holds its key; `None` where it asks for none.
+    pub key: Option<String>,
+    price_list: Option<String>,
+    note: Option<String>,
+    /// The model that a starter file publishes.
+    pub model: Starter,
+}
+
+/// The model that a starter file publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Starter {
+    /// What callers send.
+    pub slug: String,
+    title: String,
+    provider: String,
+    upstream: String,
+    best_path: String,
+    price: BTreeMap<String, String>,
+    context: u32,
+    output: u32,
+    vision: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    preset: Vec<Preset>,
+}
+
+static PRESETS: LazyLock<Vec<Preset>> =
+    LazyLock::new(|| toml::from_str::<Table>(include_str!("presets.toml")).map(|table| table.preset).unwrap_or_default());
+
+/// Every preset, in the order of the table.
+#[must_use]
+pub fn presets() -> &'static [Preset] {
+    &PRESETS
+}
+
+/// The preset of this name.
+#[must_use]
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    presets().iter().find(|preset| preset.name == name)
+}
+
+impl Preset {
+    /// Families it serves.
+    #[must_use]
+    pub fn speaks(&self) -> Vec<Family> {
+        Family::ALL.into_iter().filter(|family| self.speaks.iter().any(|name| name == family.name())).collect()
+    }
+
+    /// How it wants its key; the family's default when `None`.
+    #[must_use]
+    pub fn auth(&self) -> Option<AuthStyle> {
+        self.auth.as_deref().map(|auth| if auth == "x-api-key" { AuthStyle::ApiKey } else { AuthStyle::Bearer })
+    }
+
+    /// The chat field in which an output limit is inserted.
+    #[must_use]
+    pub fn chat_limit(&self) -> ChatLimit {
+        if self.chat_limit.as_deref() == Some("max_tokens") { ChatLimit::MaxTokens } else { ChatLimit::MaxCompletionTokens }
+    }
+
+    /// Whether its chat/responses usage counts reasoning outside the output.
+    #[must_use]
+    pub fn reasoning_outside(&self) -> bool {
+        self.reasoning.as_deref() == Some("outside")
+    }
+
+    /// A catalog to begin with: one model of this service.
+    #[must_use]
+    pub fn starter_catalog(&self) -> String {
+        let model = &self.model;
+        let capabilities = if model.vision { r#"["vision", "tools", "streaming"]"# } else { r#"["tools", "streaming"]"# };
+        let rates = |fill: &dyn Fn(&str) -> String| {
+            // As a price list has them, not by the alphabet.
+            let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
+            let rates = order.iter().filter_map(|name| model.price.get(*name).map(|rate| format!("{name} = \"{}\"", fill(rate))));
+            rates.collect::<Vec<_>>().join(", ")
+        };
+        let price = rates(&str::to_owned);
+        let prices = match &self.price_list {
+            Some(list) => format!(
+                "# Prices are what your customers pay: fill in yours. The one below was {}'s own list price when this file was\n\
+                 # made; today's are at {list}",
+                self.title
+            ),
+            None => "# Prices are what your customers pay: fill in yours. The one below is an example.".to_owned(),
+        };
+        format!(
+            "{CATALOG_HEAD}\
+             {prices}\n\
+             \n\
+             [[model]]\n\
+             model             = \"{title}\"\n\
+             slug              = \"{slug}\"                     # what callers send\n\
+             provider          = \"{provider}\"                 # as customers read it\n\
+             best_path         = \"{best_path}\"                # \"chat\", \"responses\" or \"messages\"\n\
+             best_environments = [\"SDKs\", \"backend\"]\n\
+             price             = {{ {price} }}\n\
+             capabilities      = {capabilities}\n\
+             limits            = {{ context = {context}, max_output = {output} }}\n\
+             \n\
+             # The next one: take the marks away, fill in, and add its [[route]] to routes.toml (save that file first).\n\
+             #\n\
+             # [[model]]\n\
+             # model             = \"…\"\n\
+             # slug              = \"…\"\n\
+             # provider          = \"{provider}\"\n\
+             # best_path         = \"{best_path}\"\n\
+             # best_environments = [\"backend\"]\n\
+             # price             = {{ {blank} }}\n\
+             # capabilities      = {capabilities}\n\
+             # limits            = {{ context = {context}, max_output = {output} }}\n",
+            title = model.title,
+            slug = model.slug,
+            provider = model.provider,
+            best_path = model.best_path,
+            context = grouped(model.context),
+            output = grouped(model.output),
+            blank = rates(&|_| "…".to_owned()),
+        )
+    }
+
+    /// Routes to begin with: this service and its one model.
+    #[must_use]
+    pub fn starter_routes(&self) -> String {
+        let name = self.provider_name();
+        let mut text = format!("{ROUTES_HEAD}[provider.{name}]\nkind = \"{}\"", self.name);
+        text.push_str("   # base URL, families and habits of this service; a field written here wins (docs/config.md)\n");
+        match &self.key {
+            Some(key) => {
+                let _ = writeln!(
+                    text,
+                    "key  = {{ env = \"{key}\" }}   # or {{ file = \"/run/secrets/{name}\" }}, read again on reload"
+                );
+            }
+            None => {
+                let _ = writeln!(text, "base_url = \"{}\"", self.base_url);
+            }
+        }
+        if let Some(note) = &self.note {
+            let _ = writeln!(text, "# {note}");
+        }
+        let _ = write!(
+            text,
+            "\n[[route]]\nslug    = \"{}\"\ntargets = [ {{ provider = \"{name}\", model = \"{}\" }} ]   # order = fallback order\n",
+            self.model.slug, self.model.upstream
+        );
+        text
+    }
+
+    /// The name of its table in a starter file.
+    fn provider_name(&self) -> String {
+        self.name.replace('.', "-")
+    }
+}
+
+fn grouped(number: u32) -> String {
+    super::read::fields::grouped(number.into()).replace(',', "_")
+}
+
+const CATALOG_HEAD: &str = "\
+# catalog.toml: what customers see and pay. Where requests go is in routes.toml.
+#
+# Each [[model]] is one row of the canonical table (`farebox models`). Prices are USD per 1,000,000 tokens, written as strings
+# with at most six decimals: \"3.00\". A free rate is written \"0\". Check both files with `farebox check`; a running gateway takes
+# a saved change within a second, and keeps the last good files when a change has a mistake. docs/config.md has every field.
+#
+";
+
+const ROUTES_HEAD: &str = "\
+# routes.toml: where requests go. Customers never see it, and it never holds a secret.
+#
+# Check it with `farebox check` (`--no-secrets` where the secrets are not). When you publish a model, save this file first and
+# the catalog second: a route without a model is only a warning. docs/config.md has every field.
+
+";

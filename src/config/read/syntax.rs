@@ -1,0 +1,195 @@
+//! From the text of one file to its syntax tree, also when the text has mistakes.
+//!
+//! A parser that goes on after a syntax error mostly finds consequences of the same error. So each error is reported once, the
+//! table that it stands in is blanked, and the rest is read again: whatever is found then is a mistake of its own. Blanking keeps
+//! every byte's place. Values never get into messages: they may be secrets.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{File, Report, Span};
+use crate::config::findings::suggest::did_you_mean;
+
+/// Independent syntax errors that are looked for in one file.
+const MOST_ERRORS: usize = 20;
+/// What table headers of the two files begin with.
+const ROOTS: &[&str] = &["model", "retired", "route", "provider"];
+/// Those of them that are written in double brackets.
+const LISTS: &[&str] = &["model", "retired", "route"];
+
+/// The text without the tables that cannot be read; what is wrong with those is recorded.
+pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -> Cow<'t, str> {
+    let mut text = Cow::Borrowed(text);
+    blank_single_headers(report, file, &mut text);
+    for found in 0..=MOST_ERRORS {
+        let Some((span, message)) = first_error(&text) else { return text };
+        if found == MOST_ERRORS {
+            break;
+        }
+        let mistake = explain(&text, span, message);
+        let finding = report.add(Code::Syntax, Span::new(file, mistake.span.clone()), mistake.message);
+        if let Some(help) = mistake.help {
+            finding.help(help);
+        }
+        let table = table_around(&text, mistake.span.start);
+        if text[table.clone()].trim().is_empty() {
+            break;
+        }
+        blank(text.to_mut(), table);
+    }
+    Cow::Owned(String::new())
+}
+
+/// The syntax tree of a readable text.
+pub(crate) fn parse(text: &str) -> DeTable<'_> {
+    DeTable::parse_recoverable(text).0.into_inner()
+}
+
+fn first_error(text: &str) -> Option<(Range<usize>, String)> {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let place = |error: &toml::de::Error| error.span().unwrap_or(text.len()..text.len());
+    errors.iter().min_by_key(|error| place(error).start).map(|error| (place(error), error.message().to_owned()))
+}
+
+/// A syntax error in words that lead to its cause.
+struct Mistake {
+    span: Range<usize>,
+    message: String,
+    help: Option<String>,
+}
+
+fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
+    let line = line_around(text, span.start);
+    // At a header, the parser may still be inside the table before it.
+    let inside = if is_header(&text[line.clone()]) { line.start.saturating_sub(1) } else { span.start };
+    let start = table_around(text, inside).start;
+    // A bracket that is still open where a new statement begins was never closed.
+    if let Some(open) = open_bracket(text, start..span.start)
+        && open < line.start
+        && (span.start >= text.trim_end().len() || is_statement(&text[line.clone()]))
+    {
+        let (bracket, closing, what) = if text[open..].starts_with('[') { ('[', ']', "list") } else { ('{', '}', "table") };
+        let message = format!("this `{bracket}` is not closed");
+        return Mistake { span: open..open + 1, message, help: Some(format!("write `{closing}` where the {what} ends")) };
+    }
+    let quotes = text[line].matches('"').count();
+    let help = (quotes % 2 == 1).then(|| "this line has an odd number of quotes: one is missing, or one too many".to_owned());
+    Mistake { span, message, help }
+}
+
+/// Whether a line begins a field or a table.
+fn is_statement(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    is_header(line) || (rest.len() < line.len() && rest.trim_start().starts_with('='))
+}
+
+/// Whether a line is, or was meant to be, the header of one of our tables.
+fn is_header(line: &str) -> bool {
+    root_of(line).is_some()
+}
+
+/// The first name of a table header, in its right spelling.
+fn root_of(line: &str) -> Option<&'static str> {
+    let inner = line.trim_start().strip_prefix('[')?.trim_start_matches(['[', ' ']);
+    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(inner.len());
+    did_you_mean(&inner[..end], ROOTS)
+}
+
+/// Whether a header is that of a table inside a table: `[model.price]`.
+fn is_inner(line: &str) -> bool {
+    let path = line.trim_start().trim_start_matches(['[', ' ']);
+    root_of(line).is_some_and(|root| LISTS.contains(&root))
+        && path.split([']', '#']).next().is_some_and(|path| path.contains('.'))
+}
+
+fn line_around(text: &str, at: usize) -> Range<usize> {
+    let at = at.min(text.len());
+    let start = text.as_bytes()[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let end = text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length);
+    start..end
+}
+
+/// The table that a place stands in, with the tables inside it that follow.
+fn table_around(text: &str, at: usize) -> Range<usize> {
+    let mut table = 0..text.len();
+    let mut from = 0;
+    for line in text.split_inclusive('\n') {
+        if is_header(line) {
+            if from <= at {
+                table.start = from;
+            } else if !is_inner(line) {
+                table.end = from;
+                break;
+            }
+        }
+        from += line.len();
+    }
+    table
+}
+
+/// The innermost bracket that is opened and not closed in a part of the text.
+fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
+    let mut open = Vec::new();
+    let mut rest = text.get(part.clone())?.char_indices().peekable();
+    let mut header = true;
+    while let Some((at, character)) = rest.next() {
+        match character {
+            '#' => while rest.next_if(|(_, next)| *next != '\n').is_some() {},
+            '"' | '\'' => {
+                // Strings end with their line at the latest: a lost quote must not swallow the file.
+                while let Some((_, next)) = rest.next_if(|(_, next)| *next != '\n') {
+                    if next == '\\' && character == '"' {
+                        rest.next();
+                    } else if next == character {
+                        break;
+                    }
+                }
+            }
+            '\n' => header = false,
+            '[' | '{' if !(header && character == '[') => open.push(part.start + at),
+            ']' | '}' if !header => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.pop()
+}
+
+/// `[model]` beside `[[model]]`: the parser would call each of the others a duplicate.
+fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, str>) {
+    let mut singles = Vec::new();
+    let mut doubled = Vec::new();
+    let mut from = 0;
+    for line in text.split_inclusive('\n') {
+        let header = line.trim();
+        // Most lines are none; a file may have millions of them.
+        let names = if header.starts_with('[') { LISTS } else { &[] };
+        for name in names {
+            if header.starts_with(&format!("[[{name}]]")) {
+                doubled.push(name);
+            } else if header.starts_with(&format!("[{name}]")) {
+                let at = from + line.find(name).unwrap_or_default();
+                singles.push((name, at..at + name.len()));
+            }
+        }
+        from += line.len();
+    }
+    for (name, span) in singles.into_iter().filter(|(name, _)| doubled.contains(name)) {
+        let table = table_around(text, span.start);
+        report
+            .add(Code::WrongTable, Span::new(file, span), format!("`{name}` is a list of tables"))
+            .help(format!("write [[{name}]] in double brackets"));
+        blank(text.to_mut(), table);
+    }
+}
+
+/// Spaces in the place of everything but line ends, byte for byte.
+fn blank(text: &mut String, part: Range<usize>) {
+    let bytes = text[part.clone()].bytes();
+    let spaces: String = bytes.map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }).collect();
+    text.replace_range(part, &spaces);
+}

@@ -1,0 +1,102 @@
+//! One request as a receipt that can be printed: tokens times price, the hold, timings, and why it ended.
+//!
+//! Never the target: which provider served it is the operator's business.
+
+use farebox_ledger::{Amount, Bill, Entry, Evidence, Line, Timestamp};
+use maud::{Markup, html};
+
+use super::shown;
+use crate::config::{PriceUnit, show_price};
+use crate::customer::receipt;
+use crate::proxy::record;
+
+/// The view.
+pub(in crate::customer) fn page(entry: &Entry) -> Markup {
+    let blank = Bill::default();
+    let bill = entry.bill.as_ref().unwrap_or(&blank);
+    let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
+    let instant = |at| shown::format(at, "%b %d, %Y %H:%M:%S UTC");
+    html! {
+        h1 { "Receipt" }
+        section.card aria-labelledby="charge" {
+            h2 #charge { "Charge" }
+            (lines(&bill.lines, receipt::charged(entry)))
+            @if bill.loss.is_positive() {
+                p.hint { "It came to " (bill.loss) " USD more, which nobody charges: a request never costs more than the key has." }
+            }
+            @if bill.evidence != Evidence::Provider {
+                p.hint { (counted(bill.evidence)) }
+            }
+        }
+        section.card aria-labelledby="facts" {
+            h2 #facts { "Request" }
+            dl.prices {
+                dt { "Request id" } dd { code { (record::request_id(entry.operation)) } }
+                @if let Some(answer) = &bill.answer_id { dt { "Id in the answer" } dd { code { (answer) } } }
+                dt { "Model" } dd { (bill.slug) " (" (bill.family) ")" }
+                dt { "Began" } dd { (instant(began)) }
+                dt { "Ended" } dd { (instant(entry.at)) ", after " (shown::duration(bill.total_ms)) }
+                dt { "First byte" } dd { @match bill.first_byte_ms {
+                    Some(ms) => { "after " (shown::duration(ms)) }
+                    None => "none",
+                } }
+                dt { "Status" } dd {
+                    span class=(if shown::is_good(bill) { "pill good" } else { "pill bad" }) {
+                        (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
+                    }
+                    " " (shown::explain(bill.end_reason.as_str()))
+                }
+                dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
+                dt { "Balance after" } dd { (entry.balance_after) " USD" }
+            }
+            p.hint.screen { a href="/dashboard/requests" { "All requests" } }
+        }
+    }
+}
+
+fn lines(lines: &[Line], charge: Amount) -> Markup {
+    let places = shown::places(lines.iter().map(|line| Amount::times(line.rate, line.count).unwrap_or_default()).chain([charge]));
+    html! {
+        table.lines {
+            caption.hidden { "What was charged" }
+            thead { tr {
+                th scope="col" { "What" }
+                th.number scope="col" { "Count" }
+                th.number scope="col" { "Price" }
+                th.number scope="col" { "USD" }
+            } }
+            tbody {
+                @for line in lines {
+                    tr {
+                        th scope="row" { (line.what.replace('_', " ")) }
+                        td.number { (shown::count(line.count)) }
+                        td.number { (price(line)) }
+                        td.number { (shown::aligned(Amount::times(line.rate, line.count).unwrap_or_default(), places)) }
+                    }
+                }
+                tr.sum {
+                    th scope="row" colspan="3" { "Charged" }
+                    td.number.cost #charged { (shown::aligned(charge, places)) }
+                }
+            }
+        }
+    }
+}
+
+/// A rate as the catalog writes it: by the million tokens, or for one picture or request.
+fn price(line: &Line) -> String {
+    if matches!(line.what.as_ref(), "images" | "request") {
+        format!("{} each", line.rate)
+    } else {
+        format!("{} / 1M", show_price(line.rate, PriceUnit::MillionTokens))
+    }
+}
+
+const fn counted(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Provider => "",
+        Evidence::Local => "The provider sent no count: it was counted here.",
+        Evidence::Disputed => "The provider's count was not believed as it stood; the charge is bounded by what was asked for.",
+        Evidence::Recovered => "The gateway was restarted while it ran: the charge is what was known last.",
+    }
+}

@@ -1,0 +1,62 @@
+//! Programs inside web pages: cross-origin requests to the customers' paths, for the origins the operator names. Off by default.
+//!
+//! Only answers to keys are opened up, never the dashboard: cookies are not allowed across origins.
+
+use std::sync::Arc;
+
+use salvo::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use salvo::http::{HeaderValue, Method, StatusCode};
+use salvo::prelude::{FlowCtrl, Request, Response, handler};
+
+use super::Front;
+
+/// The paths that programs use.
+const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
+/// What a page's script may read besides the body.
+const EXPOSED: &str =
+    "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, retry-after, x-should-retry";
+
+/// Lets the named origins in.
+pub(super) struct Cors {
+    front: Arc<Front>,
+}
+
+#[handler]
+impl Cors {
+    pub(super) fn new(front: Arc<Front>) -> Self {
+        Self { front }
+    }
+
+    async fn handle(&self, req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
+        let path = req.uri().path();
+        let of_customers =
+            PATHS.iter().any(|start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+        if self.front.cors_origins.is_empty() || !of_customers {
+            return;
+        }
+        let headers = res.headers_mut();
+        // The same address answers other origins differently: nothing between may keep this answer for them.
+        headers.append(VARY, HeaderValue::from_static("origin"));
+        let Some(origin) = req.headers().get(ORIGIN).filter(|origin| self.lets_in(origin)).cloned() else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        if req.method() == Method::OPTIONS && req.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, HEAD"));
+            headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+            // SDKs send headers of their own, new ones with each version: none of them opens anything without a key.
+            if let Some(wanted) = req.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned() {
+                headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+            }
+            res.status_code(StatusCode::NO_CONTENT);
+            ctrl.skip_rest();
+        }
+    }
+
+    fn lets_in(&self, origin: &HeaderValue) -> bool {
+        let origin = origin.to_str().unwrap_or_default();
+        self.front.cors_origins.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
+    }
+}

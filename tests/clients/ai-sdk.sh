@@ -1,0 +1,6 @@
+# The AI SDK: what `farebox setup` prints, pasted, and what it does in trouble.
+
+npm_install
+scenario as-printed 5 as_printed gpt-sim
+expect as-printed hello
+at_trouble gpt

@@ -1,0 +1,6 @@
+# The Anthropic library for Node: what `farebox setup` prints, pasted, and what it does in trouble.
+
+npm_install
+scenario as-printed 5 as_printed claude-sim
+expect as-printed hello
+at_trouble claude

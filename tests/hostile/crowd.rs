@@ -1,0 +1,179 @@
+//! A small hostile crowd: idle connections, slow heads, bodies that never come, failing requests, greedy keys. The others are served.
+
+use std::time::{Duration, Instant};
+
+use farebox::clock;
+use farebox_ledger::{KeySettings, SecretHash, Session, Timestamp};
+use farebox_protocol::Family;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
+use crate::support::{Gateway, TestKey, ask, chat, path, speech_for, talking};
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// A connection of its own that has sent these bytes.
+async fn connect(gateway: &Gateway, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(gateway.base.trim_start_matches("http://")).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// Everything that is answered until the connection is closed, or for two seconds.
+async fn answered(mut stream: TcpStream) -> String {
+    let mut all = Vec::new();
+    let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut all)).await;
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn head(key: &TestKey, length: usize) -> Vec<u8> {
+    format!("POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: {length}\r\n\r\n", key.secret)
+        .into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_only_holds_on_keeps_nobody_out() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let (good, poor) = (gateway.key("5.00").await, gateway.key("0").await);
+    let mut crowd = Vec::new();
+    for number in 0..600 {
+        crowd.push(match number % 3 {
+            0 => connect(&gateway, b"").await,
+            1 => connect(&gateway, b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-a: ").await,
+            _ if number < 180 => connect(&gateway, &head(&poor, 32 << 20)).await,
+            _ => connect(&gateway, b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n").await,
+        });
+    }
+    assert_eq!(gateway.front.body_room.in_use(), 0, "announced is not taken");
+    let mut slowest = Duration::ZERO;
+    for _ in 0..50 {
+        let begun = Instant::now();
+        assert_eq!(gateway.post(CHAT, &good, &chat("test-model", false)).await.status, 200);
+        slowest = slowest.max(begun.elapsed());
+    }
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    drop(crowd);
+}
+
+#[tokio::test]
+async fn a_head_has_64_kib() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let fits = format!("HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-long: {}\r\n\r\n", "x".repeat(50_000));
+    assert!(answered(connect(&gateway, fits.as_bytes()).await).await.starts_with("HTTP/1.1 200"));
+    let larger = format!("HEAD / HTTP/1.1\r\nhost: x\r\nx-long: {}", "x".repeat(100_000));
+    let mut stream = connect(&gateway, b"").await;
+    let _ = stream.write_all(larger.as_bytes()).await;
+    assert!(answered(stream).await.starts_with("HTTP/1.1 431"));
+}
+
+#[tokio::test]
+async fn a_body_that_two_readers_could_cut_differently_is_refused() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    for codings in ["gzip, chunked", "chunked, chunked", "chunked\r\ntransfer-encoding: chunked", "xchunked, chunked"] {
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ntransfer-encoding: {codings}\r\n\r\n0\r\n\r\n",
+            key.secret
+        );
+        let answer = answered(connect(&gateway, head.as_bytes()).await).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{codings}: {answer}");
+        assert!(!answer[8..].contains("HTTP/1.1"), "the connection is not used again");
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+#[tokio::test]
+async fn one_keys_failing_requests_close_a_model_to_that_key_alone() {
+    for (status, kind) in [(403, "permission_error"), (500, "server_error"), (429, "requests")] {
+        let script = Script::by(move |seen, _| {
+            if !seen.json().to_string().contains("provoke") {
+                return speech_for(seen, "PONG");
+            }
+            Reply::error(status, kind, None, "no").header("retry-after", "600")
+        });
+        let upstream = ScriptedUpstream::start(script).await;
+        let gateway = Gateway::before(&upstream).await;
+        let (bad, good) = (gateway.key("5.00").await, gateway.key("5.00").await);
+        let provoking = json!({ "model": "test-model", "max_tokens": 5, "messages": [{ "role": "user", "content": "provoke" }] });
+        for _ in 0..8 {
+            let answer = gateway.post(CHAT, &bad, &provoking).await;
+            assert_eq!(answer.status, 503, "{}", answer.text);
+            let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+            assert!((1..=5).contains(&wait), "{wait}");
+        }
+        assert_eq!(gateway.post(CHAT, &bad, &chat("test-model", false)).await.status, 503, "{status}: closed to this key");
+        for _ in 0..8 {
+            assert_eq!(gateway.post(CHAT, &good, &chat("test-model", false)).await.status, 200, "{status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn counting_tokens_has_a_place_among_the_keys_requests_and_blames_nobody() {
+    let upstream = ScriptedUpstream::start(Speech::new(Family::Messages, "slow").stream().stall_after(1)).await;
+    let gateway = Gateway::before(&upstream).await;
+    let settings = KeySettings { label: "one".to_owned(), concurrency: Some(1), ..KeySettings::default() };
+    let key = gateway.key_with("5.00", settings).await;
+    let count = json!({ "model": "test-model", "messages": [{ "role": "user", "content": "hello" }] });
+    let running = {
+        let request = gateway.client.post(format!("{}{}", gateway.base, path(Family::Messages))).bearer_auth(&key.secret);
+        request.json(&ask(Family::Messages, "test-model", true)).send().await.unwrap()
+    };
+    assert_eq!(gateway.post("/native/v1/messages/count_tokens", &key, &count).await.status, 429);
+    drop(running);
+    gateway.settled().await;
+    upstream.follow(Reply::whole(500, "text/plain", "no"));
+    for _ in 0..6 {
+        assert_eq!(gateway.post("/native/v1/messages/count_tokens", &key, &count).await.status, 200, "our own estimate");
+    }
+    upstream.follow(talking("PONG"));
+    assert_eq!(gateway.post(CHAT, &key, &chat("test-model", false)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_has_twenty_sessions_and_all_end_together() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let (key, other) = (gateway.key("5.00").await, gateway.key("5.00").await);
+    let open = async |key: &TestKey, number: u64| {
+        let (token, at) = (SecretHash::of(&format!("{}{number}", key.secret)), clock::now());
+        let at = Timestamp::from_millis(at.millis() + i64::try_from(number).unwrap());
+        let expires = Timestamp::from_millis(at.millis() + 60_000);
+        gateway.ledger.open_session(Session { token, key: key.id, at, expires }).await.unwrap();
+        token
+    };
+    let others = open(&other, 0).await;
+    let mut tokens = Vec::new();
+    for number in 0..25 {
+        tokens.push(open(&key, number).await);
+    }
+    let mut alive = Vec::new();
+    for token in &tokens {
+        alive.push(gateway.ledger.find_session(*token, clock::now()).await.unwrap().is_some());
+    }
+    assert_eq!(alive, [vec![false; 5], vec![true; 20]].concat());
+    gateway.ledger.close_sessions(key.id).await.unwrap();
+    assert!(gateway.ledger.find_session(tokens[24], clock::now()).await.unwrap().is_none());
+    assert!(gateway.ledger.find_session(others, clock::now()).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_web_page_cannot_read_the_admin_listener_under_a_name_of_its_own() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let address = gateway.admin.trim_start_matches("http://").to_owned();
+    for (host, status) in [("evil.example", 421), ("localhost", 200), ("127.0.0.1:9", 200), ("farebox.internal", 421)] {
+        for path in ["/status", "/healthz", "/metrics"] {
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let answer = answered(stream).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}{path}: {answer}");
+        }
+    }
+}

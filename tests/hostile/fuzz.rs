@@ -1,0 +1,125 @@
+//! Random bytes at everything that reads bytes from elsewhere, with a fixed seed: nothing panics, and nothing takes long.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use farebox::config::{self, Secrets, Source};
+use farebox_protocol::{Family, FrameReader, UpstreamError};
+
+use crate::support::{CATALOG, ask, routes};
+
+/// A small generator of numbers; the same ones in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(most.max(1)).unwrap()).unwrap()
+    }
+
+    /// A text with a few places changed, repeated or cut.
+    fn mutate(&mut self, text: &[u8], words: &[&str]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(text.len());
+            match self.below(5) {
+                0 => text.insert(at, u8::try_from(self.below(256)).unwrap()),
+                1 => drop(text.splice(at..(at + self.below(20)).min(text.len()), [])),
+                2 => text.truncate(at),
+                3 => {
+                    let word = words[self.below(words.len())].as_bytes().to_vec();
+                    drop(text.splice(at..at, word));
+                }
+                _ => {
+                    let piece = text[at..(at + self.below(40)).min(text.len())].to_vec();
+                    drop(text.splice(at..at, piece));
+                }
+            }
+            if text.is_empty() {
+                text.push(b'x');
+            }
+        }
+        text
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[test]
+fn bodies_and_answers_of_any_bytes_are_read_or_refused() {
+    let words = ["{", "}", "[", "]", "\"", "\\u0000", "\\ud800", "null", "1e999", "-", "\u{202e}", "data:image/png;base64,AAAA"];
+    let (mut numbers, begun) = (Numbers(0x5eed), Instant::now());
+    for family in Family::ALL {
+        let body = ask(family, "test-model", true).to_string();
+        for _ in 0..1_500 {
+            let text = numbers.mutate(body.as_bytes(), &words);
+            let _ = family.protocol().inspect(&text, 0);
+            let _ = family.protocol().read_answer(&text);
+            let _ = UpstreamError::parse(&text);
+        }
+    }
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn streams_of_any_bytes_in_any_pieces_are_cut_without_loss() {
+    let sample = ": c\r\nid: 1\r\nevent: x\r\ndata: {\"a\":1}\r\n\r\ndata: [DONE]\n\nretry: 1\rdata: y\r\r";
+    let words = ["\n", "\r", "\r\n\r\n", "data: ", "id:", "event: error\n", ": ", "\u{feff}"];
+    let (mut numbers, begun) = (Numbers(0xfa4e), Instant::now());
+    for _ in 0..4_000 {
+        let text = numbers.mutate(sample.repeat(3).as_bytes(), &words);
+        let mut readers: Vec<_> = Family::ALL.iter().map(|family| family.protocol().reader()).collect();
+        let (mut frames, mut seen, mut rest) = (FrameReader::new(), Vec::new(), &text[..]);
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at((1 + numbers.below(9)).min(rest.len()));
+            frames.push(Bytes::copy_from_slice(piece));
+            rest = behind;
+            while let Some(frame) = frames.next_frame().unwrap() {
+                seen.extend_from_slice(frame.raw());
+                let lines = frame.other_lines();
+                assert!(lines.iter().all(|line| line.start < line.end && line.end <= frame.raw().len()));
+                readers.iter_mut().for_each(|reader| drop(reader.read(&frame)));
+            }
+        }
+        let tail = frames.finish();
+        let whole = seen.len() + tail.frame.map_or(0, |frame| frame.raw().len()) + tail.left;
+        assert_eq!(whole, text.len(), "{:?}", String::from_utf8_lossy(&text));
+    }
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}
+
+/// Every variable is set.
+struct AnySecrets;
+
+impl Secrets for AnySecrets {
+    fn variable(&self, _: &str) -> Option<String> {
+        Some("a-secret-of-some-length".to_owned())
+    }
+
+    fn file(&self, _: &std::path::Path) -> std::io::Result<String> {
+        Ok("a-secret-of-some-length".to_owned())
+    }
+}
+
+#[test]
+fn files_of_any_bytes_are_loaded_or_explained() {
+    let words =
+        ["[[", "]]", "=", "\"", "'''", "{", "}", "-1", "9999999999999999999", "true", "\n[provider.x]\n", "\u{202e}", "#"];
+    let (mut numbers, begun) = (Numbers(0x70a1), Instant::now());
+    let routes = routes("http://127.0.0.1:1/v1");
+    for number in 0..300 {
+        let mut text = |file: &str| String::from_utf8_lossy(&numbers.mutate(file.as_bytes(), &words)).into_owned();
+        let (catalog, routes) =
+            if number % 2 == 0 { (text(CATALOG), routes.clone()) } else { (CATALOG.to_owned(), text(&routes)) };
+        let (_, findings) =
+            config::load(&Source::new("catalog.toml", &catalog), &Source::new("routes.toml", &routes), &AnySecrets);
+        assert!(!findings.render(config::Paint::Plain).contains("a-secret-of-some-length"));
+    }
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}

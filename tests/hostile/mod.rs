@@ -1,0 +1,5 @@
+//! Customers, strangers and providers that mean harm: none keeps the others from being served, and none reads what is not theirs.
+
+mod canary;
+mod crowd;
+mod fuzz;

@@ -1,0 +1,163 @@
+//! What newcomers and operators stumbled over: files that are not there, help, pages of keys, log lines, backups.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::process::cli::Cli;
+use crate::support::process::{Served, ask, client, farebox, json as document};
+
+/// Exit code and everything said.
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = farebox(folder, arguments).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// The shipped files and a funded key's secret.
+fn place() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(folder.path(), &["init"]).0, 0);
+    let made = document(folder.path(), &["keys", "create", "--label", "t", "--balance", "5", "--reference", "r"]);
+    (folder, made["secret"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn an_empty_folder_is_told_about_init() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["check", "serve", "models"] {
+        let (code, said) = run(folder.path(), &[command]);
+        assert_eq!((code, said.matches("`farebox init`").count()), (78, 1), "{said}");
+        assert_eq!(said.matches("2 errors").count(), 1, "one summary: {said}");
+    }
+}
+
+#[test]
+fn init_writes_a_known_service_without_simulated_models() {
+    for preset in farebox::config::presets() {
+        let folder = tempfile::tempdir().unwrap();
+        let (code, said) = run(folder.path(), &["init", "--provider", &preset.name]);
+        assert!(code == 0 && said.contains(&preset.title), "{said}");
+        let (code, said) = run(folder.path(), &["check", "--no-secrets"]);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("ok: 1 model, 1 provider\n") && !said.contains("warning"), "{}: {said}", preset.name);
+        let catalog = fs::read_to_string(folder.path().join("catalog.toml")).unwrap();
+        assert!(!catalog.contains("sim") && catalog.contains("fill in"), "{catalog}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = run(folder.path(), &["init", "--provider", "nobody"]);
+    assert!(code == 2 && said.contains("openai") && said.contains("llama.cpp"), "{said}");
+}
+
+#[test]
+fn help_and_usage_errors_are_about_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, help) = run(folder.path(), &["keys", "create", "-h"]);
+    let (own, global) = help.split_once("Process settings (for every command):").unwrap();
+    assert!(own.contains("--label") && !own.contains("--tls-cert") && global.contains("--tls-cert"), "{help}");
+    for arguments in [&["--catalog", "x.toml", "keys", "create"][..], &["serve", "--wait"], &["keys", "create", "--labels", "x"]]
+    {
+        let (code, said) = run(folder.path(), arguments);
+        assert!(code == 2 && !said.contains("--catalog") && !said.contains("--ledger"), "{said}");
+    }
+}
+
+#[test]
+fn a_key_has_a_page() {
+    let cli = Cli::new();
+    let made = cli.json(&[
+        "keys",
+        "create",
+        "--label",
+        "acme",
+        "--balance",
+        "5",
+        "--reference",
+        "inv-1",
+        "--models",
+        "sim-chat",
+        "--json",
+    ]);
+    let id = made["id"].as_str().unwrap();
+    cli.json(&["keys", "set", id, "--rate", "3", "--expires", "2099-01-31", "--json"]);
+    let page = String::from_utf8(cli.run(&["keys", "show", id]).stdout).unwrap();
+    for fact in [
+        "label      acme",
+        "available  5.00 USD",
+        "models     sim-chat",
+        "limits     3 requests/s",
+        "expires    2099-01-31",
+        "last use   never",
+        "inv-1",
+    ] {
+        assert!(page.contains(fact), "{fact}: {page}");
+    }
+}
+
+#[test]
+fn unknown_models_are_warned_about_and_empty_labels_refused() {
+    let cli = Cli::new();
+    let typo = cli.run(&["keys", "create", "--label", "acme", "--models", "sim-chta,sim-chat-latest,sim-text"]);
+    let said = String::from_utf8_lossy(&typo.stderr).into_owned();
+    assert!(typo.status.success() && said.contains("`sim-chta`; did you mean `sim-chat`?"), "{said}");
+    assert!(said.contains("an alias") && said.matches("warning").count() == 2, "{said}");
+    assert_eq!(cli.exit(&["keys", "create", "--label", " "]), 2);
+    assert_eq!(cli.exit(&["keys", "set", "k_0000000000", "--label", ""]), 2);
+}
+
+#[test]
+fn a_backup_makes_its_folder_and_never_writes_over_a_file() {
+    let (folder, _) = place();
+    let arguments = ["ledger", "backup", "copies/today/ledger.db"];
+    let (code, said) = run(folder.path(), &arguments);
+    assert!(code == 0 && said.contains("1 key, 1 entry, 0 open holds"), "{said}");
+    let (code, said) = run(folder.path(), &arguments);
+    assert!(code == 1 && said.contains("is already there: nothing was done"), "{said}");
+    assert!(!said.contains("cannot"), "nothing has failed: {said}");
+}
+
+#[tokio::test]
+async fn setup_prints_the_address_that_is_served() {
+    let (folder, _) = place();
+    let served = Served::start(folder.path(), &[]);
+    let admin = served.admin.strip_prefix("http://").unwrap();
+    let settings = document(folder.path(), &["setup", "curl", "--admin-listen", admin]);
+    assert_eq!(settings["base_url"], format!("{}/v1", served.base));
+    let nobody =
+        document(folder.path(), &["setup", "curl", "--admin-listen", "127.0.0.1:1", "--tls-cert", "a", "--tls-key", "b"]);
+    assert_eq!(nobody["base_url"], "https://127.0.0.1:8080/v1");
+}
+
+#[tokio::test]
+async fn the_log_names_changed_prices_and_says_standing_warnings_once() {
+    let (folder, secret) = place();
+    let catalog = folder.path().join("catalog.toml");
+    let routes = folder.path().join("routes.toml");
+    let lonely = "\n[[route]]\nslug = \"lonely\"\ntargets = [ { provider = \"sim\", model = \"sim\" } ]\n";
+    fs::write(&routes, fs::read_to_string(&routes).unwrap() + lonely).unwrap();
+    let mut served = Served::start_with(folder.path(), &["--trusted-proxy", "127.0.0.1"], &[("FAREBOX_LOG_FORMAT", "json")]);
+    let good = fs::read_to_string(&catalog).unwrap();
+    fs::write(&catalog, good.replacen("\"1.25\"", "\"1.50\"", 1)).unwrap();
+    served.wait_for_log("price of sim-chat: ");
+    fs::write(&catalog, good.replacen("capabilities ", "capabilites ", 1)).unwrap();
+    served.wait_for_log("stays in force");
+    ask(&client(), &served.base, "sim-chta", &secret).await.unwrap_err();
+    ask(&client(), &served.base, "sim-chat-latest", &secret).await.unwrap();
+    served.signal("TERM");
+    served.ended();
+    let log = served.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let find = |text: &str| {
+        lines.iter().filter(|line| line["message"].as_str().is_some_and(|said| said.contains(text))).collect::<Vec<_>>()
+    };
+    let change = find("new configuration in force")[0]["changes"].as_str().unwrap();
+    let (old, new) = change.split_once("price of sim-chat: ").unwrap().1.split_once(" → ").unwrap();
+    assert!(old.contains("1.25") && new.contains("1.50"), "{change}");
+    assert_eq!(find("no model is published as `lonely`").len(), 1, "{log}");
+    let finding = find("unknown field `capabilites`")[0];
+    assert_eq!((finding["code"].as_str(), finding["line"].as_u64()), (Some("E102"), Some(16)), "{finding}");
+    assert!(finding["file"].as_str().unwrap().ends_with("catalog.toml"));
+    assert_eq!(find("set --public-url").len(), 1, "a proxy without a public URL: {log}");
+    let asked: Vec<_> = find("request").iter().filter_map(|line| line["asked"].as_str()).map(str::to_owned).collect();
+    assert_eq!(asked, ["sim-chta", "sim-chat-latest"]);
+}
