@@ -1,18 +1,37 @@
 //! The address of a ledger: parses the value of `--ledger`, in this one place.
+//!
+//! An address may carry a password: it is shown without, and an error never repeats what was typed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The address of a ledger: the path of a SQLite file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerAddress(PathBuf);
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// The address of a ledger.
+#[derive(Clone, PartialEq, Eq)]
+pub enum LedgerAddress {
+    /// The path of a SQLite file.
+    File(PathBuf),
+    /// A database of PostgreSQL, which several gateways can share.
+    Postgres(Box<Config>),
+}
 
 impl LedgerAddress {
-    /// The SQLite file.
+    /// The SQLite file, where it is one.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
+impl From<PathBuf> for LedgerAddress {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
     }
 }
 
@@ -22,18 +41,40 @@ impl FromStr for LedgerAddress {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         match text.split_once("://") {
             None if text.is_empty() => Err(AddressError::Empty),
-            None => Ok(Self(PathBuf::from(text))),
-            // What follows may hold a password, and is never repeated.
-            Some(("postgres" | "postgresql", _)) => Err(AddressError::Postgres),
-            Some((scheme, _)) if scheme.contains('/') => Ok(Self(PathBuf::from(text))),
+            None => Ok(Self::File(PathBuf::from(text))),
+            Some(("postgres" | "postgresql", _)) => {
+                let config: Config = text.parse().map_err(|_| AddressError::Postgres)?;
+                if config.get_hosts().is_empty() || config.get_dbname().is_none() || config.get_user().is_none() {
+                    return Err(AddressError::Postgres);
+                }
+                Ok(Self::Postgres(Box::new(config)))
+            }
+            Some((scheme, _)) if scheme.contains('/') => Ok(Self::File(PathBuf::from(text))),
             Some(_) => Err(AddressError::Unknown),
         }
     }
 }
 
+/// Without the password.
 impl fmt::Display for LedgerAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(out)
+        let config = match self {
+            Self::File(path) => return path.display().fmt(out),
+            Self::Postgres(config) => config,
+        };
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+        let (user, database) = (config.get_user().unwrap_or_default(), config.get_dbname().unwrap_or_default());
+        out.pad(&format!("postgres://{user}@{}/{database}", hosts.join(",")))
+    }
+}
+
+impl fmt::Debug for LedgerAddress {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
     }
 }
 
@@ -41,10 +82,10 @@ impl fmt::Display for LedgerAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Nothing was given.
-    #[error("give the path of a SQLite file")]
+    #[error("give the path of a SQLite file, or a database as postgres://user@host/database")]
     Empty,
-    /// For fleets, which this version does not serve.
-    #[error("postgres:// is reserved for fleets; this version keeps its ledger in one SQLite file: give its path")]
+    /// An address of PostgreSQL that cannot be read.
+    #[error("write a database whole, as in postgres://user:password@host:5432/database; special characters as %40")]
     Postgres,
     /// A URL of another kind.
     #[error("this is neither the path of a SQLite file nor a URL of PostgreSQL")]
@@ -56,13 +97,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_path_or_refused_without_being_repeated() {
+    fn an_address_is_a_path_a_database_or_refused_without_being_repeated() {
         for path in ["farebox.db", "/var/lib/a:b.db", "./odd/x://y.db"] {
             let address: LedgerAddress = path.parse().unwrap();
-            assert_eq!((address.path(), address.to_string()), (Path::new(path), path.to_owned()));
+            assert_eq!((address.path(), address.to_string()), (Some(Path::new(path)), path.to_owned()));
         }
+        let database: LedgerAddress = "postgres://ada:s%40cret@a:5433,b:5433/ledger?sslmode=require".parse().unwrap();
+        assert_eq!((database.path(), database.to_string()), (None, "postgres://ada@a,b/ledger".to_owned()));
+        assert!(!format!("{database:?}").contains("cret"));
         for (text, error) in [
-            ("postgres://u:secret@h/db", AddressError::Postgres),
+            ("postgres://u:secret@h:x/db", AddressError::Postgres),
+            ("postgres://u:secret@h", AddressError::Postgres),
             ("postgresql://h", AddressError::Postgres),
             ("mysql://u:secret@h", AddressError::Unknown),
             ("", AddressError::Empty),

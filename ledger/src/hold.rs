@@ -179,6 +179,12 @@ impl Hold {
         self.amount
     }
 
+    /// Whether others may be about to end this hold, because its gateway has lost touch with the ledger.
+    #[must_use]
+    pub fn lapsed(&self) -> bool {
+        self.ledger.lapsed()
+    }
+
     /// The request this hold pays for.
     #[must_use]
     pub const fn request(&self) -> OperationId {

@@ -30,12 +30,16 @@ pub mod id;
 pub mod key;
 mod link;
 pub mod memory;
+mod opening;
 pub mod operation;
 pub mod owner;
 pub mod page;
+pub mod postgres;
 mod public_url;
 mod reference;
 pub mod sqlite;
+pub mod store;
+mod stored;
 mod tx;
 
 use std::sync::Arc;
@@ -121,6 +125,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Whether the ledger has stopped for good: it accepts no more writes, so there is no point in retrying.
     fn stopped(&self) -> bool {
+        false
+    }
+
+    /// Whether it is shared and was out of reach for so long that other gateways may take this one for dead, or already do:
+    /// nothing begins, and what streams ends.
+    fn lapsed(&self) -> bool {
         false
     }
 

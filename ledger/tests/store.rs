@@ -2,6 +2,7 @@
 //!
 //! What the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
 
+#[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
 use std::os::unix::fs::PermissionsExt;

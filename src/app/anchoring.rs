@@ -4,12 +4,11 @@
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_ledger::LedgerError;
 use farebox_ledger::anchor::AnchorFile;
-use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Ledger, LedgerError};
+use farebox_ledger::store::SharedStore;
 
 use crate::clock;
 
@@ -22,7 +21,7 @@ const ON_DISK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Anchoring {
     file: AnchorFile,
-    ledger: Arc<SqliteLedger>,
+    ledger: SharedStore,
 }
 
 impl Anchoring {
@@ -30,7 +29,7 @@ impl Anchoring {
     ///
     /// # Errors
     /// When it cannot be used, or the ledger has less than it covers: an older copy was put in its place.
-    pub(super) async fn open(path: &Path, ledger: Arc<SqliteLedger>) -> Result<Self, LedgerError> {
+    pub(super) async fn open(path: &Path, ledger: SharedStore) -> Result<Self, LedgerError> {
         let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
         let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);

@@ -11,14 +11,14 @@ mod reload;
 mod settings;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
-use farebox_ledger::{Ledger, SharedLedger};
+use farebox_ledger::store::{self, SharedStore};
+use farebox_ledger::{LedgerAddress, LedgerError, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -47,15 +47,16 @@ const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
 pub struct App {
     /// The front door; also the way to everything behind it.
     pub front: Arc<Front>,
-    /// The ledger, as what it is.
-    pub ledger: Arc<SqliteLedger>,
+    /// The ledger, with its lifecycle.
+    pub ledger: SharedStore,
     /// What the operator sees.
     pub admin: Arc<Admin>,
     listening: Listening,
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
-    lock: ServeLock,
+    /// The ledger's file and the lock on it. A database has neither; its gateways have epochs.
+    file: Option<(Arc<SqliteLedger>, ServeLock)>,
 }
 
 impl App {
@@ -67,10 +68,9 @@ impl App {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
-        let (config, reloader) = snapshot(files.into(), &settings.ledger)?;
+        let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
 
-        let lock = ServeLock::acquire(&settings.ledger, settings.wait_lock)?;
-        let ledger = Arc::new(SqliteLedger::open(&settings.ledger, OpenMode::Serve, settings.durability)?);
+        let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
             Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
             None => None,
@@ -87,7 +87,7 @@ impl App {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
         let (telemetry, activity) = (Arc::new(Telemetry::default()), Arc::new(Activity::default()));
         let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Activity>::clone(&activity), log];
-        let shared: SharedLedger = Arc::<SqliteLedger>::clone(&ledger);
+        let shared: SharedLedger = Arc::<dyn store::Store>::clone(&ledger);
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
             config,
@@ -112,7 +112,7 @@ impl App {
             last_changes: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
-        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, lock })
+        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, file })
     }
 
     /// Where customers reach it.
@@ -132,7 +132,7 @@ impl App {
     /// # Errors
     /// What stopped it, when it was not asked to.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut lock } = self;
+        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut file } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<ServerHandle>();
         let over = Notify::new();
@@ -161,6 +161,12 @@ impl App {
             }
             outcome
         };
+        let watched = async {
+            match &mut file {
+                Some((ledger, lock)) => presence::watch(ledger, lock, &front.proxy.config).await,
+                None => std::future::pending().await,
+            }
+        };
         let anchored = async {
             match &mut anchoring {
                 Some(anchoring) => anchoring.run().await,
@@ -170,7 +176,7 @@ impl App {
         let (served, outcome) = tokio::select! {
             done = async { tokio::join!(serving, ending) } => done,
             never = anchored => match never {},
-            never = presence::watch(&ledger, &mut lock, &front.proxy.config) => match never {},
+            never = watched => match never {},
         };
         // Connections are closed; what customers left behind still has to settle.
         front.proxy.tasks.close();
@@ -185,9 +191,24 @@ impl App {
             anchoring.finish().await;
         }
         aside.stop();
-        drop(lock);
+        drop(file);
         outcome.and(served.map_err(|error| error.to_string()))
     }
+}
+
+/// Takes the ledger. A file is locked first, so that nobody else serves it.
+async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
+    let (mode, durability) = (OpenMode::Serve, settings.durability);
+    let Some(path) = settings.ledger.path() else {
+        if settings.anchors.is_some() {
+            let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
+            return Err(LedgerError::Unusable(why.to_owned()));
+        }
+        return Ok((settings.ledger.open(mode, durability).await?, None));
+    };
+    let lock = ServeLock::acquire(path, settings.wait_lock)?;
+    let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
+    Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 
 /// How long to wait for running requests.
@@ -196,11 +217,11 @@ fn patience(outcome: &Result<(), String>) -> Duration {
 }
 
 /// The snapshot to begin with, and what follows the files.
-fn snapshot(files: Files, ledger: &Path) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
+async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
         Files::Watched { catalog, routes, secrets } => {
-            let published = SqliteLedger::published_in(ledger)?;
+            let published = ledger.published().await?;
             let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
                 .map_err(StartError::Configuration)?;
             reload::say(&reloader.status().diagnostics);

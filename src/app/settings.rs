@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farebox_ledger::LedgerError;
 use farebox_ledger::sqlite::Durability;
+use farebox_ledger::{LedgerAddress, LedgerError};
 use ipnet::IpNet;
 
 use crate::config::{Config, Diagnostics, Secrets};
@@ -15,8 +15,8 @@ use crate::server::admin::TokenError;
 /// What a gateway is started with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The ledger's file.
-    pub ledger: PathBuf,
+    /// The ledger.
+    pub ledger: LedgerAddress,
     /// When changes count as safe.
     pub durability: Durability,
     /// The customers' address.
@@ -44,9 +44,9 @@ pub struct Settings {
 impl Settings {
     /// A gateway for one ledger on one address, without an admin listener.
     #[must_use]
-    pub fn new(ledger: PathBuf, listen: SocketAddr) -> Self {
+    pub fn new(ledger: impl Into<LedgerAddress>, listen: SocketAddr) -> Self {
         Self {
-            ledger,
+            ledger: ledger.into(),
             durability: Durability::Prompt,
             listen,
             admin_listen: None,

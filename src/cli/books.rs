@@ -1,6 +1,7 @@
 //! What the commands on keys begin and end with: the ledger opened, the act signed, the key found, and printed. Decides nothing.
 
-use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret, csv};
 use serde_json::Value;
 
@@ -10,8 +11,8 @@ use super::view;
 use crate::clock;
 
 /// Opens the ledger for a command.
-pub(super) fn open(args: &Args, mode: OpenMode) -> Result<SqliteLedger, Failed> {
-    Ok(SqliteLedger::open(args.ledger.path(), mode, args.durability.into())?)
+pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
+    Ok(args.ledger.open(mode, args.durability.into()).await?)
 }
 
 /// An administrative act by the user who runs this command.
@@ -67,7 +68,7 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
 }
 
 /// The key, or the refusal that there is none.
-pub(super) async fn find(ledger: &SqliteLedger, id: KeyId) -> Result<Key, Failed> {
+pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, Failed> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
 }

@@ -3,16 +3,15 @@
 //! What runs is asked of the gateway's admin listener. Where no gateway answers, the files are compared with the slugs that the
 //! ledger remembers as published. Nothing is changed.
 
-use std::path::Path;
-
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Ledger, SlugUse, Timestamp};
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{SlugUse, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::{Args, Format};
 use super::output::{self, Failed, plain};
-use super::{check, gateway};
+use super::{books, check, gateway};
 use crate::clock;
 use crate::config::{Change, DiffRow, Subject, Summary, diff};
 use farebox_ledger::csv;
@@ -33,7 +32,7 @@ enum Against {
 
 pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     let files = check::load(args, true)?.summary();
-    let ledger = open(args.ledger.path())?;
+    let ledger = open(args).await?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {
         Against::Gateway(running) => diff(&running.summary, &files),
@@ -68,14 +67,14 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<Option<SqliteLedger>, Failed> {
-    if !path.exists() {
+async fn open(args: &Args) -> Result<Option<SharedStore>, Failed> {
+    if args.ledger.path().is_some_and(|path| !path.exists()) {
         return Ok(None);
     }
-    Ok(Some(SqliteLedger::open(path, OpenMode::ReadOnly, Durability::Prompt)?))
+    Ok(Some(books::open(args, OpenMode::ReadOnly).await?))
 }
 
-async fn against(args: &Args, ledger: Option<&SqliteLedger>) -> Result<Against, Failed> {
+async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, Failed> {
     let why = match gateway::status::<Running>(args).await {
         Ok(running) => return Ok(Against::Gateway(Box::new(running))),
         Err(why) => why,

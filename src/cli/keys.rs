@@ -2,7 +2,7 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, Ledger, LinkToken, NewKey, Secret};
+use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, Secret};
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
     dates::check_expiry(options.expires)?;
-    let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write })?;
+    let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write }).await?;
     warn_of_unknown(args, options.models.as_deref().unwrap_or_default());
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
@@ -37,7 +37,7 @@ pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), F
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::ReadOnly)?;
+    let ledger = open(args, OpenMode::ReadOnly).await?;
     let mut query = KeyQuery { label: options.label.clone(), now: clock::now(), limit: PAGE, ..KeyQuery::default() };
     let mut keys = Vec::new();
     loop {
@@ -61,14 +61,14 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
 }
 
 pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let key = ledger.change_key(KeyChange { key: one.id, change, act: act(args) }).await?;
     print_key(args, &key);
     Ok(())
 }
 
 pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let (token, act) = (LinkToken::generate(clock::random()), act(args));
     let expires = LinkToken::expires(act.at);
     ledger.create_link(one.id, token.hash(), expires, act).await?;

@@ -1,7 +1,7 @@
 //! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, Ledger, VerifyReport, anchor, document};
+use farebox_ledger::{Entry, EntryQuery, VerifyReport, anchor, document};
 use serde_json::json;
 
 use super::args::{Args, BackupOptions, EntriesOptions, Format};
@@ -10,7 +10,7 @@ use super::output::{self, Failed};
 use farebox_ledger::csv;
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
-    let ledger = books::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let query = EntryQuery { key: options.key, since: options.since, until: options.until, before: None, limit: options.limit };
     let entries = ledger.entries(query).await?;
     match args.format() {
@@ -23,7 +23,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
 }
 
 pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
-    let ledger = books::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let anchors = match &args.anchors {
         Some(path) => anchor::read(path).map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
@@ -51,7 +51,7 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
         let advice = "nothing was done; a backup never writes over a file, so name a new one";
         return Err(Failed::refused(format!("{} is already there: {advice}", file.display())));
     }
-    let ledger = books::open(args, OpenMode::ReadOnly)?;
+    let ledger = books::open(args, OpenMode::ReadOnly).await?;
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failed::refused(format!("the folder {} cannot be made: {error}", folder.display())))?;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use farebox_ledger::key::Change;
-use farebox_ledger::sqlite::{OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, Secret, Timestamp};
 use serde_json::json;
 
@@ -18,31 +18,31 @@ use crate::clock;
 use crate::proxy::record::request_id;
 
 pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let blank = blank(args, options.id, CreditKind::TopUp, &options.reference);
-    post(args, &ledger, Credit { amount: options.amount, ..blank }).await
+    post(args, &*ledger, Credit { amount: options.amount, ..blank }).await
 }
 
 pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let kind = CreditKind::Adjust { reason: options.reason.clone() };
-    post(args, &ledger, Credit { amount: options.amount, ..blank(args, options.id, kind, &options.reference) }).await
+    post(args, &*ledger, Credit { amount: options.amount, ..blank(args, options.id, kind, &options.reference) }).await
 }
 
 pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let charge = ledger.entry(options.request).await?;
     let charge = charge.filter(|entry| entry.bill.is_some());
     let charge = charge.ok_or_else(|| Failed::refused(format!("there is no charge of {}", request_id(options.request))))?;
     let kind = CreditKind::Refund { request: options.request, reason: options.reason.clone() };
-    post(args, &ledger, Credit { amount: options.amount, ..blank(args, charge.key, kind, &options.reference) }).await
+    post(args, &*ledger, Credit { amount: options.amount, ..blank(args, charge.key, kind, &options.reference) }).await
 }
 
 pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
     let expires = options.expires.and_then(|expires| expires.0);
     dates::check_expiry(expires)?;
-    let ledger = open(args, OpenMode::Write)?;
-    let mut settings = find(&ledger, options.id).await?.settings;
+    let ledger = open(args, OpenMode::Write).await?;
+    let mut settings = find(&*ledger, options.id).await?.settings;
     if let Some(label) = &options.label {
         settings.label.clone_from(label);
     }
@@ -60,7 +60,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
 }
 
 pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), Failed> {
-    let ledger = open(args, OpenMode::Write)?;
+    let ledger = open(args, OpenMode::Write).await?;
     let secret = Secret::generate(options.id, clock::random());
     let old_until = overlap(options.overlap).map(|time| after(clock::now(), time));
     let change = KeyChange { key: options.id, change: Change::Rotate { secret: secret.hash(), old_until }, act: act(args) };
@@ -74,7 +74,7 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
 }
 
 /// Prints the outcome of money that moved.
-async fn post(args: &Args, ledger: &SqliteLedger, credit: Credit) -> Result<(), Failed> {
+async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Failed> {
     let posted = ledger.credit(credit).await?;
     if posted.repeated {
         output::note("This reference was applied before; nothing was done again.");

@@ -43,7 +43,7 @@ fn settings(args: &Args) -> Settings {
         anchors: args.anchors.clone(),
         trusted_proxies: args.trusted_proxy.clone(),
         cors_origins: args.cors_origin.clone(),
-        ..Settings::new(args.ledger.path().to_owned(), args.listen)
+        ..Settings::new(args.ledger.clone(), args.listen)
     }
 }
 

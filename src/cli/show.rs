@@ -1,7 +1,7 @@
 //! `farebox keys show`: one key as a page for people; the same document as ever for scripts.
 
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, Key, Ledger};
+use farebox_ledger::{Entry, EntryQuery, Key};
 
 use super::args::{Args, Format, OneKey};
 use super::output::{self, Failed};
@@ -12,8 +12,8 @@ use crate::clock;
 const NEWEST: usize = 10;
 
 pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), Failed> {
-    let book = books::open(args, OpenMode::ReadOnly)?;
-    let key = books::find(&book, one.id).await?;
+    let book = books::open(args, OpenMode::ReadOnly).await?;
+    let key = books::find(&*book, one.id).await?;
     if args.format() != Format::Table {
         books::print_key(args, &key);
         return Ok(());

@@ -53,6 +53,9 @@ impl Credit {
 
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
     pub(super) async fn check(&mut self, admitted: &mut Admitted, now: Instant) -> Verdict {
+        if admitted.hold.lapsed() {
+            return Verdict::Spent(NO_LEDGER);
+        }
         let held = admitted.hold.amount();
         let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
         let checkpoint = admitted.checkpoint();

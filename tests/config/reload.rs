@@ -6,7 +6,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use farebox_ledger::Ledger;
 use farebox_protocol::Family;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! The dashboard in a real browser: signing in, the balance that moves, chart, export, set-up, on a desktop and on a phone.
 
 use farebox::clock;
-use farebox_ledger::{Act, KeySettings, Ledger, SecretHash, Timestamp};
+use farebox_ledger::{Act, KeySettings, SecretHash, Timestamp};
 use serde_json::json;
 
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};

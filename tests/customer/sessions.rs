@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, Ledger, Secret, SecretHash, Timestamp};
+use farebox_ledger::{Act, KeyChange, Secret, SecretHash, Timestamp};
 use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use farebox::setup::{self, Client};
-use farebox_ledger::{Ledger, SecretHash};
+use farebox_ledger::SecretHash;
 
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, talking};

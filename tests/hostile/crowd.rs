@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use farebox::clock;
-use farebox_ledger::{KeySettings, Ledger, SecretHash, Session, Timestamp};
+use farebox_ledger::{KeySettings, SecretHash, Session, Timestamp};
 use farebox_protocol::Family;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -2,7 +2,7 @@
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, KeySettings, Ledger, Timestamp};
+use farebox_ledger::{Act, KeyChange, KeySettings, Timestamp};
 use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;

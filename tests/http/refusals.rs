@@ -7,7 +7,7 @@ use std::sync::Arc;
 use farebox::byte_room::{ByteRoom, Holder, Share};
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, KeySettings, Ledger, Secret, Timestamp};
+use farebox_ledger::{Act, KeyChange, KeySettings, Secret, Timestamp};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 

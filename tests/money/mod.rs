@@ -6,6 +6,7 @@ mod counting;
 mod crash;
 mod exposure;
 mod fields;
+mod fleet;
 mod leaving;
 mod lies;
 mod prices;

@@ -16,7 +16,7 @@ fn created(cli: &Cli, usd: &str) -> (String, String) {
     (made["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
 }
 
-async fn acts(ledger: &SqliteLedger) -> Vec<(String, String)> {
+async fn acts(ledger: &dyn Ledger) -> Vec<(String, String)> {
     let audit = ledger.audit(None, None, 100).await.unwrap();
     audit.into_iter().rev().map(|record| (record.act, record.actor)).collect()
 }
@@ -122,7 +122,7 @@ async fn settings_are_set_one_by_one_and_hold_at_once() {
     assert_eq!(model("test-model").await, 429);
     assert_eq!(cli.exit(&["keys", "set", &id]), 2, "nothing to set");
     assert_eq!(cli.exit(&["keys", "set", &id, "--rate", "many"]), 2);
-    let written = acts(&gateway.ledger).await;
+    let written = acts(&*gateway.ledger).await;
     assert_eq!(written.iter().filter(|(act, actor)| act == "set" && actor == "tests").count(), 4);
 }
 

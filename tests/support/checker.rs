@@ -43,12 +43,16 @@ pub(crate) fn reading(ledger: &Path) -> SqliteLedger {
 
 /// Judges a ledger on which no request runs.
 pub(crate) async fn judge(path: &Path, outside: &Outside, seen: &[Seen]) -> Judged {
-    let ledger = reading(path);
+    judge_ledger(&reading(path), outside, seen).await
+}
+
+/// Judges a ledger that is open already, on which no request runs.
+pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &[Seen]) -> Judged {
     let report = ledger.verify().await.unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
     assert_eq!(ledger.open_holds(None, 10).await.unwrap(), [], "no hold is open");
     let entries = ledger.entries(EntryQuery::default()).await.unwrap();
-    sums(&ledger, &entries).await;
+    sums(ledger, &entries).await;
     payments(&entries, &outside.payments);
     let charges: HashMap<OperationId, &Entry> =
         entries.iter().filter(|entry| entry.kind == EntryKind::Charge).map(|entry| (entry.operation, entry)).collect();
@@ -60,7 +64,7 @@ pub(crate) async fn judge(path: &Path, outside: &Outside, seen: &[Seen]) -> Judg
 }
 
 /// Every picodollar of every key is explained by its entries, and every charge by its lines.
-async fn sums(ledger: &SqliteLedger, entries: &[Entry]) {
+async fn sums(ledger: &dyn Ledger, entries: &[Entry]) {
     let mut balances: BTreeMap<KeyId, i128> = BTreeMap::new();
     let mut operations = HashSet::new();
     for entry in entries {

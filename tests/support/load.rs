@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, KeyId, KeySettings, OperationId};
+use farebox_ledger::{Amount, KeyId, KeySettings, Ledger, OperationId};
 use farebox_protocol::{Family, Usage};
 use tokio::task::JoinSet;
 
@@ -167,7 +167,7 @@ pub(crate) struct Told {
 }
 
 /// A new key in a ledger.
-pub(crate) async fn key(ledger: &SqliteLedger, amount: &str) -> TestKey {
+pub(crate) async fn key(ledger: &dyn Ledger, amount: &str) -> TestKey {
     super::new_key(ledger, amount, KeySettings { label: "load".to_owned(), ..KeySettings::default() }).await
 }
 

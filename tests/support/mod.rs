@@ -6,6 +6,9 @@ pub(crate) mod big_ledger;
 pub(crate) mod billing;
 pub(crate) mod browser;
 pub(crate) mod checker;
+#[path = "../../ledger/tests/common/cluster.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+pub(crate) mod cluster;
 pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod skip;
@@ -22,7 +25,7 @@ use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
-use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
 };
@@ -33,7 +36,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Makes a key in a ledger, with money on it unless the amount is zero.
-pub(crate) async fn new_key(ledger: &SqliteLedger, usd: &str, settings: KeySettings) -> TestKey {
+pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySettings) -> TestKey {
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let amount = Amount::from_usd_str(usd).unwrap();
@@ -54,7 +57,7 @@ pub(crate) struct Gateway {
     /// Where the operator reaches it.
     pub(crate) admin: String,
     pub(crate) front: Arc<Front>,
-    pub(crate) ledger: Arc<SqliteLedger>,
+    pub(crate) ledger: SharedStore,
     pub(crate) records: Arc<Records>,
     pub(crate) client: reqwest::Client,
     folder: TempDir,
@@ -154,7 +157,8 @@ impl Gateway {
 
     /// The same, with anchors beside its ledger.
     pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
-        let beside = |settings: &mut Settings| settings.anchors = Some(settings.ledger.with_file_name("anchors"));
+        let beside =
+            |settings: &mut Settings| settings.anchors = settings.ledger.path().map(|path| path.with_file_name("anchors"));
         Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
@@ -165,7 +169,7 @@ impl Gateway {
 
     /// A key with settings.
     pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
-        new_key(&self.ledger, usd, settings).await
+        new_key(&*self.ledger, usd, settings).await
     }
 
     /// Pays money onto a key.

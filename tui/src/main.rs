@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::{Durability, OpenMode};
+
 use farebox_ledger::{LedgerAddress, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -85,18 +86,22 @@ fn run(args: Args) -> Result<(), String> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let ledger = SqliteLedger::open(args.ledger.path(), mode, Durability::Prompt).map_err(|error| error.to_string())?;
-        let ledger = Arc::new(ledger);
+        let ledger = args.ledger.open(mode, Durability::Prompt).await.map_err(|error| error.to_string())?;
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
-        let store = Store::new(shared, StateFile::new(args.ledger.path()), client, tell);
+        let store = Store::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
         let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
         result
     })
+}
+
+/// What tells this ledger from others: its file, or its database without a password.
+fn place(ledger: &LedgerAddress) -> PathBuf {
+    ledger.path().map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
 
 fn options(args: &Args) -> Options {
@@ -104,7 +109,7 @@ fn options(args: &Args) -> Options {
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
-        ledger: args.ledger.path().file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
+        ledger: place(&args.ledger).file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),

@@ -62,7 +62,7 @@ pub enum OpenMode {
 }
 
 impl OpenMode {
-    const fn creates(self) -> bool {
+    pub(crate) const fn creates(self) -> bool {
         matches!(self, Self::Serve | Self::Create)
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! A value that does not fit its type is an error of the read, never a guess.
 
-use std::borrow::Cow;
-
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
 use crate::account::Account;
 use crate::audit::Record;
 use crate::chain::{Hash, evidence_code};
+use crate::stored;
 use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
@@ -37,9 +36,9 @@ macro_rules! stored_as {
 stored_as!(Amount, i64, |amount| amount.picos(), |picos| Some(Self::from_picos(picos)));
 stored_as!(Timestamp, i64, |instant| instant.millis(), |millis| Some(Self::from_millis(millis)));
 stored_as!(KeyId, i64, |key| key.to_i64(), Self::from_i64);
-stored_as!(Status, i64, status_code, status_of);
-stored_as!(Evidence, i64, |evidence| evidence_code(*evidence), evidence_of);
-stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), kind_of);
+stored_as!(Status, i64, |status| stored::status_code(*status), stored::status_of);
+stored_as!(Evidence, i64, |evidence| evidence_code(*evidence), stored::evidence_of);
+stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), stored::kind_of);
 
 impl ToSql for OperationId {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
@@ -69,29 +68,6 @@ impl FromSql for SecretHash {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         <[u8; 32]>::column_result(value).map(Self)
     }
-}
-
-fn status_code(status: &Status) -> i64 {
-    match status {
-        // Expired follows from the clock and is never stored.
-        Status::Active | Status::Expired => 1,
-        Status::Blocked => 2,
-        Status::Revoked => 3,
-    }
-}
-
-fn status_of(code: i64) -> Option<Status> {
-    [Status::Active, Status::Blocked, Status::Revoked].into_iter().find(|status| status_code(status) == code)
-}
-
-fn evidence_of(code: i64) -> Option<Evidence> {
-    let all = [Evidence::Provider, Evidence::Local, Evidence::Disputed, Evidence::Recovered];
-    all.into_iter().find(|evidence| evidence_code(*evidence) == code)
-}
-
-fn kind_of(code: i64) -> Option<EntryKind> {
-    let all = [EntryKind::TopUp, EntryKind::Charge, EntryKind::Refund, EntryKind::Adjust];
-    all.into_iter().find(|kind| crate::chain::kind_code(*kind) == code)
 }
 
 /// A count as the store keeps it; counts are bounded long before this could saturate.
@@ -283,7 +259,7 @@ fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
         loss: columns.take()?,
         evidence: columns.take()?,
         usage: columns.usage()?,
-        lines: lines_of(&columns.take::<String>()?)?,
+        lines: stored::lines_of(&columns.take::<String>()?).map_err(|error| malformed(Type::Text, error))?,
         ..Bill::default()
     };
     match columns.take::<Option<String>>()? {
@@ -295,18 +271,8 @@ fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
     }
 }
 
-/// `[["input",100,3000000]]`: what, count, picodollars for one.
 pub(super) fn lines_text(lines: &[Line]) -> Result<String> {
-    let rows: Vec<(&str, u64, i64)> = lines.iter().map(|line| (&*line.what, line.count, line.rate.picos())).collect();
-    serde_json::to_string(&rows).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
-}
-
-fn lines_of(text: &str) -> Result<Vec<Line>> {
-    let rows: Vec<(String, u64, i64)> = serde_json::from_str(text).map_err(|error| malformed(Type::Text, error))?;
-    Ok(rows
-        .into_iter()
-        .map(|(what, count, rate)| Line { what: Cow::Owned(what), count, rate: Amount::from_picos(rate) })
-        .collect())
+    stored::lines_text(lines).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 pub(super) fn stored_hold(row: &Row<'_>) -> Result<StoredHold> {

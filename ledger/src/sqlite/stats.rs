@@ -46,7 +46,7 @@ impl WriterStats {
         !self.stopped && !self.disk_full && self.displaced.is_none()
     }
 
-    pub(super) fn note(&mut self, operations: usize, took: Duration) {
+    pub(crate) fn note(&mut self, operations: usize, took: Duration) {
         self.commits = self.commits.saturating_add(1);
         self.operations = self.operations.saturating_add(u64::try_from(operations).unwrap_or(u64::MAX));
         self.last_commit = took;

@@ -3,8 +3,11 @@
 //! Ids and clock are plain numbers here, so that a test reads like the story it tells.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+pub(crate) mod cluster;
+
 use std::sync::Arc;
 
+use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use farebox_ledger::*;
 
@@ -107,6 +110,27 @@ pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {
     let dir = tempfile::tempdir().unwrap();
     let ledger = SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
     (dir, Arc::new(ledger))
+}
+
+/// Runs a test on a fresh ledger in a database of its own, where PostgreSQL is installed.
+pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
+    let Some(cluster) = cluster::Cluster::shared() else { return skip("the ledger on PostgreSQL: it is not installed") };
+    let url = cluster.url(&cluster.database());
+    run(async {
+        let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+        test(Arc::new(ledger)).await;
+    });
+}
+
+/// Opens the ledger at an address.
+pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
+    let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
+    PostgresLedger::open(&config, mode).await
+}
+
+/// A test that cannot say anything on this machine fails, unless that is allowed.
+pub(crate) fn skip(what: &str) {
+    assert!(std::env::var_os("FAREBOX_ALLOW_SKIP").is_some(), "not tested: {what}. ./test --install installs programs");
 }
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {

@@ -41,6 +41,8 @@ impl Admin {
             Some("the gateway is stopping".to_owned())
         } else if stats.stopped {
             Some("the ledger's writer has stopped".to_owned())
+        } else if self.ledger.lapsed() {
+            Some("this gateway cannot reach the ledger that it shares".to_owned())
         } else if let Some(why) = stats.displaced {
             Some(format!("the ledger cannot be written: {why}"))
         } else if stats.disk_full {

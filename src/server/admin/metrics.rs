@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use farebox_ledger::Totals;
 use farebox_ledger::sqlite::WriterStats;
-use farebox_ledger::{Ledger, Totals};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 

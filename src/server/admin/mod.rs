@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use farebox_ledger::Timestamp;
-use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::SharedStore;
 use salvo::catcher::Catcher;
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
@@ -30,8 +30,8 @@ pub use guard::{Guard, TokenError};
 pub struct Admin {
     /// The gateway.
     pub front: Arc<Front>,
-    /// Its ledger, as what it is.
-    pub ledger: Arc<SqliteLedger>,
+    /// Its ledger, with its lifecycle.
+    pub ledger: SharedStore,
     /// What was counted.
     pub telemetry: Arc<Telemetry>,
     /// What became of the files; `None` where they are not watched.

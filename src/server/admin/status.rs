@@ -58,7 +58,7 @@ impl Admin {
                 "targets": targets,
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
-                "ledger": ledger(&self.ledger.stats(), self.ledger.path()),
+                "ledger": ledger(&self.ledger.stats(), &self.ledger.place()),
                 "summary": config.summary(),
             }),
         ];
@@ -165,9 +165,9 @@ fn of_retired(config: &Config) -> Vec<Value> {
     retired.map(|retired| json!({ "slug": retired.slug, "since": retired.since, "use": retired.replacement })).collect()
 }
 
-fn ledger(stats: &WriterStats, path: &std::path::Path) -> Value {
+fn ledger(stats: &WriterStats, place: &str) -> Value {
     json!({
-        "path": path.display().to_string(),
+        "path": place,
         "writable": stats.is_writable(),
         "displaced": stats.displaced,
         "queue": stats.queued,

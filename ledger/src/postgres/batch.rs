@@ -1,0 +1,143 @@
+//! A batch in memory: what its operations may read, filled once under the keys' locks, and what they wrote.
+//!
+//! Operations see the writes made before them. Nothing here talks to the database: `fetch` fills it and `flush` writes the
+//! difference. A row of a key that is not locked never gets in.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::convert::Infallible;
+
+use crate::audit::Record;
+use crate::chain::Hash;
+use crate::operation::Operation;
+use crate::tx::{Fault, StoredHold, StoredKey};
+use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
+
+/// Everything that the operations of a batch may read, each thing once and in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    pub(super) keys: BTreeSet<i64>,
+    pub(super) holds: BTreeSet<OperationId>,
+    pub(super) entries: BTreeSet<OperationId>,
+    /// Operations whose acts and refunds are read, too: money in and changes of keys.
+    pub(super) acts: BTreeSet<OperationId>,
+    pub(super) references: BTreeSet<String>,
+    pub(super) tokens: BTreeSet<[u8; 32]>,
+    /// Whether holds of dead epochs are to be ended.
+    pub(super) dead: bool,
+}
+
+impl Wanted {
+    pub(super) fn add(&mut self, operation: &Operation) {
+        let needs = operation.needs();
+        let of_holds = matches!(
+            operation,
+            Operation::Open(_) | Operation::Extend(_) | Operation::Finish(_) | Operation::Resolve(_) | Operation::Recover { .. }
+        );
+        self.keys.extend(needs.keys.iter().map(|key| key.to_i64()));
+        self.holds.extend(needs.holds.iter().chain(&needs.operations));
+        self.entries.extend(&needs.operations);
+        if !of_holds {
+            self.acts.extend(&needs.operations);
+        }
+        // U+0000 is in no stored text, and no parameter can carry it.
+        self.references.extend(needs.references.into_iter().map(reference::folded).filter(|folded| !folded.contains('\0')));
+        self.tokens.extend(needs.tokens.iter().map(|token| token.0));
+        self.dead |= needs.holds_before_epoch.is_some();
+    }
+}
+
+/// A locked key.
+#[derive(Debug, Clone)]
+pub(super) struct KeySlot {
+    pub(super) stored: StoredKey,
+    /// Holds it ever opened.
+    pub(super) opened: i64,
+    pub(super) is_new: bool,
+    pub(super) account_changed: bool,
+    pub(super) settings_changed: bool,
+}
+
+/// Something that exists or not, here and in the database.
+#[derive(Debug, Clone)]
+pub(super) struct Slot<T> {
+    pub(super) now: Option<T>,
+    pub(super) was_stored: bool,
+    pub(super) changed: bool,
+}
+
+impl<T> Slot<T> {
+    pub(super) const fn stored(value: T) -> Self {
+        Self { now: Some(value), was_stored: true, changed: false }
+    }
+
+    pub(super) const fn new(value: T) -> Self {
+        Self { now: Some(value), was_stored: false, changed: true }
+    }
+}
+
+/// An hour of a key with a slug at a target.
+pub(super) type UsagePlace = (i64, i64, String, String);
+
+/// The operations' world for the length of one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) ledger: [u8; 16],
+    pub(super) epoch: i64,
+    /// The last place that was given away.
+    pub(super) position: i64,
+    pub(super) keys: BTreeMap<KeyId, KeySlot>,
+    pub(super) holds: BTreeMap<OperationId, Slot<StoredHold>>,
+    /// Those of `holds` whose nodes are dead.
+    pub(super) dead: BTreeSet<OperationId>,
+    pub(super) entries: HashMap<OperationId, Entry>,
+    pub(super) refunds: HashMap<OperationId, Vec<Amount>>,
+    pub(super) references: HashMap<String, OperationId>,
+    pub(super) acts: HashMap<OperationId, AuditRecord>,
+    pub(super) sessions: BTreeMap<[u8; 32], Slot<Session>>,
+    pub(super) links: BTreeMap<[u8; 32], Slot<(KeyId, Timestamp)>>,
+    // --- only written ---
+    pub(super) new_entries: Vec<(Entry, Hash)>,
+    pub(super) new_acts: Vec<(Record, Hash)>,
+    pub(super) usage: BTreeMap<UsagePlace, UsageRow>,
+    pub(super) published: BTreeMap<String, Timestamp>,
+    /// Keys all of whose stored sessions end, and those all of whose links do.
+    pub(super) ended_sessions: BTreeSet<i64>,
+    pub(super) ended_links: BTreeSet<i64>,
+    pub(super) forget_links: Option<Timestamp>,
+    pub(super) forget_sessions: Option<Timestamp>,
+}
+
+pub(super) type Answer<X> = Result<X, Fault<Infallible>>;
+
+impl Batch {
+    pub(super) const fn next_position(&self) -> i64 {
+        self.position.saturating_add(1)
+    }
+
+    pub(super) fn slot(&mut self, key: KeyId) -> Option<&mut KeySlot> {
+        self.keys.get_mut(&key)
+    }
+
+    /// Whether anything is to be written.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let changed = |slot: &KeySlot| slot.is_new || slot.account_changed || slot.settings_changed;
+        !self.keys.values().any(changed)
+            && !self.holds.values().any(|slot| slot.changed)
+            && !self.sessions.values().any(|slot| slot.changed)
+            && !self.links.values().any(|slot| slot.changed)
+            && self.new_entries.is_empty()
+            && self.new_acts.is_empty()
+            && self.published.is_empty()
+            && self.ended_sessions.is_empty()
+            && self.ended_links.is_empty()
+            && self.forget_links.is_none()
+            && self.forget_sessions.is_none()
+    }
+
+    /// Adds an ended request to its hour.
+    pub(super) fn roll_up(&mut self, entry: &Entry) {
+        let Some(bill) = &entry.bill else { return };
+        let place = (entry.key.to_i64(), entry.at.hour(), bill.slug.clone(), bill.target.clone());
+        self.usage.entry(place).or_default().add(entry, bill);
+    }
+}

@@ -1,0 +1,245 @@
+//! Trip one of a batch: fence, lock the keys in order, read what the operations need.
+//!
+//! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so what it finds of locked
+//! keys is the newest. Of the locking statement only the locked rows themselves count. A row whose key is not locked has
+//! appeared meanwhile: the batch begins anew.
+
+use futures_util::future::join;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::batch::{Batch, KeySlot, Slot, Wanted};
+use super::link::Link;
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
+use super::trouble::Trouble;
+use crate::{KeyId, OperationId};
+
+/// Holds that one transaction ends for dead nodes.
+const RECOVERED_AT_ONCE: i64 = 500;
+
+const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
+const POSITIONS: &str = "SELECT nextval('positions')";
+
+/// Locks what hold operations name.
+fn lock_of_holds() -> String {
+    format!(
+        "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
+         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
+         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k"
+    )
+}
+
+/// Locks what any operation names.
+fn lock_of_all() -> String {
+    format!(
+        "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
+         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
+         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]) \
+         UNION SELECT key FROM audit WHERE operation = ANY ($4::bytea[]) \
+         UNION SELECT e.key FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($5::text[]) \
+         UNION SELECT key FROM sessions WHERE token = ANY ($6::bytea[]) \
+         UNION SELECT key FROM links WHERE token = ANY ($6::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k"
+    )
+}
+
+/// The holds of dead nodes that this batch may end; their keys are locked with the rest.
+pub(super) async fn add_dead(link: &Link, wanted: &mut Wanted) -> Result<Vec<OperationId>, Trouble> {
+    let sql = "SELECT request, key FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) \
+         ORDER BY request LIMIT $1";
+    let mut dead = Vec::new();
+    for row in link.query(sql, &[&RECOVERED_AT_ONCE]).await? {
+        let mut columns = Columns::of(&row);
+        dead.push(columns.operation()?);
+        wanted.keys.insert(columns.take()?);
+    }
+    wanted.holds.extend(&dead);
+    wanted.entries.extend(&dead);
+    Ok(dead)
+}
+
+/// What the statements are asked with.
+struct Asked {
+    keys: Vec<i64>,
+    holds: Vec<Vec<u8>>,
+    entries: Vec<Vec<u8>>,
+    acts: Vec<Vec<u8>>,
+    references: Vec<String>,
+    tokens: Vec<Vec<u8>>,
+}
+
+impl Asked {
+    fn of(wanted: &Wanted) -> Self {
+        let ids = |ids: &std::collections::BTreeSet<OperationId>| ids.iter().map(|id| id.to_bytes().to_vec()).collect();
+        Self {
+            keys: wanted.keys.iter().copied().collect(),
+            holds: ids(&wanted.holds),
+            entries: ids(&wanted.entries),
+            acts: ids(&wanted.acts),
+            references: wanted.references.iter().cloned().collect(),
+            tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
+        }
+    }
+
+    fn is_of_holds_only(&self) -> bool {
+        self.acts.is_empty() && self.references.is_empty() && self.tokens.is_empty()
+    }
+}
+
+/// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is none.
+pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch: i64) -> Result<Batch, Trouble> {
+    let asked = Asked::of(wanted);
+    let mut batch = Batch { ledger, epoch, ..Batch::default() };
+    let (lock, lock_values) = if asked.is_of_holds_only() {
+        (lock_of_holds(), vec![&asked.keys as &(dyn ToSql + Sync), &asked.holds, &asked.entries])
+    } else {
+        let all: Vec<&(dyn ToSql + Sync)> =
+            vec![&asked.keys, &asked.holds, &asked.entries, &asked.acts, &asked.references, &asked.tokens];
+        (lock_of_all(), all)
+    };
+    let (fence, lock, positions) = (link.prepared(FENCE).await?, link.prepared(&lock).await?, link.prepared(POSITIONS).await?);
+    let reads = Reads::prepare(link, &asked).await?;
+    let client = &link.client;
+    let begun = client.batch_execute("BEGIN");
+    let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
+    let fenced = client.query(&fence, &fence_values);
+    let locked = client.query(&lock, &lock_values);
+    let placed = client.query_one(&positions, &[]);
+    // Polled in this order, and so sent in this order.
+    let (begun, (fenced, (locked, (placed, read)))) =
+        join(begun, join(fenced, join(locked, join(placed, reads.run(link, &asked))))).await;
+    begun?;
+    if epoch > 0 && fenced?.is_empty() {
+        return Err(Trouble::Fenced);
+    }
+    for row in locked? {
+        let (stored, opened) = rows::stored_key(&row)?;
+        let slot = KeySlot { opened, is_new: false, account_changed: false, settings_changed: false, stored };
+        batch.keys.insert(slot.stored.key.id, slot);
+    }
+    batch.position = Columns::of(&placed?).take::<i64>()?.saturating_sub(1);
+    fill(&mut batch, &read?)?;
+    Ok(batch)
+}
+
+/// The statements that follow the locks; those without anything to look for are left out.
+struct Reads(Vec<(What, tokio_postgres::Statement)>);
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Holds,
+    Entries,
+    EntriesByReference,
+    Refunds,
+    Acts,
+    Sessions,
+    Links,
+}
+
+impl What {
+    fn sql(self) -> String {
+        match self {
+            Self::Holds => format!("{SELECT_HOLD} WHERE request = ANY ($1::bytea[])"),
+            Self::Entries => format!("{SELECT_ENTRY} WHERE e.operation = ANY ($1::bytea[])"),
+            Self::EntriesByReference => {
+                format!("{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])")
+            }
+            Self::Refunds => "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned(),
+            Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
+            Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
+            Self::Links => "SELECT token, key, expires FROM links WHERE token = ANY ($1::bytea[])".to_owned(),
+        }
+    }
+
+    fn value(self, asked: &Asked) -> &(dyn ToSql + Sync) {
+        match self {
+            Self::Holds => &asked.holds,
+            Self::Entries => &asked.entries,
+            Self::EntriesByReference => &asked.references,
+            Self::Refunds | Self::Acts => &asked.acts,
+            Self::Sessions | Self::Links => &asked.tokens,
+        }
+    }
+}
+
+type Found = Vec<(What, Vec<Row>)>;
+
+impl Reads {
+    async fn prepare(link: &Link, asked: &Asked) -> Result<Self, Error> {
+        let wanted = [
+            (What::Holds, asked.holds.is_empty()),
+            (What::Entries, asked.entries.is_empty()),
+            (What::EntriesByReference, asked.references.is_empty()),
+            (What::Refunds, asked.acts.is_empty()),
+            (What::Acts, asked.acts.is_empty()),
+            (What::Sessions, asked.tokens.is_empty()),
+            (What::Links, asked.tokens.is_empty()),
+        ];
+        let mut statements = Vec::new();
+        for (what, _) in wanted.into_iter().filter(|(_, nothing)| !nothing) {
+            statements.push((what, link.prepared(&what.sql()).await?));
+        }
+        Ok(Self(statements))
+    }
+
+    async fn run(&self, link: &Link, asked: &Asked) -> Result<Found, Error> {
+        let queries = self.0.iter().map(|(what, statement)| async move {
+            let value: [&(dyn ToSql + Sync); 1] = [what.value(asked)];
+            Ok((*what, link.client.query(statement, &value).await?))
+        });
+        futures_util::future::try_join_all(queries).await
+    }
+}
+
+fn fill(batch: &mut Batch, found: &Found) -> Result<(), Trouble> {
+    for (what, rows) in found {
+        for row in rows {
+            fill_one(batch, *what, row)?;
+        }
+    }
+    Ok(())
+}
+
+fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
+    match what {
+        What::Holds => {
+            let hold = rows::stored_hold(row)?;
+            locked(batch, hold.open.key)?;
+            batch.holds.insert(hold.open.request, Slot::stored(hold));
+        }
+        What::Entries | What::EntriesByReference => {
+            let entry = rows::stored_entry(row)?.entry;
+            locked(batch, entry.key)?;
+            if let Some(reference) = &entry.reference {
+                batch.references.insert(crate::reference::folded(reference), entry.operation);
+            }
+            batch.entries.insert(entry.operation, entry);
+        }
+        What::Refunds => {
+            let mut columns = Columns::of(row);
+            let (request, amount) = (columns.operation()?, columns.amount()?);
+            batch.refunds.entry(request).or_default().push(amount);
+        }
+        What::Acts => {
+            let record = rows::stored_act(row)?.record.record;
+            locked(batch, record.key)?;
+            batch.acts.insert(record.operation, record);
+        }
+        What::Sessions => {
+            let session = rows::session(row)?;
+            locked(batch, session.key)?;
+            batch.sessions.insert(session.token.0, Slot::stored(session));
+        }
+        What::Links => {
+            let mut columns = Columns::of(row);
+            let (token, key, expires) = (columns.secret()?, columns.key()?, columns.at()?);
+            locked(batch, key)?;
+            batch.links.insert(token.0, Slot::stored((key, expires)));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a row whose key was not locked.
+fn locked(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
+    if batch.keys.contains_key(&key) { Ok(()) } else { Err(Trouble::Retry("a row appeared meanwhile".to_owned())) }
+}

@@ -1,0 +1,138 @@
+//! One connection: made with the session's settings, driven beside its users, with an ear for warnings.
+//!
+//! No cancel is ever sent: PostgreSQL answers a cancelled wait for a standby as if the commit had gone through, with a mere
+//! warning. A connection that takes too long is dropped, and what it did is unknown.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::error::Severity;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::trouble::words;
+use crate::LedgerError;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What every session begins with. A stopped gateway's locks are freed by the server itself.
+const SESSION: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '3s'; SET synchronous_commit = on; \
+     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'; SET TimeZone = 'UTC'";
+
+/// How to reach the database.
+#[derive(Clone)]
+pub(super) struct Connector {
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration has the password.
+        out.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Prepares connections. Beyond this machine they are encrypted and the server's certificate is checked, unless the address
+    /// says `sslmode=disable`.
+    pub(super) fn new(mut config: Config, writes: bool) -> Result<Self, LedgerError> {
+        let local = config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+            Host::Unix(_) => true,
+        });
+        if config.get_ssl_mode() == SslMode::Prefer {
+            config.ssl_mode(if local { SslMode::Disable } else { SslMode::Require });
+        }
+        if writes {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        config.connect_timeout(CONNECT).keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2));
+        config.keepalives_retries(2).tcp_user_timeout(Duration::from_secs(10));
+        if config.get_application_name().is_none() {
+            config.application_name("farebox");
+        }
+        let mut roots = RootCertStore::empty();
+        if config.get_ssl_mode() != SslMode::Disable {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| LedgerError::Unusable(error.to_string()))?;
+        let tls = MakeRustlsConnect::new(versions.with_root_certificates(roots).with_no_client_auth());
+        Ok(Self { config, tls })
+    }
+
+    /// Makes a connection.
+    pub(super) async fn connect(&self) -> Result<Link, String> {
+        let connecting = tokio::time::timeout(CONNECT.saturating_mul(2), self.config.connect(self.tls.clone()));
+        let (client, mut connection) = connecting.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
+        let warned = Arc::new(AtomicBool::new(false));
+        let for_driver = Arc::clone(&warned);
+        let driver = tokio::spawn(async move {
+            let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+            while let Some(Ok(message)) = messages.next().await {
+                if let AsyncMessage::Notice(notice) = message
+                    && notice.parsed_severity() == Some(Severity::Warning)
+                {
+                    for_driver.store(true, Ordering::SeqCst);
+                }
+            }
+        });
+        let link = Link { client, warned, driver, statements: Mutex::default() };
+        link.client.batch_execute(SESSION).await.map_err(|error| words(&error))?;
+        Ok(link)
+    }
+}
+
+/// A connection that ends when it is dropped.
+pub(super) struct Link {
+    pub(super) client: Client,
+    warned: Arc<AtomicBool>,
+    driver: tokio::task::JoinHandle<()>,
+    statements: Mutex<HashMap<String, Statement>>,
+}
+
+impl Link {
+    /// A statement that this connection keeps prepared.
+    pub(super) async fn prepared(&self, sql: &str) -> Result<Statement, Error> {
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// The rows of a statement that stays prepared.
+    pub(super) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let statement = self.prepared(sql).await?;
+        self.client.query(&statement, values).await
+    }
+
+    /// Whether the server has warned since the last time this was asked.
+    pub(super) fn take_warning(&self) -> bool {
+        self.warned.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Link").field("closed", &self.client.is_closed()).finish_non_exhaustive()
+    }
+}

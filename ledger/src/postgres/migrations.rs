@@ -1,0 +1,149 @@
+//! The schema's versions on PostgreSQL, and what a database is before it is used.
+//!
+//! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
+
+use tokio_postgres::Client;
+
+use super::rows::Columns;
+use super::trouble::words;
+use crate::sqlite::OpenMode;
+use crate::{LedgerError, Timestamp};
+
+/// The schema this program knows.
+pub(super) const VERSION: i32 = 1;
+const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
+/// Any number that only this program uses.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
+const OLDEST_SERVER: i32 = 130_000;
+
+/// Makes sure that the database has a ledger of this version, and gives its identity.
+pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp) -> Result<[u8; 16], LedgerError> {
+    check_server(client, mode).await?;
+    if mode == OpenMode::ReadOnly {
+        return match version(client).await? {
+            Found::Ledger(VERSION) => identity(client).await,
+            Found::Ledger(other) => Err(other_version(other)),
+            Found::Empty => Err(missing()),
+            Found::Foreign => Err(foreign()),
+        };
+    }
+    let found = version(client).await?;
+    match found {
+        Found::Ledger(VERSION) => return identity(client).await,
+        Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
+        Found::Empty if !mode.creates() => return Err(missing()),
+        Found::Foreign => return Err(foreign()),
+        _ => {}
+    }
+    migrate(client, now).await?;
+    identity(client).await
+}
+
+async fn check_server(client: &Client, mode: OpenMode) -> Result<(), LedgerError> {
+    let row = client
+        .query_one(
+            "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('server_encoding'), \
+             current_setting('fsync')::bool",
+            &[],
+        )
+        .await
+        .map_err(|error| unusable(&words(&error)))?;
+    let mut columns = Columns::of(&row);
+    let (server, standby): (i32, bool) = (columns.take()?, columns.take()?);
+    let (encoding, safe): (String, bool) = (columns.take()?, columns.take()?);
+    if server < OLDEST_SERVER {
+        return Err(unusable("the server is older than PostgreSQL 13"));
+    }
+    if standby && mode != OpenMode::ReadOnly {
+        return Err(unusable("the server is a standby, which takes no writes; name the primary, or all servers in one address"));
+    }
+    if encoding != "UTF8" {
+        return Err(unusable(&format!("the database's encoding is {encoding}; make one with ENCODING 'UTF8'")));
+    }
+    if !safe {
+        tracing::warn!("the server runs with fsync = off: a power cut can destroy the ledger");
+    }
+    Ok(())
+}
+
+/// Whether there is nothing in the database.
+pub(super) async fn is_empty(client: &Client) -> Result<bool, LedgerError> {
+    Ok(matches!(version(client).await?, Found::Empty))
+}
+
+enum Found {
+    Empty,
+    Foreign,
+    Ledger(i32),
+}
+
+async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, LedgerError> {
+    let found = client
+        .query_one(
+            "SELECT to_regclass('identity') IS NOT NULL AND to_regclass('accounts') IS NOT NULL, \
+             (SELECT count(*) FROM pg_class c WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relkind IN ('r', 'p'))",
+            &[],
+        )
+        .await
+        .map_err(|error| unusable(&words(&error)))?;
+    let mut columns = Columns::of(&found);
+    let (ledger, tables): (bool, i64) = (columns.take()?, columns.take()?);
+    if !ledger {
+        return Ok(if tables == 0 { Found::Empty } else { Found::Foreign });
+    }
+    let row = client
+        .query_opt("SELECT version FROM identity WHERE id = 1", &[])
+        .await
+        .map_err(|error| unusable(&format!("the ledger cannot be read: {}", words(&error))))?;
+    row.map_or(Ok(Found::Foreign), |row| Ok(Found::Ledger(Columns::of(&row).take()?)))
+}
+
+async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
+    let failed = |error: tokio_postgres::Error| unusable(&format!("the schema cannot be made: {}", words(&error)));
+    let mut ledger = [0; 16];
+    getrandom::fill(&mut ledger).map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
+    let transaction = client.transaction().await.map_err(failed)?;
+    transaction.batch_execute(LOCK).await.map_err(failed)?;
+    let done = match version(&transaction).await? {
+        Found::Ledger(version) => version,
+        Found::Empty => 0,
+        Found::Foreign => return Err(foreign()),
+    };
+    for migration in MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or(usize::MAX)) {
+        transaction.batch_execute(migration).await.map_err(failed)?;
+    }
+    transaction
+        .execute(
+            "INSERT INTO identity VALUES (1, $1, 1, $2, $3) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
+            &[&ledger.as_slice(), &now.millis(), &VERSION],
+        )
+        .await
+        .map_err(failed)?;
+    transaction.commit().await.map_err(failed)
+}
+
+async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
+    let row = client.query_one("SELECT ledger FROM identity WHERE id = 1", &[]).await;
+    let row = row.map_err(|error| unusable(&words(&error)))?;
+    Ok(Columns::of(&row).operation()?.to_bytes())
+}
+
+fn unusable(why: &str) -> LedgerError {
+    LedgerError::Unusable(why.to_owned())
+}
+
+fn missing() -> LedgerError {
+    unusable("there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one")
+}
+
+fn foreign() -> LedgerError {
+    unusable("the database has tables of another program; give the ledger a database of its own")
+}
+
+fn other_version(version: i32) -> LedgerError {
+    if version > VERSION {
+        unusable(&format!("the ledger has schema {version}, made by a newer version of this program"))
+    } else {
+        unusable(&format!("the ledger has the older schema {version}; start a gateway of this version first"))
+    }
+}

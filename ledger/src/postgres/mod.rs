@@ -1,0 +1,327 @@
+//! The ledger in a PostgreSQL database that several gateways share.
+//!
+//! One writer per process gathers operations into batches: `fetch` locks their keys and reads what they need, `apply` decides
+//! them in memory (`batch`, `tx`), `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that
+//! others took for dead is fenced off by the first statement of every batch. All of it runs on a thread of its own.
+//!
+//! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
+
+mod batch;
+mod fetch;
+mod flush;
+mod link;
+mod lists;
+mod migrations;
+mod node;
+mod printable;
+mod readers;
+mod reads;
+mod rows;
+mod shared;
+mod trouble;
+mod tx;
+mod verify;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_postgres::Config;
+
+use crate::anchor::Anchor;
+use crate::operation::{Operation, Outcome};
+use crate::sqlite::{OpenMode, WriterStats};
+use crate::store::Store;
+use crate::{
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
+    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+};
+use link::Connector;
+use node::Node;
+use readers::Readers;
+use shared::Shared;
+use writer::Writer;
+
+/// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
+const TOTALS_KEPT: Duration = Duration::from_secs(10);
+
+/// A ledger in a PostgreSQL database.
+pub struct PostgresLedger {
+    place: String,
+    readers: Readers,
+    writer: Option<Arc<Shared>>,
+    thread: Mutex<Option<Thread>>,
+    totals: Option<Mutex<Option<(Instant, Totals)>>>,
+}
+
+impl std::fmt::Debug for PostgresLedger {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("PostgresLedger").field("place", &self.place).field("writer", &self.writer).finish_non_exhaustive()
+    }
+}
+
+/// The thread that has all connections.
+struct Thread {
+    quit: oneshot::Sender<()>,
+    handle: JoinHandle<()>,
+}
+
+/// What the thread was started for.
+struct Started {
+    readers: Readers,
+    writer: Option<Arc<Shared>>,
+}
+
+impl PostgresLedger {
+    /// Connects to a database and makes the ledger in it when `mode` says so.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby, is not a ledger or newer than this program; nothing was
+    /// created or changed then.
+    pub async fn open(config: &Config, mode: OpenMode) -> Result<Self, LedgerError> {
+        let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
+        let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
+        let (quit, quitting) = oneshot::channel();
+        let (started, starting) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| LedgerError::Unavailable(format!("no runtime for the ledger: {error}")))?;
+        let run = move || {
+            runtime.block_on(async move {
+                let made = start(connector, mode).await;
+                let stop_now = made.is_err();
+                if started.send(made).is_ok() && !stop_now {
+                    // Ends with the ledger, which has closed its writer before.
+                    let _ = quitting.await;
+                }
+            });
+        };
+        let handle = std::thread::Builder::new()
+            .name("ledger-postgres".to_owned())
+            .spawn(run)
+            .map_err(|error| LedgerError::Unavailable(format!("no thread for the ledger: {error}")))?;
+        let stopped = |_| LedgerError::Unavailable("the ledger's thread stopped".to_owned());
+        let named = |error| match error {
+            LedgerError::Unusable(why) => LedgerError::Unusable(format!("{place}: {why}")),
+            other => other,
+        };
+        let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
+        let totals = (mode == OpenMode::Serve).then(Mutex::default);
+        Ok(Self { place, readers, writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
+    }
+
+    async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        match &self.writer {
+            Some(writer) => writer.submit(operation).await,
+            None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
+        }
+    }
+
+    /// Every slug that the ledger in a database ever published; none when there is no ledger yet. For the gateway, which reads
+    /// its own files before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    pub async fn published_in(config: &Config) -> Result<Vec<String>, LedgerError> {
+        let connector = Connector::new(config.clone(), false)?;
+        let link = connector.connect().await.map_err(LedgerError::Unusable)?;
+        if migrations::is_empty(&link.client).await? {
+            return Ok(Vec::new());
+        }
+        drop(link);
+        let ledger = Self::open(config, OpenMode::ReadOnly).await?;
+        Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
+    }
+}
+
+/// On the thread: connects, prepares the schema, and starts the writer and the node.
+async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerError> {
+    let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
+    let readers = Readers::new(connector.clone(), tokio::runtime::Handle::current());
+    if mode == OpenMode::ReadOnly {
+        return Ok(Started { readers, writer: None });
+    }
+    let shared = Arc::new(Shared::new());
+    let name = format!("{}:{}", host(), std::process::id());
+    tokio::spawn(Writer::new(Arc::clone(&shared), connector.clone(), link, ledger, name).run());
+    if mode == OpenMode::Serve {
+        tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
+    }
+    Ok(Started { readers, writer: Some(shared) })
+}
+
+/// The machine's clock, for what the store itself writes down: when the ledger was made, when recovery ended a hold.
+fn now() -> Timestamp {
+    crate::clock::now()
+}
+
+/// This machine's name, to tell gateways apart.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "gateway".to_owned() } else { name.to_owned() }
+}
+
+impl Drop for PostgresLedger {
+    fn drop(&mut self) {
+        Store::close(self);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Thread { quit, handle }) = thread {
+            let _ = quit.send(());
+            if handle.join().is_err() {
+                tracing::error!("the ledger's thread panicked");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresLedger {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn stats(&self) -> WriterStats {
+        self.writer.as_ref().map(|writer| writer.stats()).unwrap_or_default()
+    }
+
+    async fn fatal(&self) -> String {
+        match &self.writer {
+            Some(writer) => writer.fatal().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn close(&self) {
+        let Some(writer) = &self.writer else { return };
+        writer.close();
+        // The writer has its own thread: this one may wait for it, whatever runs on it.
+        let (done, waiting) = std::sync::mpsc::channel();
+        let writer = Arc::clone(writer);
+        self.readers.spawn(async move {
+            writer.drained().await;
+            let _ = done.send(());
+        });
+        let _ = waiting.recv_timeout(Duration::from_secs(30));
+    }
+
+    async fn backup(&self, _to: &Path) -> Result<VerifyReport, LedgerError> {
+        let why = "a ledger on PostgreSQL is backed up by the database's own means, pg_basebackup or pg_dump";
+        Err(LedgerError::Unavailable(why.to_owned()))
+    }
+
+    async fn anchor(&self, _since: &Anchor, _now: Timestamp) -> Result<Anchor, LedgerError> {
+        Err(LedgerError::Unavailable("anchors are not written for a ledger on PostgreSQL".to_owned()))
+    }
+
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        if anchors.is_empty() {
+            return self.readers.alone(|link| async move { verify::verify(&link).await }).await;
+        }
+        Err(LedgerError::Unavailable("anchors are not compared with a ledger on PostgreSQL".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Ledger for PostgresLedger {
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.submit(operation).await
+    }
+
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
+        self.readers.with(|link| async move { reads::find_key(&link, id).await }).await
+    }
+
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        self.readers.with(|link| async move { lists::find_keys(&link, ids).await }).await
+    }
+
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
+        let query = &query;
+        self.readers.with(|link| async move { lists::list_keys(&link, query).await }).await
+    }
+
+    fn abandon_hold(&self, finish: Finish) {
+        match &self.writer {
+            Some(writer) => writer.resolve(Operation::Resolve(finish)),
+            None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.stopped())
+    }
+
+    fn lapsed(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| writer.lapsed() || writer.fenced())
+    }
+
+    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
+        self.readers.with(|link| async move { reads::open_holds(&link, key, limit).await }).await
+    }
+
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+        let query = &query;
+        self.readers.with(|link| async move { reads::entries(&link, query).await }).await
+    }
+
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+        self.readers.with(|link| async move { reads::entry(&link, operation).await }).await
+    }
+
+    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
+        self.readers.with(|link| async move { reads::entry_by_answer(&link, key, answer_id).await }).await
+    }
+
+    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
+        self.readers.with(|link| async move { reads::usage(&link, key, from, to).await }).await
+    }
+
+    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+        self.readers.with(|link| async move { lists::spent_since(&link, ids, since).await }).await
+    }
+
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
+        self.readers.with(|link| async move { reads::slug_use(&link, since).await }).await
+    }
+
+    async fn totals(&self) -> Result<Totals, LedgerError> {
+        let Some(kept) = &self.totals else { return self.readers.with(|link| async move { reads::totals(&link).await }).await };
+        let last = *kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, totals)) = last
+            && at.elapsed() < TOTALS_KEPT
+        {
+            return Ok(totals);
+        }
+        let totals = self.readers.with(|link| async move { reads::totals(&link).await }).await?;
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
+        Ok(totals)
+    }
+
+    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.readers.with(|link| async move { reads::audit(&link, key, before, limit).await }).await
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        self.readers.with(|link| async move { reads::act(&link, operation).await }).await
+    }
+
+    async fn verify(&self) -> Result<VerifyReport, LedgerError> {
+        self.verify_with(Vec::new()).await
+    }
+
+    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
+        self.readers.with(|link| async move { reads::published(&link).await }).await
+    }
+
+    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        self.readers.with(|link| async move { reads::find_session(&link, token, now).await }).await
+    }
+}

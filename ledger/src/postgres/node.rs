@@ -1,0 +1,197 @@
+//! This gateway among the others: its epoch, its renewals, and the end of those that have fallen silent.
+//!
+//! Silence counts on this process's own monotonic clock, and only while its own renewals go through: a node that could not
+//! reach the database itself has no opinion about others. A dead node's row is ended first, which waits for the transactions
+//! that it still has open; only then are its holds ended, at their checkpoints.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::link::{Connector, Link};
+use super::rows::Columns;
+use super::shared::Shared;
+use super::trouble::Trouble;
+use crate::Finish;
+use crate::operation::{Operation, Outcome};
+
+/// Between two renewals.
+const EVERY: Duration = Duration::from_secs(1);
+/// A node that has not renewed for so long is dead.
+const SILENCE: Duration = Duration::from_secs(10);
+/// After so long without a renewal of its own, a node begins to watch the others anew.
+const INTERRUPTED: Duration = Duration::from_secs(3);
+/// How long a round may take.
+const ROUND: Duration = Duration::from_secs(3);
+/// A gateway's clock may be off by so much before it is said.
+const CLOCK_OFF: i64 = 2_000;
+
+/// Ends the epoch before and begins the next one.
+pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<i64, Trouble> {
+    leave(link, before).await;
+    let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes RETURNING epoch";
+    let rows = link.query(sql, &[&name, &env!("CARGO_PKG_VERSION")]).await?;
+    let row = rows.first().ok_or_else(|| Trouble::Failed("no epoch was given".to_owned()))?;
+    Ok(Columns::of(row).take()?)
+}
+
+/// Ends this node's own epoch: it holds nothing any more, or begins another.
+pub(super) async fn leave(link: &Link, epoch: i64) {
+    let sql = "UPDATE nodes SET ended = now() WHERE epoch = $1 AND ended IS NULL";
+    if epoch > 0
+        && let Err(error) = link.query(sql, &[&epoch]).await
+    {
+        tracing::warn!(%error, "this gateway's end could not be written down; the others notice its silence");
+    }
+}
+
+/// Keeps the bills of requests that others have ended: what they cost is the operator's exposure.
+pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterator<Item = &Finish>) -> Result<(), Trouble> {
+    let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    for finish in bills {
+        let cost = finish.bill.total().unwrap_or_default();
+        let bill = serde_json::to_string(&finish.bill).map_err(|error| Trouble::Failed(error.to_string()))?;
+        let request = finish.request.to_bytes().to_vec();
+        link.query(sql, &[&request, &finish.at.millis(), &epoch, &cost.picos(), &bill]).await?;
+        tracing::error!(request = %finish.request, cost = %cost, "a bill came after others had ended its request; it is not charged");
+    }
+    Ok(())
+}
+
+/// What this node has seen of another.
+struct Seen {
+    renewals: i64,
+    since: Instant,
+}
+
+/// Renews this node's lease and watches the others.
+pub(super) struct Node {
+    shared: Arc<Shared>,
+    connector: Connector,
+    link: Option<Link>,
+    seen: HashMap<i64, Seen>,
+    last_renewal: Option<Instant>,
+    recovering: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Node {
+    pub(super) fn new(shared: Arc<Shared>, connector: Connector) -> Self {
+        Self { shared, connector, link: None, seen: HashMap::new(), last_renewal: None, recovering: None }
+    }
+
+    /// Renews every second until the process ends.
+    pub(super) async fn run(mut self) {
+        let mut pace = tokio::time::interval(EVERY);
+        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            pace.tick().await;
+            let epoch = self.shared.epoch.load(Ordering::SeqCst);
+            if epoch == 0 || self.shared.stopped() {
+                continue;
+            }
+            let asked = Instant::now();
+            match tokio::time::timeout(ROUND, self.round(epoch)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(trouble)) => self.interrupted(&trouble),
+                Err(_) => self.interrupted(&Trouble::Lost("no answer in time".to_owned())),
+            }
+            // The clocks of this process may have stood still between two instants.
+            if asked.elapsed() > INTERRUPTED {
+                self.seen.clear();
+            }
+        }
+    }
+
+    fn interrupted(&mut self, trouble: &Trouble) {
+        self.link = None;
+        tracing::warn!(?trouble, "this gateway's lease was not renewed");
+    }
+
+    async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
+        let link = match &mut self.link {
+            Some(link) if !link.client.is_closed() => link,
+            place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
+        };
+        let asked = Instant::now();
+        let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now() WHERE epoch = $1 AND ended IS NULL \
+             RETURNING (extract(epoch FROM now()) * 1000)::bigint";
+        let rows = link.query(sql, &[&epoch]).await?;
+        let Some(row) = rows.first() else {
+            // Any batch finds out by itself; this one says so even when no customer comes.
+            self.shared.resolve(Operation::CloseSession(crate::SecretHash([0; 32])));
+            return Ok(());
+        };
+        if self.last_renewal.is_none_or(|last| asked.saturating_duration_since(last) > INTERRUPTED) {
+            self.seen.clear();
+        }
+        self.last_renewal = Some(asked);
+        self.shared.renewed(asked);
+        let off = Columns::of(row).take::<i64>()?.saturating_sub(super::now().millis());
+        if off.abs() >= CLOCK_OFF {
+            tracing::warn!(milliseconds = off, "this machine's clock and the database's differ");
+        }
+        for dead in observe(&mut self.seen, link, epoch).await? {
+            reap(link, dead).await?;
+        }
+        self.recover(epoch).await
+    }
+
+    /// Ends holds of dead nodes, when there are any. Beside the renewals, which must not wait for it.
+    async fn recover(&mut self, epoch: i64) -> Result<(), Trouble> {
+        if self.recovering.as_ref().is_some_and(|task| !task.is_finished()) {
+            return Ok(());
+        }
+        let Some(link) = &self.link else { return Ok(()) };
+        let sql = "SELECT 1 FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) LIMIT 1";
+        if link.query(sql, &[]).await?.is_empty() {
+            return Ok(());
+        }
+        let (shared, now) = (Arc::clone(&self.shared), super::now());
+        self.recovering = Some(tokio::spawn(async move {
+            let mut ended = 0_usize;
+            while let Ok(Outcome::Recovered(Some(some))) = shared.submit(Operation::Recover { epoch, now }).await {
+                ended = ended.saturating_add(some.settled).saturating_add(some.released);
+            }
+            tracing::warn!(holds = ended, "ended holds of a gateway that is gone");
+        }));
+        Ok(())
+    }
+}
+
+/// Notes who has renewed, and gives those that have been silent for too long with their last count.
+async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result<Vec<(i64, i64)>, Trouble> {
+    let rows = link.query("SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1", &[&own]).await?;
+    let now = Instant::now();
+    let mut alive = HashMap::new();
+    for row in rows {
+        let mut columns = Columns::of(&row);
+        let (epoch, renewals): (i64, i64) = (columns.take()?, columns.take()?);
+        let since = seen.get(&epoch).filter(|seen| seen.renewals == renewals).map_or(now, |seen| seen.since);
+        alive.insert(epoch, Seen { renewals, since });
+    }
+    *seen = alive;
+    let silent =
+        |(epoch, seen): (&i64, &Seen)| (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals));
+    Ok(seen.iter().filter_map(silent).collect())
+}
+
+/// Ends a silent node, unless it has renewed meanwhile. Waits for the transactions that it has open.
+async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble> {
+    let sql = "UPDATE nodes SET ended = now() FROM (SELECT epoch AS dead FROM nodes \
+         WHERE epoch = $1 AND renewals = $2 AND ended IS NULL FOR UPDATE) d WHERE epoch = dead RETURNING epoch";
+    match link.query(sql, &[&epoch, &renewals]).await {
+        Ok(rows) if rows.is_empty() => Ok(()),
+        Ok(_) => {
+            tracing::warn!(epoch, "a gateway has been silent for ten seconds; it is taken for dead and its holds are ended");
+            Ok(())
+        }
+        Err(error) => match Trouble::from(&error) {
+            // Its last transaction is still open; the server ends that soon.
+            Trouble::Retry(_) => Ok(()),
+            trouble => Err(trouble),
+        },
+    }
+}

@@ -1,0 +1,96 @@
+//! Connections that only read, a few for each process. A read that fails with its connection is tried once more on another.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use super::link::{Connector, Link};
+use super::trouble::Trouble;
+use crate::LedgerError;
+
+/// Connections at once.
+const READERS: usize = 4;
+/// How long a read may take before its connection is given up.
+const READ: Duration = Duration::from_secs(10);
+
+/// The readers of a process.
+#[derive(Debug)]
+pub(super) struct Readers {
+    connector: Connector,
+    /// Where the connections live.
+    runtime: Handle,
+    idle: Mutex<Vec<Arc<Link>>>,
+    free: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(connector: Connector, runtime: Handle) -> Self {
+        Self { connector, runtime, idle: Mutex::default(), free: Semaphore::new(READERS) }
+    }
+
+    /// Runs something where the connections live.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(task));
+    }
+
+    /// Runs a read.
+    pub(super) async fn with<T, Reading>(&self, read: impl Fn(Arc<Link>) -> Reading) -> Result<T, LedgerError>
+    where
+        Reading: Future<Output = Result<T, Trouble>>,
+    {
+        let closed = |_| LedgerError::Unavailable("the ledger is closed".to_owned());
+        let _permit = self.free.acquire().await.map_err(closed)?;
+        let mut again = true;
+        loop {
+            let link = self.link().await?;
+            match tokio::time::timeout(READ, read(Arc::clone(&link))).await {
+                Ok(Ok(found)) => {
+                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+                    return Ok(found);
+                }
+                Ok(Err(Trouble::Lost(_))) if again => again = false,
+                Ok(Err(Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) | Trouble::Unknown(why))) => {
+                    return Err(LedgerError::Unavailable(why));
+                }
+                Ok(Err(Trouble::Fenced)) => return Err(LedgerError::Unavailable("this gateway was fenced off".to_owned())),
+                Err(_) => return Err(LedgerError::Unavailable("the database did not answer in time".to_owned())),
+            }
+        }
+    }
+
+    /// Runs something long on a connection of its own.
+    pub(super) async fn alone<T, Reading>(&self, read: impl FnOnce(Arc<Link>) -> Reading) -> Result<T, LedgerError>
+    where
+        Reading: Future<Output = Result<T, Trouble>>,
+    {
+        read(self.connect().await?).await.map_err(|trouble| match trouble {
+            Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) | Trouble::Unknown(why) => {
+                LedgerError::Unavailable(why)
+            }
+            Trouble::Fenced => LedgerError::Unavailable("this gateway was fenced off".to_owned()),
+        })
+    }
+
+    async fn link(&self) -> Result<Arc<Link>, LedgerError> {
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(link) if link.client.is_closed() => {}
+                Some(link) => return Ok(link),
+                None => return self.connect().await,
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Arc<Link>, LedgerError> {
+        let connector = self.connector.clone();
+        let connecting = self.runtime.spawn(async move { connector.connect().await });
+        match connecting.await {
+            Ok(Ok(link)) => Ok(Arc::new(link)),
+            Ok(Err(why)) => Err(LedgerError::Unavailable(why)),
+            Err(_) => Err(LedgerError::Unavailable("the ledger is closed".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What callers, the writer and the node of a process share: the queue, the lease, and whether it has all stopped.
+//!
+//! Nothing is decided here but whether an operation may wait at all.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicI64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use super::printable::printable;
+use crate::LedgerError;
+use crate::operation::{Class, Operation, Outcome};
+use crate::sqlite::WriterStats;
+
+/// New holds are refused when so many operations wait.
+const MAX_QUEUE: usize = 20_000;
+/// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
+const LEASE: Duration = Duration::from_secs(7);
+
+/// An operation in the queue, and who waits for it.
+pub(super) struct Job {
+    pub(super) operation: Operation,
+    pub(super) reply: Option<oneshot::Sender<Result<Outcome, LedgerError>>>,
+}
+
+impl Job {
+    pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
+        if let Some(reply) = self.reply {
+            // Whoever asked may have gone; the operation has happened all the same.
+            let _ = reply.send(outcome);
+        }
+    }
+}
+
+/// What callers, the writer and the node share.
+pub(super) struct Shared {
+    pub(super) queue: Mutex<Queue>,
+    pub(super) wake: Notify,
+    pub(super) stats: Mutex<WriterStats>,
+    pub(super) fatal: watch::Sender<Option<String>>,
+    pub(super) drained: watch::Sender<bool>,
+    /// The node's epoch; 0 before it has one and for programs that are no gateway.
+    pub(super) epoch: AtomicI64,
+    /// When the node's last renewal was asked for that the server has confirmed.
+    renewed: Mutex<Option<Instant>>,
+}
+
+/// What waits.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) unresolved: Vec<Job>,
+    pub(super) closed: Option<String>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Shared").field("epoch", &self.epoch).field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// A lock that no panic can poison for good.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: Mutex::default(),
+            wake: Notify::new(),
+            stats: Mutex::default(),
+            fatal: watch::Sender::new(None),
+            drained: watch::Sender::new(false),
+            epoch: AtomicI64::new(0),
+            renewed: Mutex::default(),
+        }
+    }
+
+    /// Runs an operation in one of the next batches and waits for its commit.
+    pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Job { operation: printable(operation), reply: Some(reply) });
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
+    }
+
+    /// Runs an operation again and again until its outcome is known. Nobody waits for it.
+    pub(super) fn resolve(&self, operation: Operation) {
+        self.enqueue(Job { operation: printable(operation), reply: None });
+    }
+
+    fn enqueue(&self, job: Job) {
+        let class = job.operation.class();
+        let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
+        let mut queue = lock(&self.queue);
+        let refused = match &queue.closed {
+            Some(reason) => Some(reason.clone()),
+            None if class == Class::Hold && queue.jobs.len() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
+            None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
+            None => None,
+        };
+        if let Some(reason) = refused {
+            drop(queue);
+            if class == Class::Resolve {
+                tracing::error!(reason, "a hold could not be ended; the other gateways end it at its checkpoint");
+            }
+            return job.reply(Err(LedgerError::Unavailable(reason)));
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.wake.notify_one();
+    }
+
+    /// Notes a renewal that was asked for at this instant.
+    pub(super) fn renewed(&self, asked: Instant) {
+        *lock(&self.renewed) = Some(asked);
+    }
+
+    /// Whether others may soon take this node for dead.
+    pub(super) fn lapsed(&self) -> bool {
+        lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
+    }
+
+    /// Whether others have taken this node for dead.
+    pub(super) fn fenced(&self) -> bool {
+        self.fatal.borrow().is_some()
+    }
+
+    pub(super) fn stats(&self) -> WriterStats {
+        let (queued, unresolved) = {
+            let queue = lock(&self.queue);
+            (queue.jobs.len(), queue.unresolved.len())
+        };
+        WriterStats { queued, unresolved, ..lock(&self.stats).clone() }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        lock(&self.queue).closed.is_some()
+    }
+
+    /// Resolves when the writer has stopped for good, with the reason.
+    pub(super) async fn fatal(&self) -> String {
+        let mut watcher = self.fatal.subscribe();
+        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes no more operations; what waits is still written.
+    pub(super) fn close(&self) {
+        lock(&self.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
+        self.wake.notify_one();
+    }
+
+    /// Ends when everything that waited has been written or given up.
+    pub(super) async fn drained(&self) {
+        let mut watcher = self.drained.subscribe();
+        let _ = watcher.wait_for(|drained| *drained).await;
+    }
+}

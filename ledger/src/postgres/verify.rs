@@ -1,0 +1,403 @@
+//! Recomputes every book, key by key, each in one short snapshot while gateways go on writing.
+//!
+//! Entries and acts are walked in the order of their numbers, hash after hash; accounts, rollups, references and holds must
+//! follow from them. What belongs to no key comes last.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::link::Link;
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION, StoredAct, StoredEntry};
+use super::trouble::Trouble;
+use crate::chain::{self, Hash, NOTHING};
+use crate::tx::StoredKey;
+use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport, audit, reference};
+
+/// Keys whose numbers are read at once.
+const PAGE: i64 = 1_000;
+/// Entries that are read at once.
+const ENTRIES: i64 = 2_000;
+
+/// Checks everything; faults are in words.
+pub(super) async fn verify(link: &Link) -> Result<VerifyReport, Trouble> {
+    let mut check = Check { report: VerifyReport::default(), genesis: None };
+    check.identity(link).await?;
+    let mut after = -1_i64;
+    loop {
+        let sql = "SELECT id FROM (SELECT id FROM keys UNION SELECT id FROM accounts) i WHERE id > $1 ORDER BY id LIMIT $2";
+        let rows = link.query(sql, &[&after, &PAGE]).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in &rows {
+            after = Columns::of(row).take()?;
+            link.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            let checked = check.key(link, after).await;
+            link.client.batch_execute("ROLLBACK").await?;
+            checked?;
+        }
+    }
+    check.strays(link).await?;
+    check.guards(link).await?;
+    Ok(check.report)
+}
+
+struct Check {
+    report: VerifyReport,
+    genesis: Option<Hash>,
+}
+
+/// What the entries of a key add up to.
+#[derive(Default)]
+struct History {
+    credit: i128,
+    spent: i128,
+    charges: i64,
+    last: Option<StoredEntry>,
+    prev: i64,
+    hours: BTreeMap<(i64, String, String), UsageRow>,
+    refunds: HashMap<OperationId, i128>,
+    charged: HashMap<OperationId, i128>,
+    named: Vec<(String, OperationId)>,
+}
+
+impl Check {
+    fn fault(&mut self, fault: String) {
+        self.report.faults.push(fault);
+    }
+
+    /// What a malformed row leaves out; trouble of the connection ends the check.
+    fn readable<T>(&mut self, place: &str, read: Result<T, rows::Malformed>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(rows::Malformed(why)) => {
+                self.fault(format!("{place}: {why}"));
+                None
+            }
+        }
+    }
+
+    async fn identity(&mut self, link: &Link) -> Result<(), Trouble> {
+        let rows = link.query("SELECT ledger FROM identity WHERE id = 1", &[]).await?;
+        let read = rows.first().map(|row| Columns::of(row).operation());
+        self.genesis = read.and_then(Result::ok).map(|ledger| chain::genesis(&ledger.to_bytes()));
+        if self.genesis.is_none() {
+            self.fault("the ledger has no identity".to_owned());
+        }
+        Ok(())
+    }
+
+    async fn key(&mut self, link: &Link, number: i64) -> Result<(), Trouble> {
+        self.report.keys = self.report.keys.saturating_add(1);
+        let Some(id) = KeyId::from_i64(number) else {
+            self.fault(format!("key number {number}: is not a key's id"));
+            return Ok(());
+        };
+        let name = format!("key {id}");
+        let rows = link.query(&format!("{SELECT_KEY} WHERE k.id = $1"), &[&number]).await?;
+        let Some(row) = rows.first() else {
+            self.fault(format!("{name}: has no account, or an account without a key"));
+            return Ok(());
+        };
+        let Some((stored, opened)) = self.readable(&name, rows::stored_key(row)) else { return Ok(()) };
+        let history = self.walk(link, &name, &stored).await?;
+        self.account(&name, &stored, &history);
+        let holds = self.holds(link, &name, &stored, &history).await?;
+        if opened != history.charges.saturating_add(holds) {
+            self.fault(format!("{name}: not each hold that was opened is either open or has ended in a charge"));
+        }
+        self.rollups(link, &name, number, &history).await?;
+        self.references(link, &name, &history).await?;
+        let (sessions, links) = self.access(link, &name, number).await?;
+        if sessions && stored.key.check_not_stopped().is_err() {
+            self.fault(format!("{name}: has sessions although it is stopped"));
+        }
+        self.walk_audit(link, &name, &stored, links).await
+    }
+
+    async fn walk(&mut self, link: &Link, name: &str, stored: &StoredKey) -> Result<History, Trouble> {
+        let mut history = History::default();
+        let mut seq = 0_i64;
+        let mut before = NOTHING;
+        let sql = format!("{SELECT_ENTRY} WHERE e.key = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3");
+        let number = stored.key.id.to_i64();
+        let mut after = i64::MIN;
+        loop {
+            let rows = link.query(&sql, &[&number, &after, &ENTRIES]).await?;
+            for row in &rows {
+                after = row.try_get(1).map_err(|error| Trouble::from(&error))?;
+                seq = seq.saturating_add(1);
+                let place = format!("{name}: entry {after}");
+                let Some(entry) = self.readable(&place, rows::stored_entry(row)) else { continue };
+                if after != seq {
+                    self.fault(format!("{place}: its number does not follow the one before"));
+                    seq = after;
+                }
+                before = self.entry(&place, &before, &mut history, entry);
+            }
+            if rows.len() < usize::try_from(ENTRIES).unwrap_or(usize::MAX) {
+                break;
+            }
+        }
+        self.report.entries = self.report.entries.saturating_add(u64::try_from(seq).unwrap_or_default());
+        let head = &stored.head;
+        let expected = history
+            .last
+            .as_ref()
+            .map_or((0, 0, NOTHING, None), |last| (last.entry.seq, last.entry.position, last.hash, Some(last.entry.at)));
+        if (head.seq, head.last, head.hash, head.last_at) != expected {
+            self.fault(format!("{name}: its newest entry is not the one that its account names"));
+        }
+        Ok(history)
+    }
+
+    fn entry(&mut self, place: &str, before: &Hash, history: &mut History, stored: StoredEntry) -> Hash {
+        let entry = &stored.entry;
+        let first = history.last.is_none();
+        let hash = if stored.format == 1 {
+            chain::entry_hash_1(before, history.prev, entry)
+        } else {
+            let before = if first { self.genesis.unwrap_or(NOTHING) } else { *before };
+            chain::entry_hash(&before, entry)
+        };
+        if hash != stored.hash || !(1..=chain::FORMAT).contains(&stored.format) {
+            self.fault(format!("{place}: its hash does not follow from its content and the entry before"));
+        }
+        let amount = i128::from(entry.amount.picos());
+        match entry.kind {
+            EntryKind::TopUp | EntryKind::Adjust => history.credit = history.credit.saturating_add(amount),
+            EntryKind::Charge | EntryKind::Refund => history.spent = history.spent.saturating_sub(amount),
+        }
+        if history.credit.saturating_sub(history.spent) != i128::from(entry.balance_after.picos()) {
+            self.fault(format!("{place}: its balance does not follow"));
+        }
+        if history.last.as_ref().is_some_and(|last| entry.at < last.entry.at || entry.position <= last.entry.position) {
+            self.fault(format!("{place}: is before the entry that it follows"));
+        }
+        if let Some(bill) = &entry.bill {
+            self.bill(place, amount, bill);
+            history.charges = history.charges.saturating_add(1);
+            history.charged.insert(entry.operation, amount.saturating_neg());
+            let hour = (entry.at.hour(), bill.slug.clone(), bill.target.clone());
+            history.hours.entry(hour).or_default().add(entry, bill);
+        }
+        if let Some(request) = entry.refunds {
+            let sum = history.refunds.entry(request).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        if let Some(spelled) = &entry.reference {
+            history.named.push((reference::folded(spelled), entry.operation));
+        }
+        history.prev = entry.position;
+        let hash = stored.hash;
+        history.last = Some(stored);
+        hash
+    }
+
+    fn bill(&mut self, place: &str, amount: i128, bill: &Bill) {
+        let cost = bill.total().map(|cost| i128::from(cost.picos()));
+        let charged = amount.saturating_neg().saturating_add(i128::from(bill.loss.picos()));
+        if cost != Ok(charged) {
+            self.fault(format!("{place}: charge and loss are not what its lines cost"));
+        }
+    }
+
+    fn account(&mut self, name: &str, stored: &StoredKey, history: &History) {
+        let account = &stored.key.account;
+        if !account.is_sound() {
+            self.fault(format!("{name}: spent and held are more than its credit"));
+        }
+        let sums = (i128::from(account.credit.picos()), i128::from(account.spent.picos()));
+        if sums != (history.credit, history.spent) {
+            self.fault(format!("{name}: credit and spent do not follow from its entries"));
+        }
+        for (request, refunded) in &history.refunds {
+            if history.charged.get(request).is_none_or(|charged| refunded > charged) {
+                self.fault(format!("{name}: request {request} was refunded beyond its charge"));
+            }
+        }
+    }
+
+    /// How many are open.
+    async fn holds(&mut self, link: &Link, name: &str, stored: &StoredKey, history: &History) -> Result<i64, Trouble> {
+        let rows = link.query(&format!("{SELECT_HOLD} WHERE key = $1"), &[&stored.key.id.to_i64()]).await?;
+        let mut held = Some(Amount::ZERO);
+        for row in &rows {
+            let Some(hold) = self.readable(&format!("{name}: a hold"), rows::stored_hold(row)) else { continue };
+            let place = format!("{name}: hold {}", hold.open.request);
+            held = held.and_then(|sum| sum.checked_add(hold.open.amount));
+            let cost = hold.checkpoint.as_ref().map_or(Ok(Amount::ZERO), Bill::total);
+            let grown = hold.open.amount < hold.opened || (hold.checkpoint.is_none() && hold.open.amount != hold.opened);
+            if cost != Ok(hold.open.used) || grown {
+                self.fault(format!("{place}: does not follow from its checkpoint"));
+            }
+            if history.charged.contains_key(&hold.open.request) {
+                self.fault(format!("{place}: is open although it has ended in a charge"));
+            }
+        }
+        if held != Some(stored.key.account.held) {
+            self.fault(format!("{name}: its holds do not add up to {} held", stored.key.account.held));
+        }
+        let open = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        self.report.holds = self.report.holds.saturating_add(open.unsigned_abs());
+        Ok(open)
+    }
+
+    async fn rollups(&mut self, link: &Link, name: &str, number: i64, history: &History) -> Result<(), Trouble> {
+        let sql = "SELECT hour, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, \
+             images, charge, loss, exposure, cost FROM usage WHERE key = $1";
+        let mut found = BTreeMap::new();
+        for row in &link.query(sql, &[&number]).await? {
+            let mut columns = Columns::of(row);
+            let read = (|| {
+                let place = (columns.take()?, columns.take()?, columns.take()?);
+                let row = UsageRow {
+                    requests: columns.small()?,
+                    usage: columns.usage()?,
+                    charge: columns.amount()?,
+                    loss: columns.amount()?,
+                    exposure: columns.amount()?,
+                    cost: columns.amount()?,
+                    ..UsageRow::default()
+                };
+                Ok((place, row))
+            })();
+            if let Some((place, row)) = self.readable(&format!("{name}: usage"), read) {
+                found.insert(place, row);
+            }
+        }
+        if found != history.hours {
+            self.fault(format!("{name}: its usage by the hour does not follow from its entries"));
+        }
+        Ok(())
+    }
+
+    async fn references(&mut self, link: &Link, name: &str, history: &History) -> Result<(), Trouble> {
+        let operations: Vec<Vec<u8>> = history.named.iter().map(|(_, operation)| operation.to_bytes().to_vec()).collect();
+        let mut taken: HashSet<(String, OperationId)> = HashSet::new();
+        for row in &link.query("SELECT folded, operation FROM refs WHERE operation = ANY ($1::bytea[])", &[&operations]).await? {
+            let mut columns = Columns::of(row);
+            taken.insert((columns.take()?, columns.operation()?));
+        }
+        for (folded, operation) in &history.named {
+            if !taken.contains(&(folded.clone(), *operation)) {
+                self.fault(format!("{name}: the reference of operation {operation} is not registered"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are sessions, and the links with their ends.
+    async fn access(&mut self, link: &Link, name: &str, number: i64) -> Result<(bool, Vec<(SecretHash, i64)>), Trouble> {
+        let rows = link.query(&format!("{SELECT_SESSION} WHERE key = $1"), &[&number]).await?;
+        for row in &rows {
+            let Some(session) = self.readable(&format!("{name}: a session"), rows::session(row)) else { continue };
+            if session.expires <= session.at {
+                self.fault(format!("{name}: a session ends before it began"));
+            }
+        }
+        let mut links = Vec::new();
+        for row in &link.query("SELECT token, expires FROM links WHERE key = $1", &[&number]).await? {
+            let mut columns = Columns::of(row);
+            if let Some(token) = self.readable(&format!("{name}: a sign-in link"), columns.secret()) {
+                links.push((token, columns.take()?));
+            }
+        }
+        Ok((!rows.is_empty(), links))
+    }
+
+    async fn walk_audit(
+        &mut self,
+        link: &Link,
+        name: &str,
+        stored: &StoredKey,
+        mut links: Vec<(SecretHash, i64)>,
+    ) -> Result<(), Trouble> {
+        let rows = link.query(&format!("{SELECT_ACT} WHERE key = $1 ORDER BY seq"), &[&stored.key.id.to_i64()]).await?;
+        let mut last: Option<StoredAct> = None;
+        for (row, seq) in rows.iter().zip(1_i64..) {
+            let place = format!("{name}: administrative act {seq}");
+            let Some(act) = self.readable(&place, rows::stored_act(row)) else { continue };
+            let hash = match (&last, act.format) {
+                (_, 1) => {
+                    let (before, prev) = last.as_ref().map_or((NOTHING, 0), |last| (last.hash, last.record.record.position));
+                    chain::act_hash_1(&before, prev, &act.record)
+                }
+                (None, _) => chain::act_hash(&self.genesis.unwrap_or(NOTHING), &act.record),
+                (Some(last), _) => chain::act_hash(&last.hash, &act.record),
+            };
+            if hash != act.hash || act.record.seq != seq || !(1..=chain::FORMAT).contains(&act.format) {
+                self.fault(format!("{place}: its hash does not follow from its content and the act before"));
+            }
+            if last.as_ref().is_some_and(|last| act.record.record.position <= last.record.record.position) {
+                self.fault(format!("{place}: is before the act that it follows"));
+            }
+            if act.record.record.act == "link" {
+                let made = |(token, expires): &(SecretHash, i64)| {
+                    audit::link_details(token, crate::Timestamp::from_millis(*expires)) == act.record.record.details
+                };
+                links.retain(|link| !made(link));
+            }
+            last = Some(act);
+        }
+        let head = &stored.audit;
+        let expected = last.as_ref().map_or((0, 0, NOTHING), |last| (last.record.seq, last.record.record.position, last.hash));
+        if (head.seq, head.last, head.hash) != expected {
+            self.fault(format!("{name}: its newest act is not the one that it names"));
+        }
+        match &last {
+            Some(last) if last.record.state == audit::state(&stored.key) => {}
+            _ => self.fault(format!("{name}: is not as its last administrative act left it")),
+        }
+        if !links.is_empty() {
+            self.fault(format!("{name}: has a sign-in link that nobody made"));
+        }
+        Ok(())
+    }
+
+    /// Rows that belong to nothing.
+    async fn strays(&mut self, link: &Link) -> Result<(), Trouble> {
+        for (what, sql) in [
+            ("hold", "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)"),
+            ("session", "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT id FROM keys)"),
+            ("sign-in link", "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)"),
+            ("entry", "SELECT count(*) FROM entries WHERE key NOT IN (SELECT id FROM keys)"),
+            ("act", "SELECT count(*) FROM audit WHERE key NOT IN (SELECT id FROM keys)"),
+            ("usage row", "SELECT count(*) FROM usage WHERE key NOT IN (SELECT id FROM keys)"),
+            (
+                "reference",
+                "SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.operation = r.operation)",
+            ),
+            ("hold of no gateway", "SELECT count(*) FROM holds WHERE epoch <> 0 AND epoch NOT IN (SELECT epoch FROM nodes)"),
+        ] {
+            let rows = link.query(sql, &[]).await?;
+            let count: i64 = rows.first().map(|row| Columns::of(row).take()).transpose()?.unwrap_or_default();
+            if count > 0 {
+                self.fault(format!("{count} times a {what} that belongs to nothing"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The triggers and constraints that repeat the rules.
+    async fn guards(&mut self, link: &Link) -> Result<(), Trouble> {
+        let sql = "SELECT (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+             WHERE c.relnamespace = to_regnamespace(current_schema()) AND NOT t.tgisinternal AND t.tgenabled = 'O'), \
+             (SELECT count(*) FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid \
+             WHERE c.relnamespace = to_regnamespace(current_schema()) AND n.contype = 'c' AND n.convalidated)";
+        let rows = link.query(sql, &[]).await?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let mut columns = Columns::of(row);
+        let (triggers, checks): (i64, i64) = (columns.take()?, columns.take()?);
+        if triggers < TRIGGERS {
+            self.fault("a trigger that keeps the books append-only is missing or switched off".to_owned());
+        }
+        if checks < CHECKS {
+            self.fault("a constraint of the books is missing".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What schema/1.sql makes.
+const TRIGGERS: i64 = 7;
+const CHECKS: i64 = 51;

@@ -1,0 +1,80 @@
+//! A ledger together with its lifecycle: what a program that opened it asks beyond the contract.
+//!
+//! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::anchor::Anchor;
+use crate::sqlite::{SqliteLedger, WriterStats};
+use crate::{Ledger, LedgerError, Timestamp, VerifyReport};
+
+/// A ledger that was opened.
+#[async_trait]
+pub trait Store: Ledger {
+    /// Where it is, without a password.
+    fn place(&self) -> String;
+
+    /// How the writer is doing.
+    fn stats(&self) -> WriterStats;
+
+    /// Waits until it has stopped for good and says why. The process should then exit with an error.
+    async fn fatal(&self) -> String;
+
+    /// Writes what is waiting and takes no more. May be called twice.
+    fn close(&self);
+
+    /// Copies the ledger to a new file and verifies the copy.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the copy cannot be made or is not sound; nothing is left of it.
+    async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError>;
+
+    /// Continues an anchor over what was appended since.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError>;
+
+    /// As [`Ledger::verify`], and compares the ledger with its anchors.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError>;
+}
+
+/// A shared store.
+pub type SharedStore = Arc<dyn Store>;
+
+#[async_trait]
+impl Store for SqliteLedger {
+    fn place(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    fn stats(&self) -> WriterStats {
+        Self::stats(self)
+    }
+
+    async fn fatal(&self) -> String {
+        Self::fatal(self).await
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
+        Self::backup(self, to).await
+    }
+
+    async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        Self::anchor(self, since, now).await
+    }
+
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        Self::verify_with(self, anchors).await
+    }
+}

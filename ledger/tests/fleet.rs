@@ -1,0 +1,327 @@
+//! Several gateways on one PostgreSQL: shared keys, a gateway that falls silent, connections cut at any moment.
+//!
+//! What the contract leaves to the store; the contract itself is in the conformance suite, which runs on PostgreSQL too.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::*;
+use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::Store;
+use farebox_ledger::*;
+
+/// A fresh database and gateways on it.
+async fn fleet(cluster: &Cluster, gateways: usize) -> (String, Vec<Arc<PostgresLedger>>) {
+    let database = cluster.database();
+    let mut fleet = Vec::new();
+    for _ in 0..gateways {
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
+        ledger.recover(at(1)).await.unwrap();
+        fleet.push(Arc::new(ledger));
+    }
+    (database, fleet)
+}
+
+fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
+    match Cluster::shared() {
+        Some(cluster) => run(test(cluster)),
+        None => skip(what),
+    }
+}
+
+#[test]
+fn three_gateways_hold_the_last_dollar_once() {
+    with_cluster("a fleet on one key", async |cluster| {
+        let (_, fleet) = fleet(cluster, 3).await;
+        fleet[0].create_key(new_key(1, 10, Some("3"))).await.unwrap();
+        for round in 0..10_u64 {
+            let tasks: Vec<_> = (0..45_u64)
+                .map(|number| {
+                    let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
+                    tokio::spawn(async move { ledger.open_hold(new_hold(1, 1_000 + round * 100 + number, "1")).await.is_ok() })
+                })
+                .collect();
+            let mut admitted = Vec::new();
+            for (number, task) in (0..).zip(tasks) {
+                if task.await.unwrap() {
+                    admitted.push(1_000 + round * 100 + number);
+                }
+            }
+            assert_eq!(admitted.len(), 3);
+            for (operation, ledger) in admitted.into_iter().zip(fleet.iter().cycle().skip(1)) {
+                ledger.finish_hold(finish(operation, 0)).await.unwrap();
+            }
+        }
+        let account = fleet[2].find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!(account, Account { credit: usd("3"), ..Account::default() });
+        sound(&*fleet[1]).await;
+    });
+}
+
+#[test]
+fn one_payment_sent_to_every_gateway_is_one_credit() {
+    with_cluster("a payment at several gateways", async |cluster| {
+        let (_, fleet) = fleet(cluster, 3).await;
+        for number in 1..=2 {
+            fleet[0].create_key(new_key(number, number, None)).await.unwrap();
+        }
+        for round in 0..20_u64 {
+            let tasks: Vec<_> = (0..6_u64)
+                .map(|number| {
+                    let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
+                    // Half of them for the other key: one reference, one key.
+                    let credit = top_up(1 + number % 2, 1_000 + round * 10 + number, "1", &format!("inv-{round}"));
+                    tokio::spawn(async move { ledger.credit(credit).await })
+                })
+                .collect();
+            let mut posted = 0;
+            for task in tasks {
+                match task.await.unwrap() {
+                    Ok(done) => posted += u64::from(!done.repeated),
+                    Err(LedgerError::Refused(Refusal::ReferenceUsed { .. })) => {}
+                    Err(other) => unreachable!("{other:?}"),
+                }
+            }
+            assert_eq!(posted, 1, "round {round}");
+        }
+        let keys = fleet[1].find_keys(&[key(1), key(2)]).await.unwrap();
+        assert_eq!(Amount::checked_sum(keys.iter().map(|key| key.account.credit)), Some(usd("20")));
+        sound(&*fleet[2]).await;
+    });
+}
+
+#[test]
+fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
+    with_cluster("a gateway that falls silent", async |cluster| {
+        let (database, fleet) = fleet(cluster, 2).await;
+        // Opened for other purposes it has an epoch, and never renews it.
+        let silent = postgres(&cluster.url(&database), OpenMode::Create).await.unwrap();
+        assert_eq!(silent.recover(at(1)).await.unwrap().epoch, 3);
+        silent.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        silent.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        silent.open_hold(new_hold(1, 21, "1")).await.unwrap();
+        silent.extend_hold(extension(20, "2", 250_000)).await.unwrap();
+        fleet[0].open_hold(new_hold(1, 22, "1")).await.unwrap();
+        let begun = Instant::now();
+        while fleet[1].open_holds(None, 10).await.unwrap().len() > 1 {
+            assert!(begun.elapsed() < Duration::from_secs(15), "holds of a dead gateway end within 15 s");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(begun.elapsed() > Duration::from_secs(8), "nobody is taken for dead sooner");
+        let charged = fleet[0].entry(op(20)).await.unwrap().unwrap();
+        assert_eq!((charged.amount, charged.bill.unwrap().end_reason), (usd("-0.25"), EndReason::Recovered));
+        // It comes back with the whole bill: too late, and it may write nothing any more.
+        let late = silent.finish_hold(finish(20, 1_000_000)).await;
+        assert!(matches!(late, Err(LedgerError::Unavailable(_))), "{late:?}");
+        assert!(silent.fatal().await.contains("took this one for dead") && silent.stopped());
+        assert!(matches!(silent.open_hold(new_hold(1, 23, "1")).await, Err(LedgerError::Unavailable(_))));
+        let kept = cluster.psql(&database, "SELECT cost, epoch FROM late_bills").unwrap();
+        assert_eq!(kept, "1000000000000|3", "what it cost is the operator's exposure");
+        let account = fleet[1].find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!((account.spent, account.held), (usd("0.25"), usd("1")), "those who live keep their holds");
+        fleet[0].finish_hold(finish(22, 1)).await.unwrap();
+        sound(&*fleet[0]).await;
+    });
+}
+
+#[test]
+fn cut_connections_lose_nothing_and_charge_nothing_twice() {
+    with_cluster("cut connections", async |cluster| {
+        let (database, fleet) = fleet(cluster, 3).await;
+        for number in 0..4 {
+            fleet[0].create_key(new_key(number, 10 + number, Some("100"))).await.unwrap();
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let tasks: Vec<_> = (0..12_u64)
+            .map(|task| {
+                let ledger: SharedLedger = Arc::clone(&fleet[usize::try_from(task % 3).unwrap()]) as SharedLedger;
+                let over = Arc::clone(&over);
+                tokio::spawn(async move {
+                    let (mut settled, mut asked) = (Vec::new(), Vec::new());
+                    for number in 0.. {
+                        if over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let request = 10_000 + task * 100_000 + number;
+                        let Ok(hold) = Hold::open(Arc::clone(&ledger), new_hold(task % 4, request, "0.01")).await else {
+                            continue;
+                        };
+                        asked.push(request);
+                        if hold.settle(bill(7), at(500)).await.is_ok() {
+                            settled.push(request);
+                        }
+                    }
+                    (settled, asked)
+                })
+            })
+            .collect();
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'farebox' \
+             AND datname = current_database() AND random() < 0.5";
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            cluster.psql(&database, cut).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        let (mut settled, mut asked) = (Vec::new(), Vec::new());
+        for task in tasks {
+            let (done, tried) = task.await.unwrap();
+            settled.extend(done);
+            asked.extend(tried);
+        }
+        assert!(settled.len() > 100, "it went on all the time: {}", settled.len());
+        // Abandoned holds are with the resolvers, which retry.
+        let begun = Instant::now();
+        while !fleet[0].open_holds(None, 10).await.unwrap().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(15), "every hold ends");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let mut charged = 0_i64;
+        for request in &asked {
+            let entry = fleet[1].entry(op(*request)).await.unwrap();
+            charged += entry.map_or(0, |entry| -entry.amount.picos());
+        }
+        for request in &settled {
+            let entry = fleet[1].entry(op(*request)).await.unwrap().unwrap();
+            assert_eq!(entry.amount, usd("-0.000007"), "what was acknowledged is there");
+        }
+        let spent: i64 = fleet[0]
+            .find_keys(&[key(0), key(1), key(2), key(3)])
+            .await
+            .unwrap()
+            .iter()
+            .map(|key| key.account.spent.picos())
+            .sum();
+        assert_eq!(spent, charged, "each request once");
+        sound(&*fleet[2]).await;
+    });
+}
+
+#[test]
+fn wrong_databases_are_refused_in_words() {
+    with_cluster("wrong databases", async |cluster| {
+        let refused = async |url: &str, mode| match postgres(url, mode).await {
+            Err(LedgerError::Unusable(why)) => why,
+            other => unreachable!("{other:?}"),
+        };
+        let missing = refused(&cluster.url("no_such_database"), OpenMode::Serve).await;
+        assert!(missing.contains("no_such_database") && missing.contains("does not exist"), "{missing}");
+        let nobody = cluster.url("postgres").replace("farebox@", "mallory:s3cret@");
+        let nobody = refused(&nobody, OpenMode::Serve).await;
+        assert!(nobody.contains("mallory") && !nobody.contains("s3cret"), "{nobody}");
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        for mode in [OpenMode::Write, OpenMode::ReadOnly] {
+            assert!(refused(&url, mode).await.contains("there is no ledger in this database"));
+        }
+        assert_eq!(cluster.psql(&database, "SELECT count(*) FROM pg_class WHERE relname = 'keys'").unwrap(), "0");
+        drop(postgres(&url, OpenMode::Create).await.unwrap());
+        let reader = postgres(&url, OpenMode::ReadOnly).await.unwrap();
+        assert!(matches!(reader.open_hold(new_hold(1, 20, "1")).await, Err(LedgerError::Unavailable(_))));
+        cluster.psql(&database, "UPDATE identity SET version = 99").unwrap();
+        for mode in [OpenMode::Serve, OpenMode::ReadOnly] {
+            assert!(refused(&url, mode).await.contains("newer version"));
+        }
+        let foreign = cluster.database();
+        cluster.psql(&foreign, "CREATE TABLE mine (x int)").unwrap();
+        assert!(refused(&cluster.url(&foreign), OpenMode::Serve).await.contains("another program"));
+        assert_eq!(cluster.psql(&foreign, "SELECT count(*) FROM pg_class WHERE relname = 'accounts'").unwrap(), "0");
+    });
+}
+
+/// Columns that `verify` does not guard: what a running hold says besides its money, sessions, and what is for people.
+const FREE: [&str; 21] = [
+    "holds.at",
+    "holds.slug",
+    "holds.family",
+    "holds.opened",
+    "holds.request",
+    "holds.checkpoint",
+    "holds.epoch",
+    "sessions.token",
+    "sessions.at",
+    "sessions.expires",
+    "sessions.key",
+    "slugs.slug",
+    "slugs.published_at",
+    "identity.id",
+    "identity.generation",
+    "identity.made_at",
+    "identity.version",
+    "nodes.*",
+    "late_bills.*",
+    "links.key",
+    "refs.folded",
+];
+
+#[test]
+fn an_edited_column_is_found() {
+    with_cluster("tampering", async |cluster| {
+        let database = cluster.database();
+        {
+            let ledger = postgres(&cluster.url(&database), OpenMode::Create).await.unwrap();
+            ledger.recover(at(1)).await.unwrap();
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            for (operation, count) in [(20, 1_000), (21, 2_000_000)] {
+                ledger.open_hold(new_hold(1, operation, "1")).await.unwrap();
+                let mut finish = finish(operation, count);
+                finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
+                ledger.finish_hold(finish).await.unwrap();
+            }
+            let refund = CreditKind::Refund { request: op(21), reason: "bad answer".into() };
+            ledger.credit(credit(1, 12, refund, "0.5", "refund-1")).await.unwrap();
+            ledger.change_key(change(1, 14, Change::Rotate { secret: secret(2), old_until: Some(at(9_000)) })).await.unwrap();
+            ledger.create_link(key(1), secret(70), at(90_000), act(16, 400)).await.unwrap();
+            ledger.open_hold(new_hold(1, 30, "1")).await.unwrap();
+            ledger.extend_hold(extension(30, "2", 500_000)).await.unwrap();
+            sound(&ledger).await;
+        }
+        let columns = "SELECT c.table_name || '.' || c.column_name || ' ' || c.data_type FROM information_schema.columns c \
+             WHERE c.table_schema = 'public' AND c.table_name IN \
+             ('keys', 'accounts', 'entries', 'refs', 'holds', 'usage', 'audit', 'links', 'identity')";
+        let mut unseen = Vec::new();
+        for line in cluster.psql(&database, columns).unwrap().lines() {
+            let (column, kind) = line.split_once(' ').unwrap();
+            let (table, name) = column.split_once('.').unwrap();
+            if FREE.contains(&column) {
+                continue;
+            }
+            let value = match kind {
+                "bytea" => format!("set_byte(coalesce({name}, '\\x{}'), 3, 255)", "00".repeat(32)),
+                "text" => format!("coalesce({name}, '') || 'x'"),
+                _ => format!("coalesce({name}, 0) + 1"),
+            };
+            let copy = cluster.copy_of(&database);
+            let edit = format!(
+                "SET session_replication_role = replica; DO $$ DECLARE c record; BEGIN FOR c IN SELECT conname FROM pg_constraint \
+                 WHERE conrelid = '{table}'::regclass AND contype = 'c' LOOP \
+                 EXECUTE format('ALTER TABLE {table} DROP CONSTRAINT %I', c.conname); END LOOP; END $$; \
+                 ALTER TABLE {table} ALTER {name} DROP NOT NULL; \
+                 UPDATE {table} SET {name} = {value} WHERE ctid = (SELECT max(ctid) FROM {table})"
+            );
+            if cluster.psql(&copy, &edit).is_err() {
+                // A primary key's column.
+                let plain = format!(
+                    "SET session_replication_role = replica; UPDATE {table} SET {name} = {value} WHERE ctid = (SELECT max(ctid) FROM {table})"
+                );
+                cluster.psql(&copy, &plain).unwrap();
+            }
+            let ledger = postgres(&cluster.url(&copy), OpenMode::ReadOnly).await.unwrap();
+            let faults = ledger.verify().await.unwrap().faults;
+            let mut real = faults.iter().filter(|fault| !fault.contains("a constraint of the books"));
+            if real.next().is_none() {
+                unseen.push(column.to_owned());
+            }
+        }
+        assert_eq!(unseen, Vec::<String>::new());
+        cluster.psql(&database, "ALTER TABLE entries DISABLE TRIGGER entries_append_only").unwrap();
+        let ledger = postgres(&cluster.url(&database), OpenMode::ReadOnly).await.unwrap();
+        assert!(ledger.verify().await.unwrap().faults.iter().any(|fault| fault.contains("append-only")));
+    });
+}

@@ -1,0 +1,150 @@
+//! Three gateways on one PostgreSQL under mixed load: one is killed, or stopped for longer than its lease, and the outside
+//! checker judges what is left. Witnesses are only the customers and the upstream.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use farebox_ledger::LedgerAddress;
+use farebox_ledger::sqlite::{Durability, OpenMode};
+use farebox_ledger::store::SharedStore;
+
+use crate::support::checker::{Outside, judge_ledger};
+use crate::support::cluster::Cluster;
+use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
+use crate::support::process::{Served, farebox};
+use crate::support::skip::skip;
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{TestKey, sized};
+
+/// Holds of a lost gateway end within this time (P12).
+const BOUND: Duration = Duration::from_secs(15);
+/// Longer than ten seconds of silence and a round of the others.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
+
+struct Fleet {
+    upstream: ScriptedUpstream,
+    folder: tempfile::TempDir,
+    address: String,
+    ledger: SharedStore,
+    gateways: Vec<Served>,
+    keys: Vec<TestKey>,
+    numbers: Arc<AtomicU64>,
+    outside: Outside,
+}
+
+impl Fleet {
+    async fn start(cluster: &Cluster) -> Self {
+        let upstream = ScriptedUpstream::start(honest()).await;
+        let (folder, _) = place(&upstream);
+        let address = cluster.url(&cluster.database());
+        let opened: LedgerAddress = address.parse().unwrap();
+        let ledger = opened.open(OpenMode::Create, Durability::Prompt).await.unwrap();
+        let mut keys = Vec::new();
+        // The third key is soon out of money: nobody may spend it twice at two gateways.
+        for amount in ["900", "900", "0.40"] {
+            keys.push(load::key(&*ledger, amount).await);
+        }
+        let mut fleet = Self {
+            upstream,
+            folder,
+            address,
+            ledger,
+            gateways: Vec::new(),
+            keys,
+            numbers: Arc::new(AtomicU64::new(1)),
+            outside: Outside::default(),
+        };
+        for _ in 0..3 {
+            fleet.gateways.push(fleet.gateway());
+        }
+        fleet
+    }
+
+    fn gateway(&self) -> Served {
+        Served::start_with(self.folder.path(), &[], &[UPSTREAM_KEY, ("FAREBOX_LEDGER", &self.address)])
+    }
+
+    /// Loads all, takes one away in the middle, and waits until its holds have ended.
+    async fn lose_one(&mut self, victim: usize, frozen: bool, dice: &mut Dice) -> Duration {
+        let loads: Vec<Load> = self
+            .gateways
+            .iter()
+            .map(|gateway| Load::start(&gateway.base, &self.keys, 4, &self.numbers, dice.below(u64::from(u32::MAX))))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(400 + dice.below(600))).await;
+        let lost = Instant::now();
+        if frozen {
+            self.gateways[victim].signal("STOP");
+            tokio::time::sleep(LONGER_THAN_A_LEASE).await;
+            self.gateways[victim].signal("CONT");
+            let ended = self.gateways[victim].ended();
+            assert!(!ended.success(), "it was fenced off, says so and ends: {}", self.gateways[victim].log());
+            assert!(self.gateways[victim].log().contains("took this one for dead"), "{}", self.gateways[victim].log());
+        } else {
+            self.gateways[victim].kill();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        for load in loads {
+            self.outside.told.extend(load.end().await);
+        }
+        while !self.ledger.open_holds(None, 1).await.unwrap().is_empty() {
+            assert!(lost.elapsed() < BOUND + Duration::from_secs(5), "holds are still open");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let took = lost.elapsed();
+        self.gateways[victim] = self.gateway();
+        took
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_loses_gateways_and_nothing_else() {
+    let Some(cluster) = Cluster::shared() else { return skip("a fleet: PostgreSQL is not installed") };
+    let mut fleet = Fleet::start(cluster).await;
+    let (mut dice, mut slowest) = (Dice::new(7), Duration::ZERO);
+    for round in 0..sized(2, 100) {
+        let (victim, frozen) = (dice.below(3) as usize, round % 2 == 1);
+        let took = fleet.lose_one(victim, frozen, &mut dice).await;
+        assert!(frozen || took < BOUND, "holds of a killed gateway end within 15 s: {took:?}");
+        slowest = slowest.max(took);
+    }
+    for gateway in &mut fleet.gateways {
+        gateway.signal("TERM");
+        assert!(gateway.ended().success(), "{}", gateway.log());
+    }
+    let judged = judge_ledger(&*fleet.ledger, &fleet.outside, &fleet.upstream.requests()).await;
+    println!("{judged:?}; the last hold of a lost gateway ended after {slowest:?}");
+    assert!(judged.acknowledged > 0 && judged.recovered > 0, "the load was alive when one was lost: {judged:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_work_on_a_database() {
+    let Some(cluster) = Cluster::shared() else { return skip("commands on PostgreSQL: it is not installed") };
+    let folder = tempfile::tempdir().unwrap();
+    let address = cluster.url(&cluster.database());
+    let run = |arguments: &[&str]| {
+        let output = farebox(folder.path(), arguments).env("FAREBOX_LEDGER", &address).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (made, said) = run(&["keys", "create", "--label", "acme"]);
+    assert!(!made && said.contains("there is no ledger in this database"), "{said}");
+    let (made, said) =
+        run(&["keys", "create", "--new-ledger", "--label", "acme", "--balance", "5", "--reference", "first", "--json"]);
+    assert!(made, "{said}");
+    let key: serde_json::Value = serde_json::from_str(said.split_once('{').map(|_| said.trim()).unwrap()).unwrap();
+    let key = key["id"].as_str().unwrap();
+    for (arguments, expected) in [
+        (vec!["keys", "top-up", key, "7", "--reference", "inv-1"], "12"),
+        (vec!["keys", "list"], "acme"),
+        (vec!["ledger", "entries"], "inv-1"),
+        (vec!["ledger", "verify"], "the books are sound: 1 keys, 2 entries"),
+    ] {
+        let (done, said) = run(&arguments);
+        assert!(done && said.contains(expected), "{arguments:?}: {said}");
+    }
+    let (done, said) = run(&["ledger", "backup", "copy.db"]);
+    assert!(!done && said.contains("pg_basebackup"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made beside the database");
+}
