@@ -38,10 +38,15 @@ fn runtime() -> Result<Runtime, String> {
 
 /// Makes funded keys in a ledger that may be new; those that are there already stay as they are.
 pub(crate) fn make(ledger: &Path, count: u64) -> Result<(), String> {
-    runtime()?.block_on(fill(ledger, count)).map_err(|error| format!("{}: {error}", ledger.display()))
+    make_with(ledger, count, |_| FUNDS)
 }
 
-async fn fill(path: &Path, count: u64) -> Result<(), Box<dyn std::error::Error>> {
+/// The same with other funds, in picodollars for each key's number.
+pub(crate) fn make_with(ledger: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), String> {
+    runtime()?.block_on(fill(ledger, count, funds)).map_err(|error| format!("{}: {error}", ledger.display()))
+}
+
+async fn fill(path: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), Box<dyn std::error::Error>> {
     let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt)?);
     let millis = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let now = Timestamp::from_millis(i64::try_from(millis)?);
@@ -50,7 +55,7 @@ async fn fill(path: &Path, count: u64) -> Result<(), Box<dyn std::error::Error>>
             let ledger = Arc::clone(&ledger);
             tokio::spawn(async move {
                 for number in (task..count).step_by(TOGETHER as usize) {
-                    ledger.create_key(new_key(number, now)).await?;
+                    ledger.create_key(new_key(number, now, funds(number))).await?;
                 }
                 Ok::<_, farebox_ledger::LedgerError>(())
             })
@@ -87,7 +92,7 @@ pub(crate) fn remove(ledger: &Path) {
     }
 }
 
-fn new_key(number: u64, now: Timestamp) -> NewKey {
+fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
     let (id, secret) = key(number);
     // Fixed ids: making a key again has no second effect.
     let operation = OperationId::new(Timestamp::from_millis(1_790_000_000_000), u128::from(number) | 0xbe << 72);
@@ -95,7 +100,7 @@ fn new_key(number: u64, now: Timestamp) -> NewKey {
         id,
         secret: secret.hash(),
         settings: KeySettings { label: format!("customer {number}"), ..KeySettings::default() },
-        first_credit: Some((Amount::from_picos(FUNDS), format!("bench-{number}"))),
+        first_credit: (funds > 0).then(|| (Amount::from_picos(funds), format!("bench-{number}"))),
         act: Act { operation, actor: "bench".to_owned(), at: now },
     }
 }

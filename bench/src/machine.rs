@@ -118,8 +118,17 @@ fn ticks(process: u32) -> u64 {
 }
 
 fn resident(process: u32) -> u64 {
+    memory(process, "VmRSS:")
+}
+
+/// The most memory that a process had resident at any time, KiB.
+pub(crate) fn peak(process: u32) -> u64 {
+    memory(process, "VmHWM:")
+}
+
+fn memory(process: u32, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 

@@ -6,6 +6,7 @@ mod answers;
 mod bare;
 mod bodies;
 mod books;
+mod crowd;
 mod generator;
 mod lanes;
 mod machine;
@@ -24,7 +25,8 @@ use lanes::Lane;
 use rounds::Bench;
 use subjects::Programs;
 
-const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|rate|100k|1m|sse|open|cold …]";
+const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|rate|100k|1m|sse|open|cold …]
+       farebox-bench crowd [--seconds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
     let ended = match words.as_slice() {
         ["upstream", address] => address_of(address).and_then(upstream::run),
         ["bare", address, upstream] => address_of(address).and_then(|address| bare::run(address, address_of(upstream)?)),
+        ["crowd"] => hostile_crowd("60"),
+        ["crowd", "--seconds", seconds] => hostile_crowd(seconds),
         words => bench(words),
     };
     match ended {
@@ -52,6 +56,22 @@ fn progress(line: &str) {
     eprintln!("{line}");
 }
 
+fn hostile_crowd(seconds: &str) -> Result<(), String> {
+    crowd::run(&programs(), seconds.parse().map_err(|_| USAGE)?)
+}
+
+fn programs() -> Programs {
+    let folder = program("BENCH_FOLDER", "target/bench");
+    Programs {
+        nginx: program("NGINX", "/usr/sbin/nginx"),
+        onwards: std::env::var_os("ONWARDS").filter(|path| !path.is_empty()).map(PathBuf::from),
+        farebox: program("FAREBOX", "target/release/farebox"),
+        upstream: SocketAddr::from(([127, 0, 0, 1], 0)),
+        ledger: folder.join("ledger.db"),
+        folder,
+    }
+}
+
 fn bench(words: &[&str]) -> Result<(), String> {
     let folder = program("BENCH_FOLDER", "target/bench");
     let (mut quick, mut big_ledger, mut lanes) = (false, folder.join("big.db"), Vec::new());
@@ -68,14 +88,7 @@ fn bench(words: &[&str]) -> Result<(), String> {
     }
     poll::exact_timers().map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let programs = Programs {
-        nginx: program("NGINX", "/usr/sbin/nginx"),
-        onwards: std::env::var_os("ONWARDS").filter(|path| !path.is_empty()).map(PathBuf::from),
-        farebox: program("FAREBOX", "target/release/farebox"),
-        upstream: SocketAddr::from(([127, 0, 0, 1], 0)),
-        ledger: folder.join("ledger.db"),
-        folder: folder.clone(),
-    };
+    let programs = programs();
     let versions = versions(&programs);
     let mut bench = Bench::new(programs, quick, big_ledger)?;
     for lane in lanes {

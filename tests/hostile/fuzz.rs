@@ -6,7 +6,11 @@ use bytes::Bytes;
 use farebox::config::{self, Secrets, Source};
 use farebox_protocol::{Family, FrameReader, UpstreamError};
 
-use crate::support::{CATALOG, ask, routes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{CATALOG, Gateway, ask, chat, routes, talking};
 
 /// A small generator of numbers; the same ones in every run.
 struct Numbers(u64);
@@ -122,4 +126,50 @@ fn files_of_any_bytes_are_loaded_or_explained() {
         assert!(!findings.render(config::Paint::Plain).contains("a-secret-of-some-length"));
     }
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn heads_of_any_bytes_are_served_or_refused() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let head = "POST /v1/chat/completions?a=b HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-nobody\r\nx-api-key: y\r\n\
+                content-type: application/json\r\ncontent-length: 2\r\naccept: */*\r\nx-request-id: 1\r\n\r\n{}";
+    let words = [
+        "\r\n",
+        "\n",
+        "\r\n\r\n",
+        ":",
+        "\0",
+        "\u{ff}",
+        "transfer-encoding: chunked\r\n",
+        "content-length: 99999999999999999999\r\n",
+        "content-length: -1\r\n",
+        "expect: 100-continue\r\n",
+        "connection: upgrade\r\nupgrade: h2c\r\n",
+        "GET ",
+        "//",
+        "/../",
+        "%00",
+        "%2e%2e",
+        "host: y\r\n",
+        "HTTP/9.9",
+    ];
+    let (mut numbers, begun) = (Numbers(0x4ead), Instant::now());
+    for _ in 0..400 {
+        let text = numbers.mutate(head.as_bytes(), &words);
+        let mut stream = TcpStream::connect(gateway.base.trim_start_matches("http://")).await.unwrap();
+        // A refusal may come, and close the connection, before the last byte was sent.
+        let _ = stream.write_all(&text).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut answer)).await;
+        assert!(read.is_ok(), "no end after {:?}", String::from_utf8_lossy(&text));
+        let said = String::from_utf8_lossy(&answer);
+        let refused = said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.0 4");
+        assert!(refused || said.starts_with("HTTP/1.1 100"), "{said:?} to {:?}", String::from_utf8_lossy(&text));
+    }
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    assert!(upstream.requests().is_empty(), "nobody here has a key");
+    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
 }
