@@ -139,7 +139,7 @@ async fn commands_work_on_a_database() {
         (vec!["keys", "top-up", key, "7", "--reference", "inv-1"], "12"),
         (vec!["keys", "list"], "acme"),
         (vec!["ledger", "entries"], "inv-1"),
-        (vec!["ledger", "verify"], "the books are sound: 1 keys, 2 entries"),
+        (vec!["ledger", "verify"], "the books are sound: 1 key, 2 entries"),
     ] {
         let (done, said) = run(&arguments);
         assert!(done && said.contains(expected), "{arguments:?}: {said}");

@@ -55,10 +55,17 @@ fn booked(folder: &Path, reference: &str) -> usize {
     entries["entries"].as_array().unwrap().iter().filter(|entry| entry["reference"] == reference).count()
 }
 
-/// Moves the ledger, its log and shared memory; which of them there are is SQLite's business.
+/// Moves the ledger away, with its log and shared memory; which of them there are is SQLite's business.
 fn move_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for name in FILES {
+        let _ = fs::rename(from.join(name), to.join(name));
+    }
+}
+
+/// Moves all of it back, the ledger last, as the manual says: a command that finds it without its log begins another log.
+fn put_back(from: &Path, to: &Path) {
+    for name in FILES.iter().rev() {
         let _ = fs::rename(from.join(name), to.join(name));
     }
 }
@@ -105,7 +112,7 @@ async fn a_ledger_that_is_moved_stops_the_sale_until_it_is_back() {
     let (code, text) = top_up(folder, &id, "during");
     assert!(code == 1 && text.contains("there is no ledger at"), "{text}");
     assert!(!folder.join("farebox.db").exists(), "nobody makes another one");
-    move_all(&away, folder);
+    put_back(&away, folder);
     until(&served, 200).await;
     served.ask("sim-chat", &secret).await.unwrap();
     assert_eq!(top_up(folder, &id, "after").0, 0);
@@ -151,7 +158,7 @@ async fn another_ledger_in_its_place_is_not_sold_from() {
         assert!(served.ask("sim-chat", secret).await.is_err());
     }
     move_all(folder, &folder.join("other"));
-    move_all(&away, folder);
+    put_back(&away, folder);
     until(&served, 200).await;
     served.ask("sim-chat", &secret).await.unwrap();
     assert_eq!(top_up(folder, &id, "after").0, 0);
@@ -217,7 +224,7 @@ async fn no_confirmed_payment_is_in_a_file_that_is_not_the_ledger() {
             fs::copy(path.join(format!("copy-{round}.db")), path.join("new.db")).unwrap();
             fs::rename(path.join("new.db"), path.join("farebox.db")).unwrap();
         } else {
-            move_all(&away, &path);
+            put_back(&away, &path);
         }
         let back = Instant::now();
         let paid = payer.join().unwrap();

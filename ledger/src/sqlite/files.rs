@@ -14,7 +14,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
-use super::location::{FileId, Location, beside, cannot_open, check_log_is_there, resolve, wal_path};
+use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
+use super::lock::is_held;
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
 use crate::LedgerError;
 
@@ -45,6 +46,24 @@ pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Lo
     let location = Location { given, real, file, log, ledger };
     location.check().map_err(|displaced| unusable(format!("{displaced}; try again")))?;
     Ok((conn, location))
+}
+
+/// Refuses a ledger whose log is missing although another process has it open: SQLite makes the log first and removes it last, so
+/// shared memory without a log means that the log was deleted, and so does a gateway without one. A commit would go into a second
+/// log that no other process reads, or that the first one will replace when it is put back.
+fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
+    for _ in 0..20 {
+        let in_use = || beside(real, "-shm").exists() || is_held(real);
+        if wal_path(real).exists() || !in_use() {
+            return Ok(());
+        }
+        // The last one to close removes both; this may be that moment.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Err(unusable(format!(
+        "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
+        real.display()
+    )))
 }
 
 /// One more connection to a ledger that is open already, and to no other file.

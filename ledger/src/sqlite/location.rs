@@ -139,23 +139,6 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     }
 }
 
-/// Refuses a ledger whose log is missing although another process has it open: SQLite makes the log first and removes it last, so
-/// shared memory without a log means that the log was deleted. A commit would go into a second log that no other process reads.
-pub(super) fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
-    for _ in 0..20 {
-        let in_use = beside(real, "-shm").exists();
-        if !in_use || wal_path(real).exists() {
-            return Ok(());
-        }
-        // The last one to close removes both; this may be that moment.
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    Err(LedgerError::Unusable(format!(
-        "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
-        real.display()
-    )))
-}
-
 /// The path of a ledger's write-ahead log.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
