@@ -15,7 +15,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenMode;
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
-use super::lock::is_held;
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
 use crate::LedgerError;
 
@@ -49,12 +48,11 @@ pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Lo
 }
 
 /// Refuses a ledger whose log is missing although another process has it open: SQLite makes the log first and removes it last, so
-/// shared memory without a log means that the log was deleted, and so does a gateway without one. A commit would go into a second
-/// log that no other process reads, or that the first one will replace when it is put back.
+/// shared memory without a log means that the log was deleted. A commit would go into a second log that no other process reads.
 fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     for _ in 0..20 {
-        let in_use = || beside(real, "-shm").exists() || is_held(real);
-        if wal_path(real).exists() || !in_use() {
+        let in_use = beside(real, "-shm").exists();
+        if !in_use || wal_path(real).exists() {
             return Ok(());
         }
         // The last one to close removes both; this may be that moment.

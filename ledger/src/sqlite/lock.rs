@@ -16,8 +16,6 @@ use super::location::{FileId, beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
-/// Waited even when the caller would not wait: [`is_held`] has the lock for an instant when it asks.
-const SHORTEST: Duration = Duration::from_millis(20);
 /// What the holder writes is padded to this length, so that it covers what an earlier holder wrote.
 const LINE: usize = 80;
 
@@ -36,7 +34,7 @@ impl ServeLock {
     pub fn acquire(ledger: impl AsRef<Path>, wait: Duration) -> Result<Self, LedgerError> {
         let ledger = std::path::absolute(ledger.as_ref()).map_err(|error| cannot_open(ledger.as_ref(), &error))?;
         let path = beside(&resolve(&ledger)?, ".lock");
-        let mut left = wait.max(SHORTEST);
+        let mut left = wait;
         loop {
             match take(&path)? {
                 Ok(locked) => return Ok(Self { path, locked }),
@@ -78,13 +76,6 @@ impl ServeLock {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// Whether a gateway serves the ledger at this real path now. Creates nothing.
-pub(super) fn is_held(real: &Path) -> bool {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(beside(real, ".lock"));
-    opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Locks the file and writes this process into it; the inner error is who has it.
