@@ -42,7 +42,7 @@ use view::Theme;
 #[derive(Debug, Parser)]
 #[command(name = "farebox-console", version)]
 struct Args {
-    /// The ledger: one SQLite file, which must exist.
+    /// The ledger, which must exist: one SQLite file, or a postgres:// address.
     #[arg(long, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "PATH")]
     ledger: LedgerAddress,
     /// The gateway's admin listener, for live traffic, routes and configuration.

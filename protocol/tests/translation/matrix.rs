@@ -12,8 +12,8 @@ use super::help::*;
 
 const HEAD: &str = "# What becomes of a request for another family
 
-A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes as it is;
-any other is translated. These tables say what becomes of each field of a request; `protocol` reads the same tables.
+A slug with a target that speaks chat or messages serves callers of all three families; requests are not yet translated to
+`responses`. A request in the target's own family passes as it is; any other is translated. These tables say what becomes of each field of a request; `protocol` reads the same tables.
 
 - *carried*: the same field is there.
 - *converted*: it is said in the target's words.

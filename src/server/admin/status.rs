@@ -81,7 +81,7 @@ impl Admin {
                 "slug": state.slug,
                 "target": model,
                 "provider": provider,
-                "state": state.state.name().replace('-', "_"),
+                "state": state.state.name(),
                 "open_for_ms": state.open_for.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)),
                 "failures": state.failures,
                 "requests": state.requests,
