@@ -135,13 +135,13 @@ impl Admitted {
         if let Some(tokens) = self.input_count.get() {
             self.meter.know_input(*tokens);
         }
-        self.bill(self.meter.so_far(), End::INTERRUPTED)
+        self.bill(self.meter.so_far(), &End::INTERRUPTED)
     }
 
     /// Ends the hold: the only place where a request's money is settled.
-    pub(super) async fn settle(mut self: Box<Self>, end: End) -> Settled {
+    pub(super) async fn settle(mut self: Box<Self>, end: &End) -> Settled {
         // In a box, because few answers need it and every open stream's task would be larger by it.
-        let counted = Box::pin(self.counted(end)).await;
+        let counted = Box::pin(self.counted(end.ending)).await;
         let usage = counted.usage;
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
@@ -162,13 +162,13 @@ impl Admitted {
         Settled { cost, finished, usage }
     }
 
-    fn bill(&self, counted: Counted, end: End) -> Bill {
+    fn bill(&self, counted: Counted, end: &End) -> Bill {
         Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
             target: self.outcome.target.clone(),
             status: end.status,
-            end_reason: end.reason.into(),
+            end_reason: end.reason.clone(),
             first_byte_ms: self.outcome.first_byte.map(millis),
             total_ms: millis(self.request.arrived.elapsed()),
             answer_id: self.outcome.answer_id.clone(),
@@ -181,7 +181,7 @@ impl Admitted {
         }
     }
 
-    fn record(&self, bill: &Bill, end: End) -> Record {
+    fn record(&self, bill: &Bill, end: &End) -> Record {
         Record {
             request_id: self.request.id,
             at: clock::now(),
@@ -192,7 +192,7 @@ impl Admitted {
             family: self.request.family.name(),
             target: bill.target.clone(),
             status: end.status,
-            end_reason: end.reason.to_owned(),
+            end_reason: end.reason.to_string(),
             message: String::new(),
             usage: bill.usage,
             charge: Amount::ZERO,

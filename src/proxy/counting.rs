@@ -8,7 +8,6 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::admitted::Admitted;
-use super::end::End;
 use crate::clock;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Ending, Local, local};
@@ -20,11 +19,11 @@ const SMALLEST_VOTE: u64 = 200;
 
 impl Admitted {
     /// What is charged when the request ends like this.
-    pub(super) async fn counted(&mut self, end: End) -> Counted {
-        let local = if self.meter.needs_local(end.ending) { self.count_locally().await } else { None };
+    pub(super) async fn counted(&mut self, ending: Ending) -> Counted {
+        let local = if self.meter.needs_local(ending) { self.count_locally().await } else { None };
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
-        let counted = self.meter.finish(end.ending, local, took);
-        if end.ending == Ending::Complete && counted.evidence == farebox_ledger::Evidence::Provider {
+        let counted = self.meter.finish(ending, local, took);
+        if ending == Ending::Complete && counted.evidence == farebox_ledger::Evidence::Provider {
             self.learn(&counted);
         }
         counted

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, Hold, LedgerError, Refusal};
+use farebox_ledger::{Amount, Bill, EndReason, Hold, LedgerError, Refusal};
 use tokio::time::{Instant, timeout};
 
 use super::admitted::Admitted;
@@ -24,9 +24,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// … and one that is not covered, before it ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a stream ends that the ledger could not be asked about: our fault, not the customer's.
-pub(super) const NO_LEDGER: &str = "ledger_unavailable";
-
 /// Keeps one stream inside its money.
 #[derive(Debug)]
 pub(super) struct Credit {
@@ -38,12 +35,12 @@ pub(super) struct Credit {
 }
 
 /// Whether a stream may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The hold covers it.
     Covered,
     /// It does not, and cannot be made to; the reason for the journal.
-    Spent(&'static str),
+    Spent(EndReason),
 }
 
 impl Credit {
@@ -54,7 +51,7 @@ impl Credit {
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
     pub(super) async fn check(&mut self, admitted: &mut Admitted, now: Instant) -> Verdict {
         if admitted.hold.lapsed() {
-            return Verdict::Spent(NO_LEDGER);
+            return Verdict::Spent(EndReason::LedgerUnavailable);
         }
         let held = admitted.hold.amount();
         let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
@@ -64,7 +61,7 @@ impl Credit {
         // In a box, because every open stream's task would be larger by it.
         let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
         // An extension that is given up may still happen: the ledger then holds more than we know of, never less.
-        let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
+        let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
         match outcome {
             Ok(granted) => {
                 if granted < wanted {
@@ -143,12 +140,12 @@ impl OutputRate {
 }
 
 /// Why a hold was not extended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Refused {
     /// Perhaps later: the stream goes on as long as it is covered.
-    Later(&'static str),
+    Later(EndReason),
     /// Never again: the stream ends.
-    Now(&'static str),
+    Now(EndReason),
 }
 
 /// Extends to `wanted`, or by whatever is available. Returns the new size.
@@ -165,10 +162,12 @@ async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<Amo
 
 fn refused(error: LedgerError) -> Refused {
     match error {
-        LedgerError::Refused(Refusal::Insufficient { .. }) => Refused::Later("balance"),
-        LedgerError::Refused(Refusal::NotActive(_)) => Refused::Now("key_state"),
-        LedgerError::Refused(_) => Refused::Now("refused"),
-        LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => Refused::Later(NO_LEDGER),
+        LedgerError::Refused(Refusal::Insufficient { .. }) => Refused::Later(EndReason::Balance),
+        LedgerError::Refused(Refusal::NotActive(_)) => Refused::Now(EndReason::KeyState),
+        LedgerError::Refused(_) => Refused::Now(EndReason::Internal),
+        LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
+            Refused::Later(EndReason::LedgerUnavailable)
+        }
     }
 }
 
@@ -192,8 +191,8 @@ mod tests {
     #[test]
     fn only_money_and_a_silent_ledger_are_worth_another_try() {
         let insufficient = Refusal::Insufficient { needed: Amount::ZERO, available: Amount::ZERO, held: Amount::ZERO };
-        assert_eq!(refused(insufficient.into()), Refused::Later("balance"));
-        assert_eq!(refused(LedgerError::Unknown(String::new())), Refused::Later(NO_LEDGER));
-        assert_eq!(refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()), Refused::Now("key_state"));
+        assert_eq!(refused(insufficient.into()), Refused::Later(EndReason::Balance));
+        assert_eq!(refused(LedgerError::Unknown(String::new())), Refused::Later(EndReason::LedgerUnavailable));
+        assert_eq!(refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()), Refused::Now(EndReason::KeyState));
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use farebox_ledger::EndReason;
 use farebox_protocol::{Edits, Family};
 
 use super::admitted::{Admitted, ReplyTo};
@@ -74,18 +75,18 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
 
 /// No target answered; `left`: nor did anybody wait for it any longer.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
-    let failure = match error {
+    let (failure, reason) = match error {
         DispatchError::ClientFault { status, error, target } => {
             admitted.outcome.target = target;
-            Failure::Upstream(status, error)
+            (Failure::Upstream(status, error), EndReason::UpstreamRefused)
         }
         DispatchError::NoTarget { attempts, retry_after } => {
             admitted.outcome.attempts.extend(attempts);
-            Failure::NoTarget(retry_after)
+            (Failure::NoTarget(retry_after), EndReason::UpstreamUnavailable)
         }
     };
     let status = failure.status(admitted.request.family);
-    admitted.settle(if left { End::NEVER_BEGUN } else { End::nothing(failure.reason(), status) }).await;
+    admitted.settle(&if left { End::NEVER_BEGUN } else { End::nothing(reason, status) }).await;
     // A customer who has left does not mind.
     let _ = reply.send(Err(failure));
 }

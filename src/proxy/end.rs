@@ -3,39 +3,40 @@
 //! The reason is the true one: what the upstream said, or what was done here. It is the same word in the journal, the log, the
 //! receipt, the console and the page.
 
+use farebox_ledger::EndReason;
 use farebox_protocol::Stop;
 
 use crate::metering::Ending;
 
 /// How an admitted request ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) ending: Ending,
-    pub(super) reason: &'static str,
+    pub(super) reason: EndReason,
     pub(super) status: u16,
 }
 
 impl End {
     /// The provider's stream broke.
-    pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
+    pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: EndReason::UpstreamBroken, status: 200 };
     /// The provider says, in the stream, that the customer's request is at fault, after it had made or counted something.
-    pub(super) const REFUSED: Self = Self::cut("upstream_refused");
+    pub(super) const REFUSED: Self = Self::cut(EndReason::UpstreamRefused);
     /// The provider's stream broke after the customer had kept us from reading it.
-    pub(super) const UNREAD: Self = Self::cut("upstream_broken");
+    pub(super) const UNREAD: Self = Self::cut(EndReason::UpstreamBroken);
     /// The customer left while the answer ran.
-    pub(super) const CLIENT_GONE: Self = Self::cut("client_gone");
+    pub(super) const CLIENT_GONE: Self = Self::cut(EndReason::ClientGone);
     /// The customer left before the first frame, which came all the same.
-    pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: "client_gone", status: 499 };
+    pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: EndReason::ClientGone, status: 499 };
     /// The customer left, and no answer ever began.
-    pub(super) const NEVER_BEGUN: Self = Self::nothing("client_gone", 499);
+    pub(super) const NEVER_BEGUN: Self = Self::nothing(EndReason::ClientGone, 499);
     /// The answer took longer than a request may.
-    pub(super) const TOO_LONG: Self = Self::cut("max_duration");
+    pub(super) const TOO_LONG: Self = Self::cut(EndReason::MaxDuration);
     /// The gateway ended while the answer ran; only a checkpoint says so.
-    pub(super) const INTERRUPTED: Self = Self::cut("interrupted");
+    pub(super) const INTERRUPTED: Self = Self::cut(EndReason::Interrupted);
 
     /// Whether the customer is told of an error, however it is charged.
-    pub(super) fn is_error(self) -> bool {
-        self == Self::REFUSED || self == Self::UNREAD
+    pub(super) fn is_error(&self) -> bool {
+        *self == Self::REFUSED || *self == Self::UNREAD
     }
 
     /// The provider came to the end of its answer; `None` when it gave no reason.
@@ -44,25 +45,25 @@ impl End {
     }
 
     /// Cut by us or by the customer while it ran.
-    pub(super) const fn cut(reason: &'static str) -> Self {
+    pub(super) const fn cut(reason: EndReason) -> Self {
         Self { ending: Ending::Cut, reason, status: 200 }
     }
 
     /// Nothing was delivered, so nothing is charged.
-    pub(super) const fn nothing(reason: &'static str, status: u16) -> Self {
+    pub(super) const fn nothing(reason: EndReason, status: u16) -> Self {
         Self { ending: Ending::Nothing, reason, status }
     }
 }
 
-/// The journal's word for the upstream's stop reason.
-const fn reason(stop: Option<Stop>) -> &'static str {
+/// The journal's reason for the upstream's.
+const fn reason(stop: Option<Stop>) -> EndReason {
     match stop {
-        None | Some(Stop::End) => "stop",
-        Some(Stop::Length) => "length",
-        Some(Stop::ToolCalls) => "tool_calls",
-        Some(Stop::ContentFilter) => "content_filter",
-        Some(Stop::Refusal) => "refusal",
-        Some(Stop::Pause) => "pause",
-        Some(Stop::Other) => "other",
+        None | Some(Stop::End) => EndReason::Stop,
+        Some(Stop::Length) => EndReason::Length,
+        Some(Stop::ToolCalls) => EndReason::ToolCalls,
+        Some(Stop::ContentFilter) => EndReason::ContentFilter,
+        Some(Stop::Refusal) => EndReason::Refusal,
+        Some(Stop::Pause) => EndReason::Pause,
+        Some(Stop::Other) => EndReason::Unnamed,
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use farebox_ledger::EndReason;
 use farebox_protocol::{
     ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UpstreamError, UsageWish, Writer,
 };
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::calibration::Shown;
-use super::credit::{Credit, NO_LEDGER, Verdict};
+use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::pipe::{self, Sender};
 use super::translation::{Streamed, Translation};
@@ -345,7 +346,9 @@ impl Relay {
         match credit.check(admitted, now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and that is our fault: free.
-            Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => Some(End::nothing(NO_LEDGER, 200)),
+            Verdict::Spent(reason @ EndReason::LedgerUnavailable) if !admitted.meter.shown_anything() => {
+                Some(End::nothing(reason, 200))
+            }
             Verdict::Spent(reason) => Some(End::cut(reason)),
         }
     }
@@ -389,7 +392,7 @@ impl Relay {
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
-        let settled = admitted.settle(end).await;
+        let settled = admitted.settle(&end).await;
         let counted = whole::wire(settled.usage);
 
         let Some(customer) = customer else { return };

@@ -2,6 +2,7 @@
 //! unless the ledger did not speak for five seconds.
 
 use bytes::Bytes;
+use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerFacts, Family, UsageWish};
 
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
@@ -24,7 +25,7 @@ pub(super) async fn relay(
     if matches!(answer, Some(None)) {
         let failure = Failure::NoTarget(None);
         let status = failure.status(admitted.request.family);
-        admitted.settle(End::nothing("upstream_broken", status)).await;
+        admitted.settle(&End::nothing(EndReason::UpstreamBroken, status)).await;
         let _ = reply.send(Err(failure));
         return;
     }
@@ -38,7 +39,7 @@ pub(super) async fn relay(
     let mut told = told_headers(&admitted.outcome);
     let end = End::complete(facts.stop);
 
-    let settled = admitted.settle(end).await;
+    let settled = admitted.settle(&end).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
     // A large answer keeps its room until the customer has read it.
