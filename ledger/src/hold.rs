@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::account::Ending;
 use crate::tx::{Head, Held};
-use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, Operation, OperationId, Timestamp};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub struct Hold {
     ledger: Arc<dyn Ledger>,
     request: OperationId,
     amount: Amount,
-    noted: Option<Finish>,
+    noted: Option<Arc<Finish>>,
     state: State,
 }
 
@@ -163,7 +163,7 @@ impl Hold {
         bill.end_reason = EndReason::Dropped;
         let noted = Finish { request: new.request, bill, at: new.at };
         // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
-        let (request, amount, noted) = (new.request, new.amount, Some(noted));
+        let (request, amount, noted) = (new.request, new.amount, Some(Arc::new(noted)));
         let mut hold = Self { ledger: Arc::clone(&ledger), request, amount, noted, state: State::Opening };
         let opened = ledger.open_hold(new).await;
         hold.state = match opened {
@@ -193,7 +193,7 @@ impl Hold {
 
     /// Records the charge so far in memory: it is charged if this hold is dropped without being settled.
     pub fn note(&mut self, bill: Bill, at: Timestamp) {
-        self.noted = Some(Finish { request: self.request, bill, at });
+        self.noted = Some(Arc::new(Finish { request: self.request, bill, at }));
     }
 
     /// Raises the hold to `total` and stores `checkpoint` durably.
@@ -212,9 +212,9 @@ impl Hold {
     /// # Errors
     /// Those of [`Ledger::finish_hold`]; the finish is then with the store's resolver and will take effect later.
     pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
-        let finish = Finish { request: self.request, bill, at };
-        self.noted = Some(finish.clone());
-        let finished = self.ledger.finish_hold(finish).await?;
+        let finish = Arc::new(Finish { request: self.request, bill, at });
+        self.noted = Some(Arc::clone(&finish));
+        let finished = self.ledger.apply(Operation::Finish(finish)).await?.finished()?;
         self.state = State::Ended;
         Ok(finished)
     }

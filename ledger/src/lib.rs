@@ -74,7 +74,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Creates a key together with its first credit, in one step. The same operation id again returns the key made first.
     async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
-        self.apply(Operation::Create(new)).await?.key()
+        self.apply(Operation::Create(Box::new(new))).await?.key()
     }
 
     /// One key's settings and account, from one consistent read. `None` when there is no such key.
@@ -89,7 +89,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and
     /// links. Nothing but revoking again applies to a revoked key.
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
-        self.apply(Operation::Change(change)).await?.key()
+        self.apply(Operation::Change(Box::new(change))).await?.key()
     }
 
     // --- money in ---
@@ -97,7 +97,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
     /// first time; with others it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
-        self.apply(Operation::Credit(credit)).await?.posted()
+        self.apply(Operation::Credit(Box::new(credit))).await?.posted()
     }
 
     // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
@@ -110,18 +110,18 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
     async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
-        self.apply(Operation::Extend(extension)).await.map(drop)
+        self.apply(Operation::Extend(Box::new(extension))).await.map(drop)
     }
 
     /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with what is
     /// available now). An absurd bill is refused and the hold stays open.
     async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
-        self.apply(Operation::Finish(finish)).await?.finished()
+        self.apply(Operation::Finish(Arc::new(finish))).await?.finished()
     }
 
     /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. A
     /// bill over the limits is replaced by the last checkpoint's counts and marked as disputed.
-    fn abandon_hold(&self, finish: Finish);
+    fn abandon_hold(&self, finish: Arc<Finish>);
 
     /// Whether the ledger has stopped for good: it accepts no more writes, so there is no point in retrying.
     fn stopped(&self) -> bool {

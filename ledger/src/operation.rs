@@ -4,28 +4,31 @@
 //! by another node. It declares what it reads ([`Operation::needs`]) and how durable it must be ([`Operation::class`]), so
 //! that a store can gather many into one batch before it decides on any. What an operation does is in `apply`.
 
+use std::sync::Arc;
+
 use crate::{
     Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey, OperationId, Posted,
     Recovered, SecretHash, Session, Timestamp,
 };
 
-/// One change of a ledger.
+/// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: what is large in it is
+/// behind a pointer, and a bill is shared with the hold that may have to offer it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Creates a key with its first credit.
-    Create(NewKey),
+    Create(Box<NewKey>),
     /// Changes a key.
-    Change(KeyChange),
+    Change(Box<KeyChange>),
     /// Moves money in or back.
-    Credit(Credit),
+    Credit(Box<Credit>),
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
-    Extend(Extension),
+    Extend(Box<Extension>),
     /// Ends a hold.
-    Finish(Finish),
+    Finish(Arc<Finish>),
     /// Ends a hold whatever its bill says: an absurd one is replaced by the last checkpoint's counts.
-    Resolve(Finish),
+    Resolve(Arc<Finish>),
     /// Starts a new epoch.
     BeginEpoch {
         /// When.

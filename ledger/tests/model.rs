@@ -8,6 +8,8 @@
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
@@ -121,7 +123,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!("{:?}", ledger.finish_hold(Finish { request: op(operation), bill: cost(count), at: hour(time) }).await)
         }
         Step::Abandon { operation, count } => {
-            ledger.abandon_hold(Finish { request: op(operation), bill: cost(count), at: hour(1) });
+            ledger.abandon_hold(Arc::new(Finish { request: op(operation), bill: cost(count), at: hour(1) }));
             // The resolver has its own time; a write behind it waits for it.
             ledger.close_session(secret(99)).await.unwrap();
             String::new()

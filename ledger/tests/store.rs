@@ -79,7 +79,7 @@ fn a_reader_cannot_write() {
     let reader = open(&dir.path().join("farebox.db"), OpenMode::ReadOnly).unwrap();
     assert!(run(reader.find_key(key(1))).unwrap().is_some());
     assert!(matches!(run(reader.open_hold(new_hold(1, 20, "1"))), Err(LedgerError::Unavailable(_))));
-    reader.abandon_hold(finish(20, 1));
+    reader.abandon_hold(Arc::new(finish(20, 1)));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn everything_is_there_after_a_reopening() {
         run(async {
             ledger.create_key(new_key(round, 10 + round, Some("1"))).await.unwrap();
             ledger.open_hold(new_hold(round, 100 + round, "1")).await.unwrap();
-            ledger.abandon_hold(finish(100 + round, 10));
+            ledger.abandon_hold(Arc::new(finish(100 + round, 10)));
             ledger.close();
             ledger.close();
             let closed = ledger.open_hold(new_hold(round, 200, "1")).await;

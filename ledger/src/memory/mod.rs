@@ -6,7 +6,7 @@
 mod tx;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -192,7 +192,7 @@ impl Ledger for MemoryLedger {
         Ok(self.state().list_keys(&query))
     }
 
-    fn abandon_hold(&self, finish: Finish) {
+    fn abandon_hold(&self, finish: Arc<Finish>) {
         // A hold that is not there has ended, which is what was wanted.
         let _ = self.state().apply(&Operation::Resolve(finish));
     }

@@ -248,7 +248,7 @@ impl Ledger for PostgresLedger {
         self.readers.with(|link| async move { lists::list_keys(&link, query).await }).await
     }
 
-    fn abandon_hold(&self, finish: Finish) {
+    fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.writer {
             Some(writer) => writer.resolve(Operation::Resolve(finish)),
             None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),

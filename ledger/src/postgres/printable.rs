@@ -1,6 +1,8 @@
 //! PostgreSQL's texts cannot hold the character U+0000. What comes from outside may: it is replaced before anything is hashed,
 //! so that no bill is ever refused for a byte that a provider sent.
 
+use std::sync::Arc;
+
 use crate::operation::Operation;
 use crate::{Bill, Change, CreditKind, KeySettings};
 
@@ -8,6 +10,11 @@ fn clean(text: &mut String) {
     if text.contains('\0') {
         *text = text.replace('\0', "\u{fffd}");
     }
+}
+
+fn is_printable(bill: &Bill) -> bool {
+    let texts = [bill.slug.as_str(), &bill.family, &bill.target, bill.end_reason.as_str()];
+    !texts.into_iter().chain(bill.answer_id.as_deref()).any(|text| text.contains('\0'))
 }
 
 fn bill(bill: &mut Bill) {
@@ -45,7 +52,12 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         }
         Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
         Operation::Extend(extension) => bill(&mut extension.checkpoint),
-        Operation::Finish(finish) | Operation::Resolve(finish) => bill(&mut finish.bill),
+        // Shared with its hold: copied only when there is something to replace.
+        Operation::Finish(finish) | Operation::Resolve(finish) => {
+            if !is_printable(&finish.bill) {
+                bill(&mut Arc::make_mut(finish).bill);
+            }
+        }
         Operation::Publish { slugs, .. } => slugs.iter_mut().for_each(clean),
         Operation::CreateLink { act, .. } => clean(&mut act.actor),
         Operation::BeginEpoch { .. }
@@ -68,7 +80,7 @@ mod tests {
         let mut bill = Bill { target: "a\0b".to_owned(), answer_id: Some("\0".to_owned()), ..Bill::default() };
         bill.end_reason = "x\0".into();
         let finish = Finish { request: OperationId::from_bytes([1; 16]), bill, at: Timestamp::from_millis(0) };
-        let Operation::Finish(cleaned) = printable(Operation::Finish(finish)) else { unreachable!() };
+        let Operation::Finish(cleaned) = printable(Operation::Finish(Arc::new(finish))) else { unreachable!() };
         let texts = (cleaned.bill.target.as_str(), cleaned.bill.answer_id.as_deref(), cleaned.bill.end_reason.as_str());
         assert_eq!(texts, ("a\u{fffd}b", Some("\u{fffd}"), "x\u{fffd}"));
     }

@@ -152,7 +152,7 @@ impl Writer {
         }
         tracing::error!(why, "the ledger has stopped");
         let bills = jobs.iter().filter_map(|job| match &job.operation {
-            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish),
+            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.as_ref()),
             _ => None,
         });
         let epoch = self.shared.epoch.load(Ordering::SeqCst);

@@ -225,7 +225,7 @@ impl Ledger for SqliteLedger {
         self.current()?.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
     }
 
-    fn abandon_hold(&self, finish: Finish) {
+    fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.opened().writer {
             Some(writer) => writer.resolve(finish),
             None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),

@@ -154,7 +154,7 @@ fn closing_does_not_wait_for_space() {
         ledger.open_hold(new_hold(100)).await.unwrap();
         limit_pages(&ledger, 0).await;
         let bill = Bill { slug: "s".to_owned(), answer_id: Some("e".repeat(30_000)), ..Bill::default() };
-        ledger.abandon_hold(Finish { request: op(100), bill, at: Timestamp::default() });
+        ledger.abandon_hold(Arc::new(Finish { request: op(100), bill, at: Timestamp::default() }));
         ledger.close();
         assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");
     });
@@ -193,12 +193,13 @@ fn a_pair_takes_ten_statements() {
     for pair in 0..3 {
         batch.begin().unwrap();
         if pair == 0 {
-            apply(&mut batch, &Operation::Create(new_key())).unwrap();
+            apply(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
         }
         let before = batch.statements.runs();
         apply(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
         let bill = Bill { slug: "s".to_owned(), ..Bill::default() };
-        apply(&mut batch, &Operation::Finish(Finish { request: op(100 + pair), bill, at: Timestamp::default() })).unwrap();
+        let finish = Finish { request: op(100 + pair), bill, at: Timestamp::default() };
+        apply(&mut batch, &Operation::Finish(Arc::new(finish))).unwrap();
         statements = batch.statements.runs() - before;
         batch.commit().unwrap();
     }

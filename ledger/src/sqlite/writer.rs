@@ -211,7 +211,7 @@ impl Writer {
     }
 
     /// Ends a hold in the next batch, and tries again until the outcome is known. Returns without waiting.
-    pub(super) fn resolve(&self, finish: Finish) {
+    pub(super) fn resolve(&self, finish: Arc<Finish>) {
         let (reply, _) = oneshot::channel();
         self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
     }

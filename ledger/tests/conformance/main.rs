@@ -367,7 +367,7 @@ async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedg
     assert!(matches!(refused(ledger.finish_hold(counts).await), Refusal::Limit(_)));
     let checkpoint = Extension { checkpoint: absurd.bill.clone(), ..extension(20, "1", 1) };
     assert!(matches!(refused(ledger.extend_hold(checkpoint).await), Refusal::Limit(_)));
-    ledger.abandon_hold(absurd);
+    ledger.abandon_hold(Arc::new(absurd));
     let entry = eventually(&ledger, op(20)).await;
     let bill = entry.bill.unwrap();
     assert_eq!((entry.amount, bill.evidence, bill.usage.output), (usd("-0.25"), Evidence::Disputed, 250_000));
@@ -394,7 +394,7 @@ async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger) {
     drop(Hold::open(Arc::clone(&ledger), new_hold(1, 21, "1")).await.unwrap());
     let entry = eventually(&ledger, op(21)).await;
     assert_eq!((entry.amount, entry.bill.unwrap().end_reason), (Amount::ZERO, EndReason::Dropped));
-    ledger.abandon_hold(finish(99, 5));
+    ledger.abandon_hold(Arc::new(finish(99, 5)));
     assert_eq!(account(&*ledger, 1).await.held, Amount::ZERO);
     sound(&*ledger).await;
 }
