@@ -19,16 +19,18 @@ use farebox::proxy::{Calibrations, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, Key, KeySettings, NewKey, SecretHash, SharedLedger};
+use farebox_ledger::{Act, Amount, Bill, Hold, Key, KeySettings, Line, NewHold, NewKey, SecretHash, SharedLedger, Usage};
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 
 /// What is counted, and the most instructions that it may take.
-const BUDGETS: [(&str, u64); 6] = [
+const BUDGETS: [(&str, u64); 8] = [
     ("inspect and patch 1 KiB", 42_500),
     ("inspect and patch 100 KiB", 2_600_000),
     ("frames, each", 6_300),
     ("key read", 14_700),
+    ("hold and settlement", 262_000),
+    ("64 of them at once", 7_700_000),
     ("whole request", 530_000),
     ("streamed request", 915_000),
 ];
@@ -75,6 +77,8 @@ fn run(name: &str, times: u64) {
                 black_box(gateway.proxy.ledger.find_key(gateway.key.id).await.unwrap());
             }
         }),
+        "hold and settlement" => with_gateway(async |gateway| gateway.pairs(1, times).await),
+        "64 of them at once" => with_gateway(async |gateway| gateway.pairs(64, times).await),
         "whole request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await),
         "streamed request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await),
         other => unreachable!("no case is called {other}"),
@@ -87,6 +91,23 @@ fn body(bytes: usize, stream: bool) -> Bytes {
     let turns = vec![turn; (bytes / turn.len()).max(1)].join(",");
     let options = if stream { r#""stream":true,"# } else { "" };
     Bytes::from(format!(r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#))
+}
+
+/// What a coding client's request may cost.
+fn bill() -> Bill {
+    let line = |what: &'static str, count, picos| Line { what: what.into(), count, rate: Amount::from_picos(picos) };
+    Bill {
+        slug: "claude-sonnet-4.5".into(),
+        family: "messages".into(),
+        target: "anthropic/claude-sonnet-4-5".into(),
+        status: 200,
+        first_byte_ms: Some(420),
+        total_ms: 2_300,
+        answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),
+        usage: Usage { input: 900, cache_read: 8_000, output: 300, ..Usage::default() },
+        lines: vec![line("input", 900, 300_000), line("cache_read", 8_000, 30_000), line("output", 300, 1_500_000)],
+        ..Bill::default()
+    }
 }
 
 fn patch(body: &[u8], times: u64) {
@@ -145,6 +166,20 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
 }
 
 impl Gateway {
+    /// Holds money and settles, `times` after one another in each of `parallel` tasks.
+    async fn pairs(&self, parallel: usize, times: u64) {
+        let task = async || {
+            for _ in 0..times {
+                let (request, key, amount) = (clock::operation_id(), self.key.id, Amount::from_picos(3_000_000_000));
+                let (slug, family, at) = ("claude-sonnet-4.5".to_owned(), "messages".to_owned(), clock::now());
+                let new = NewHold { request, key, amount, slug, family, at };
+                let hold = Hold::open(Arc::clone(&self.proxy.ledger), new).await.unwrap();
+                black_box(hold.settle(bill(), clock::now()).await.unwrap());
+            }
+        };
+        futures_util::future::join_all((0..parallel).map(|_| task())).await;
+    }
+
     /// Serves requests one after another, from the read of the key to the settlement.
     async fn serve(&self, body: Bytes, times: u64) {
         for _ in 0..times {

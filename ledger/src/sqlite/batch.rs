@@ -59,7 +59,7 @@ impl<'c> Batch<'c> {
         self.statements.get(Sql::Begin)?.execute([])?;
         let statement = self.statements.get(Sql::Totals)?;
         (self.totals, self.audits, self.epoch, self.opened) =
-            statement.query_row([], |row| Ok((totals(row)?, row.get("audits")?, row.get("epoch")?, row.get("opened")?)))?;
+            statement.query_row([], |row| Ok((totals(row)?, row.get(7)?, row.get(8)?, row.get(9)?)))?;
         self.entries = number(self.totals.entries);
         self.changed = false;
         Ok(())
@@ -156,19 +156,19 @@ fn numbered(
     Ok(id)
 }
 
-/// The totals row.
+/// What `select_totals` selects.
 pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
-    let sum = |column: &str| {
+    let sum = |column: usize| {
         let text: String = row.get(column)?;
         text.parse::<i128>().map_err(|error| malformed(Type::Text, error))
     };
     Ok(Totals {
-        keys: rows::count(row, "keys")?,
-        entries: rows::count(row, "entries")?,
-        holds: rows::count(row, "holds")?,
-        credit: sum("credit")?,
-        spent: sum("spent")?,
-        held: sum("held")?,
-        loss: sum("loss")?,
+        keys: rows::count(row, 0)?,
+        entries: rows::count(row, 1)?,
+        holds: rows::count(row, 2)?,
+        credit: sum(3)?,
+        spent: sum(4)?,
+        held: sum(5)?,
+        loss: sum(6)?,
     })
 }

@@ -35,7 +35,7 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 }
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
-    conn.prepare_cached("SELECT * FROM totals")?.query_row([], batch::totals)
+    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?.query_row([], batch::totals)
 }
 
 pub(super) fn open_holds(conn: &Connection, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>> {

@@ -3,7 +3,7 @@
 //! A value that does not fit its type is an error of the read, never a guess.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
-use rusqlite::{Error, Result, Row};
+use rusqlite::{Error, Result, Row, RowIndex};
 
 use crate::account::Account;
 use crate::audit::Record;
@@ -75,7 +75,7 @@ pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-pub(super) fn count(row: &Row<'_>, column: &str) -> Result<u64> {
+pub(super) fn count(row: &Row<'_>, column: impl RowIndex) -> Result<u64> {
     let stored: i64 = row.get(column)?;
     u64::try_from(stored).map_err(|error| malformed(Type::Integer, error))
 }
@@ -137,6 +137,15 @@ impl<'row, 'statement> Columns<'row, 'statement> {
         })
     }
 }
+
+/// Selects what `batch::totals` takes, in its order; more columns may follow. By number, because each batch reads this row and
+/// looking columns up by name took more than reading it.
+macro_rules! select_totals {
+    () => {
+        "SELECT keys, entries, holds, credit, spent, held, loss"
+    };
+}
+pub(super) use select_totals;
 
 /// Selects what [`stored_key`] takes, in its order; a condition may follow.
 macro_rules! select_key {

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
-use super::rows::{select_entry, select_key};
+use super::rows::{select_entry, select_key, select_totals};
 
 macro_rules! statements {
     ($($name:ident = $text:expr;)+) => {
@@ -19,7 +19,7 @@ macro_rules! statements {
 statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
-    Totals = "SELECT * FROM totals";
+    Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
          held = ?8, loss = ?9, opened = ?10";
 

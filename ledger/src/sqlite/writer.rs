@@ -556,8 +556,11 @@ impl<'c> Worker<'c> {
         stats.note(operations, took);
         stats.unresolved = self.unresolved.len();
         stats.disk_full = false;
+        let was_displaced = stats.displaced.is_some();
         drop(stats);
-        self.shared.note_displaced(None);
+        if was_displaced {
+            self.shared.note_displaced(None);
+        }
     }
 
     /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
