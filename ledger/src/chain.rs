@@ -16,6 +16,22 @@ use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
 /// A link of the chain.
 pub(crate) type Hash = [u8; 32];
 
+/// An entry at its place in the chain.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainedEntry {
+    pub(crate) entry: Entry,
+    pub(crate) format: i64,
+    pub(crate) hash: Hash,
+}
+
+/// An act at its place in the chain.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainedAct {
+    pub(crate) record: Record,
+    pub(crate) format: i64,
+    pub(crate) hash: Hash,
+}
+
 /// What stands before a key's first entry and first audit record in format 1, and in the row of a key that has none yet.
 pub(crate) const NOTHING: Hash = [0; 32];
 

@@ -21,6 +21,7 @@ mod apply;
 mod audit;
 mod chain;
 pub mod clock;
+mod copy;
 pub mod csv;
 pub mod document;
 mod end_reason;

@@ -5,7 +5,7 @@
 //! refusal leaves nothing behind.
 
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::chain::{Hash, NOTHING};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal, SecretHash, Session, Status,
     Timestamp,
@@ -59,6 +59,9 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Of a key that has no entry yet.
+    pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING, last_at: None };
+
     /// An instant that is not before the last entry's, whatever the clock says.
     pub(crate) fn not_before(&self, at: Timestamp) -> Timestamp {
         self.last_at.map_or(at, |last| at.max(last))
@@ -72,6 +75,11 @@ pub(crate) struct AuditHead {
     /// The store's own place of the newest record; 0 when there is none.
     pub(crate) last: i64,
     pub(crate) hash: Hash,
+}
+
+impl AuditHead {
+    /// Of a key that has no act yet.
+    pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING };
 }
 
 /// A key with the ends of its chains.

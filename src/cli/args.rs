@@ -382,6 +382,16 @@ pub enum LedgerCommand {
     Verify,
     /// Make a verified copy, also while the gateway serves
     Backup(BackupOptions),
+    /// Copy the ledger, which must not be served, to the other kind of store, SQLite or PostgreSQL
+    Copy(CopyOptions),
+}
+
+/// Options of `ledger copy`.
+#[derive(Debug, ClapArgs)]
+pub struct CopyOptions {
+    /// The new ledger: an empty database as postgres://…, or the name of a new file
+    #[arg(long, env = "FAREBOX_COPY_TO", hide_env_values = true, value_name = "LEDGER")]
+    pub to: LedgerAddress,
 }
 
 /// Options of `ledger backup`.

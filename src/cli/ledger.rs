@@ -1,13 +1,18 @@
 //! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
+use std::time::{Duration, Instant};
+
 use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, VerifyReport, anchor, document};
+use farebox_ledger::{Entry, EntryQuery, LedgerError, VerifyReport, anchor, document};
 use serde_json::json;
 
-use super::args::{Args, BackupOptions, EntriesOptions, Format};
+use super::args::{Args, BackupOptions, CopyOptions, EntriesOptions, Format};
 use super::books;
-use super::output::{self, Failed};
+use super::output::{self, Exit, Failed};
 use farebox_ledger::csv;
+
+/// Between two words on how far a copy is.
+const SAY_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
@@ -61,6 +66,30 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
         _ => output::print(&format!("{} is a verified copy: {}", options.file.display(), summary(&report))),
     }
+    Ok(())
+}
+
+/// Copies the whole ledger to the other kind of store, and says how far it is.
+pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Failed> {
+    let mut said = Instant::now();
+    let progress = |done, all| {
+        if said.elapsed() >= SAY_EVERY {
+            said = Instant::now();
+            output::note(&format!("{done} of {all} entries"));
+        }
+    };
+    let report = args.ledger.copy_to(&options.to, progress).await.map_err(|error| match error {
+        LedgerError::Unknown(why) => Failed {
+            exit: Exit::Unknown,
+            message: format!("the outcome is unknown ({why}); look at {} with `farebox ledger verify`", options.to),
+        },
+        other => other.into(),
+    })?;
+    match args.format() {
+        Format::Json => output::print_json(&json!({ "to": options.to.to_string(), "verified": report })),
+        _ => output::print(&format!("{} is a verified copy: {}", options.to, summary(&report))),
+    }
+    output::note(&format!("Serve from one of them only; {} is as it was.", args.ledger));
     Ok(())
 }
 

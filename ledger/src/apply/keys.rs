@@ -2,13 +2,9 @@
 
 use super::{append, check_unused, known};
 use crate::audit::{self, Written};
-use crate::chain::{self, NOTHING};
+use crate::chain;
 use crate::tx::{AuditHead, Head, Step, StoredKey, Tx};
 use crate::{Amount, Credit, CreditKind, Entry, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted, Refusal};
-
-/// The ends of the chains of a key that has none yet.
-const NO_ENTRY: Head = Head { seq: 0, last: 0, hash: NOTHING, last_at: None };
-const NO_ACT: AuditHead = AuditHead { seq: 0, last: 0, hash: NOTHING };
 
 pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
     if let Some(record) = tx.act(new.act.operation)?.filter(|record| record.act == "create") {
@@ -27,14 +23,14 @@ pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
         check_reference(tx, &credit.reference)?;
         after = key.account.top_up(credit.amount)?;
     }
-    tx.insert_key(&StoredKey { key: key.clone(), head: NO_ENTRY, audit: NO_ACT })?;
+    tx.insert_key(&StoredKey { key: key.clone(), head: Head::NONE, audit: AuditHead::NONE })?;
     if let Some(credit) = &credit {
-        let entry = credit.entry(tx.next_position(), &NO_ENTRY, after.balance());
-        append(tx, &entry, &NO_ENTRY, key.account, after)?;
+        let entry = credit.entry(tx.next_position(), &Head::NONE, after.balance());
+        append(tx, &entry, &Head::NONE, key.account, after)?;
         key.account = after;
         key.last_entry_at = Some(entry.at);
     }
-    write_act(tx, audit::create(new), &key, &NO_ACT)?;
+    write_act(tx, audit::create(new), &key, &AuditHead::NONE)?;
     Ok(key)
 }
 

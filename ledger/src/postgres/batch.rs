@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
-use crate::audit::Record;
-use crate::chain::Hash;
+use crate::chain::{ChainedAct, ChainedEntry};
 use crate::operation::Operation;
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
@@ -96,8 +95,10 @@ pub(super) struct Batch {
     pub(super) sessions: BTreeMap<[u8; 32], Slot<Session>>,
     pub(super) links: BTreeMap<[u8; 32], Slot<(KeyId, Timestamp)>>,
     // --- only written ---
-    pub(super) new_entries: Vec<(Entry, Hash)>,
-    pub(super) new_acts: Vec<(Record, Hash)>,
+    pub(super) new_entries: Vec<ChainedEntry>,
+    pub(super) new_acts: Vec<ChainedAct>,
+    /// References that are taken from now on, folded.
+    pub(super) new_names: Vec<(String, OperationId)>,
     pub(super) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(super) published: BTreeMap<String, Timestamp>,
     /// Keys all of whose stored sessions end, and those all of whose links do.

@@ -11,8 +11,7 @@ use tokio_postgres::types::ToSql;
 use super::batch::{Batch, KeySlot, Slot};
 use super::link::Link;
 use super::trouble::Trouble;
-use crate::audit::Record;
-use crate::chain::{FORMAT, evidence_code, kind_code};
+use crate::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::tx::StoredHold;
 use crate::{Bill, Entry, KeyId, Timestamp, stored};
 
@@ -27,6 +26,12 @@ struct Write {
     columns: Vec<Value>,
 }
 
+impl Write {
+    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
+    }
+}
+
 /// Writes a batch and commits it.
 pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
     if batch.is_unchanged() {
@@ -35,8 +40,7 @@ pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
     let writes = writes(batch)?;
     let mut prepared = Vec::with_capacity(writes.len());
     for write in &writes {
-        let values: Vec<&(dyn ToSql + Sync)> = write.columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect();
-        prepared.push((link.prepared(&write.sql).await?, values));
+        prepared.push((link.prepared(&write.sql).await?, write.values()));
     }
     link.take_warning();
     let mut answers: Vec<Answer<'_>> = Vec::new();
@@ -46,6 +50,14 @@ pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
     answers.push(Box::pin(link.client.batch_execute("COMMIT")));
     in_order(answers).await?;
     if link.take_warning() { Err(Trouble::Unknown("the server committed with a warning".to_owned())) } else { Ok(()) }
+}
+
+/// Writes a batch and leaves the transaction open.
+pub(super) async fn write_all(link: &Link, batch: &Batch) -> Result<(), Trouble> {
+    for write in &writes(batch)? {
+        link.client.execute(&link.prepared(&write.sql).await?, &write.values()).await?;
+    }
+    Ok(())
 }
 
 /// Sends all in order, waits for all, and gives the first failure.
@@ -243,30 +255,25 @@ impl Row<'_> {
 
 fn entries(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     let mut rows = Vec::with_capacity(batch.new_entries.len());
-    for (entry, hash) in &batch.new_entries {
+    for ChainedEntry { entry, format, hash } in &batch.new_entries {
         let bill = entry.bill.as_ref();
         let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
         let lines = lines.map_err(|error| Trouble::Failed(error.to_string()))?;
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         let facts = pairs.map(|pairs| json(&pairs)).transpose()?;
-        rows.push(Row { entry, hash: hash.to_vec(), format: FORMAT, lines, facts });
+        rows.push(Row { entry, hash: hash.to_vec(), format: *format, lines, facts });
     }
     if rows.is_empty() {
         return Ok(());
     }
     let columns = entry_columns(&rows);
     writes.push(write(insert("entries", &columns), columns));
-    let mut named: Vec<(String, Vec<u8>)> = Vec::new();
-    for row in &rows {
-        if let Some(reference) = &row.entry.reference {
-            named.push((crate::reference::folded(reference), row.entry.operation.to_bytes().to_vec()));
-        }
-    }
+    let mut named = batch.new_names.clone();
     named.sort();
     if !named.is_empty() {
         let columns = vec![
             ("folded", "text", column(&named, |(folded, _)| folded.clone())),
-            ("operation", "bytea", column(&named, |(_, operation)| operation.clone())),
+            ("operation", "bytea", column(&named, |(_, operation)| operation.to_bytes().to_vec())),
         ];
         writes.push(write(insert("refs", &columns), columns));
     }
@@ -350,22 +357,22 @@ fn usage(batch: &Batch, writes: &mut Vec<Write>) {
 }
 
 fn acts(batch: &Batch, writes: &mut Vec<Write>) {
-    let rows: Vec<(&Record, &[u8; 32])> = batch.new_acts.iter().map(|(record, hash)| (record, hash)).collect();
+    let rows = &batch.new_acts;
     if rows.is_empty() {
         return;
     }
     let columns = vec![
-        ("key", "bigint", column(&rows, |(act, _)| act.record.key.to_i64())),
-        ("seq", "bigint", column(&rows, |(act, _)| act.seq)),
-        ("position", "bigint", column(&rows, |(act, _)| act.record.position)),
-        ("operation", "bytea", column(&rows, |(act, _)| act.record.operation.to_bytes().to_vec())),
-        ("act", "text", column(&rows, |(act, _)| act.record.act.clone())),
-        ("actor", "text", column(&rows, |(act, _)| act.record.actor.clone())),
-        ("at", "bigint", column(&rows, |(act, _)| act.record.at.millis())),
-        ("details", "text", column(&rows, |(act, _)| act.record.details.clone())),
-        ("state", "text", column(&rows, |(act, _)| act.state.clone())),
-        ("format", "bigint", column(&rows, |_| FORMAT)),
-        ("hash", "bytea", column(&rows, |(_, hash)| hash.to_vec())),
+        ("key", "bigint", column(rows, |act| act.record.record.key.to_i64())),
+        ("seq", "bigint", column(rows, |act| act.record.seq)),
+        ("position", "bigint", column(rows, |act| act.record.record.position)),
+        ("operation", "bytea", column(rows, |act| act.record.record.operation.to_bytes().to_vec())),
+        ("act", "text", column(rows, |act| act.record.record.act.clone())),
+        ("actor", "text", column(rows, |act| act.record.record.actor.clone())),
+        ("at", "bigint", column(rows, |act| act.record.record.at.millis())),
+        ("details", "text", column(rows, |act| act.record.record.details.clone())),
+        ("state", "text", column(rows, |act| act.record.state.clone())),
+        ("format", "bigint", column(rows, |act| act.format)),
+        ("hash", "bytea", column(rows, |act| act.hash.to_vec())),
     ];
     writes.push(write(insert("audit", &columns), columns));
 }

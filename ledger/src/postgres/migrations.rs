@@ -6,6 +6,7 @@ use tokio_postgres::Client;
 
 use super::rows::Columns;
 use super::trouble::words;
+use crate::copy::Identity;
 use crate::sqlite::OpenMode;
 use crate::{LedgerError, Timestamp};
 
@@ -39,7 +40,7 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp)
     identity(client).await
 }
 
-async fn check_server(client: &Client, mode: OpenMode) -> Result<(), LedgerError> {
+pub(super) async fn check_server(client: &Client, mode: OpenMode) -> Result<(), LedgerError> {
     let row = client
         .query_one(
             "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('server_encoding'), \
@@ -120,6 +121,28 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         .await
         .map_err(failed)?;
     transaction.commit().await.map_err(failed)
+}
+
+/// Refuses a database in which something is.
+pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
+    if is_empty(client).await? {
+        return Ok(());
+    }
+    Err(unusable("the database is not empty; a copy is made only where nothing is"))
+}
+
+/// Makes the schema in an empty database, inside the caller's transaction, for a ledger that exists elsewhere.
+pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
+    let failed = |error: tokio_postgres::Error| unusable(&format!("the schema cannot be made: {}", words(&error)));
+    client.batch_execute(LOCK).await.map_err(failed)?;
+    refuse_content(client).await?;
+    for migration in MIGRATIONS {
+        client.batch_execute(migration).await.map_err(failed)?;
+    }
+    let Identity { ledger, generation, made_at } = identity;
+    let sql = "INSERT INTO identity VALUES (1, $1, $2, $3, $4)";
+    client.execute(sql, &[&ledger.as_slice(), generation, &made_at.millis(), &VERSION]).await.map_err(failed)?;
+    Ok(())
 }
 
 async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {

@@ -7,6 +7,7 @@
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
 mod batch;
+mod copy;
 mod fetch;
 mod flush;
 mod link;
@@ -41,6 +42,7 @@ use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
     PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
+pub(crate) use copy::{CopySource, CopyTarget};
 use link::Connector;
 use node::Node;
 use readers::Readers;

@@ -7,7 +7,7 @@ use tokio_postgres::types::FromSql;
 
 use super::trouble::{Trouble, words};
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::chain::{ChainedAct, ChainedEntry, Hash};
 use crate::stored;
 use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
 use crate::{
@@ -162,14 +162,6 @@ fn models(json: &str) -> Read<Vec<String>> {
     serde_json::from_str(json).map_err(|_| malformed("list of models"))
 }
 
-/// An entry with what only the chain needs.
-#[derive(Debug, Clone)]
-pub(super) struct StoredEntry {
-    pub(super) entry: Entry,
-    pub(super) format: i64,
-    pub(super) hash: Hash,
-}
-
 /// Selects what [`stored_entry`] takes, in its order; a condition may follow.
 pub(super) const SELECT_ENTRY: &str = "SELECT e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, \
      e.actor, e.reference, e.reason, e.refunds, e.format, e.hash, e.slug, coalesce(e.family, e.target, e.end_reason, e.answer_id, \
@@ -178,7 +170,7 @@ pub(super) const SELECT_ENTRY: &str = "SELECT e.position, e.seq, e.key, e.operat
      e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence, \
      e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts FROM entries e";
 
-pub(super) fn stored_entry(row: &Row) -> Read<StoredEntry> {
+pub(super) fn stored_entry(row: &Row) -> Read<ChainedEntry> {
     let mut columns = Columns::of(row);
     let mut entry = Entry {
         position: columns.take()?,
@@ -201,7 +193,7 @@ pub(super) fn stored_entry(row: &Row) -> Read<StoredEntry> {
         return Err(malformed("entry"));
     }
     entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
-    Ok(StoredEntry { entry, format, hash })
+    Ok(ChainedEntry { entry, format, hash })
 }
 
 fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
@@ -251,19 +243,11 @@ pub(super) fn stored_hold(row: &Row) -> Read<StoredHold> {
     Ok(StoredHold { open, opened, checkpoint })
 }
 
-/// An act with what only the chain needs.
-#[derive(Debug, Clone)]
-pub(super) struct StoredAct {
-    pub(super) record: Record,
-    pub(super) format: i64,
-    pub(super) hash: Hash,
-}
-
 /// Selects what [`stored_act`] takes; a condition may follow.
 pub(super) const SELECT_ACT: &str =
     "SELECT position, at, actor, act, key, operation, details, seq, state, format, hash FROM audit";
 
-pub(super) fn stored_act(row: &Row) -> Read<StoredAct> {
+pub(super) fn stored_act(row: &Row) -> Read<ChainedAct> {
     let mut columns = Columns::of(row);
     let record = AuditRecord {
         position: columns.take()?,
@@ -275,7 +259,7 @@ pub(super) fn stored_act(row: &Row) -> Read<StoredAct> {
         details: columns.take()?,
     };
     let record = Record { record, seq: columns.take()?, state: columns.take()? };
-    Ok(StoredAct { record, format: columns.take()?, hash: columns.hash()? })
+    Ok(ChainedAct { record, format: columns.take()?, hash: columns.hash()? })
 }
 
 /// Selects what [`session`] takes; a condition may follow.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::batch::{Answer, Batch, KeySlot, Slot};
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::chain::{ChainedAct, ChainedEntry, FORMAT, Hash};
 use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
@@ -137,13 +137,14 @@ impl Tx for Batch {
         self.position = self.position.max(entry.position);
         if let Some(reference) = &entry.reference {
             self.references.insert(reference::folded(reference), entry.operation);
+            self.new_names.push((reference::folded(reference), entry.operation));
         }
         if let Some(request) = entry.refunds {
             self.refunds.entry(request).or_default().push(entry.amount);
         }
         self.roll_up(entry);
         self.entries.insert(entry.operation, entry.clone());
-        self.new_entries.push((entry.clone(), *hash));
+        self.new_entries.push(ChainedEntry { entry: entry.clone(), format: FORMAT, hash: *hash });
         Ok(())
     }
 
@@ -168,7 +169,7 @@ impl Tx for Batch {
         }
         self.position = self.position.max(act.position);
         self.acts.insert(act.operation, act.clone());
-        self.new_acts.push((record.clone(), *hash));
+        self.new_acts.push(ChainedAct { record: record.clone(), format: FORMAT, hash: *hash });
         Ok(())
     }
 

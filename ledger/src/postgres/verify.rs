@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION, StoredAct, StoredEntry};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
 use super::trouble::Trouble;
-use crate::chain::{self, Hash, NOTHING};
+use crate::chain::{self, ChainedAct, ChainedEntry, Hash, NOTHING};
 use crate::tx::StoredKey;
 use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport, audit, reference};
 
@@ -52,7 +52,7 @@ struct History {
     credit: i128,
     spent: i128,
     charges: i64,
-    last: Option<StoredEntry>,
+    last: Option<ChainedEntry>,
     prev: i64,
     hours: BTreeMap<(i64, String, String), UsageRow>,
     refunds: HashMap<OperationId, i128>,
@@ -150,7 +150,7 @@ impl Check {
         Ok(history)
     }
 
-    fn entry(&mut self, place: &str, before: &Hash, history: &mut History, stored: StoredEntry) -> Hash {
+    fn entry(&mut self, place: &str, before: &Hash, history: &mut History, stored: ChainedEntry) -> Hash {
         let entry = &stored.entry;
         let first = history.last.is_none();
         let hash = if stored.format == 1 {
@@ -170,7 +170,9 @@ impl Check {
         if history.credit.saturating_sub(history.spent) != i128::from(entry.balance_after.picos()) {
             self.fault(format!("{place}: its balance does not follow"));
         }
-        if history.last.as_ref().is_some_and(|last| entry.at < last.entry.at || entry.position <= last.entry.position) {
+        // The first format let a clock that was set back show.
+        let earlier = |last: &ChainedEntry| stored.format > 1 && entry.at < last.entry.at;
+        if history.last.as_ref().is_some_and(|last| earlier(last) || entry.position <= last.entry.position) {
             self.fault(format!("{place}: is before the entry that it follows"));
         }
         if let Some(bill) = &entry.bill {
@@ -271,16 +273,21 @@ impl Check {
         Ok(())
     }
 
+    /// Each reference is registered, and its owner is an entry with the same one: itself, or an older twin.
     async fn references(&mut self, link: &Link, name: &str, history: &History) -> Result<(), Trouble> {
-        let operations: Vec<Vec<u8>> = history.named.iter().map(|(_, operation)| operation.to_bytes().to_vec()).collect();
-        let mut taken: HashSet<(String, OperationId)> = HashSet::new();
-        for row in &link.query("SELECT folded, operation FROM refs WHERE operation = ANY ($1::bytea[])", &[&operations]).await? {
+        let folded: Vec<&str> = history.named.iter().map(|(folded, _)| folded.as_str()).collect();
+        let sql = "SELECT r.folded, e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($1::text[])";
+        let mut taken: HashSet<String> = HashSet::new();
+        for row in &link.query(sql, &[&folded]).await? {
             let mut columns = Columns::of(row);
-            taken.insert((columns.take()?, columns.operation()?));
+            let (folded, owner): (String, Option<&str>) = (columns.take()?, columns.take()?);
+            if owner.map(reference::folded).as_ref() == Some(&folded) {
+                taken.insert(folded);
+            }
         }
         for (folded, operation) in &history.named {
-            if !taken.contains(&(folded.clone(), *operation)) {
-                self.fault(format!("{name}: the reference of operation {operation} is not registered"));
+            if !taken.contains(folded) {
+                self.fault(format!("{name}: the reference of operation {operation} could be used again"));
             }
         }
         Ok(())
@@ -313,7 +320,7 @@ impl Check {
         mut links: Vec<(SecretHash, i64)>,
     ) -> Result<(), Trouble> {
         let rows = link.query(&format!("{SELECT_ACT} WHERE key = $1 ORDER BY seq"), &[&stored.key.id.to_i64()]).await?;
-        let mut last: Option<StoredAct> = None;
+        let mut last: Option<ChainedAct> = None;
         for (row, seq) in rows.iter().zip(1_i64..) {
             let place = format!("{name}: administrative act {seq}");
             let Some(act) = self.readable(&place, rows::stored_act(row)) else { continue };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, Result, Row};
+use tempfile::TempPath;
 
 use super::files;
 use super::rows::Columns;
@@ -94,8 +95,15 @@ fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {
     // Closed before SQLite opens it: closing it later would drop SQLite's locks.
     let part = part.into_temp_path();
     copy(conn, &part)?;
+    seal(part, to)
+}
+
+/// Verifies a ledger that is a single file, and gives it its name once it is on disk.
+pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
+    File::open(&part)?.sync_all()?;
     let report = check_copy(&part)?;
     part.persist_noclobber(to).map_err(|error| error.error)?;
+    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()?;
     Ok(report)
 }
@@ -106,8 +114,7 @@ fn copy(conn: &Connection, part: &Path) -> std::io::Result<()> {
     Backup::new(conn, &mut target).and_then(|backup| backup.step(-1)).map_err(std::io::Error::other)?;
     // A single file that needs nothing beside it.
     target.pragma_update(None, "journal_mode", "delete").map_err(std::io::Error::other)?;
-    target.close().map_err(|(_, error)| std::io::Error::other(error))?;
-    File::open(part)?.sync_all()
+    target.close().map_err(|(_, error)| std::io::Error::other(error))
 }
 
 fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {

@@ -94,6 +94,13 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     Ok(conn)
 }
 
+/// Makes a ledger that exists elsewhere in an empty file.
+pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError> {
+    let conn = connect(path, OpenMode::Write).map_err(|error| refuse(path, &error))?;
+    migrate(&conn, birth).map_err(|error| refuse(path, &error))?;
+    Ok(conn)
+}
+
 /// Opens an existing ledger for reading what every version of the schema has.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;

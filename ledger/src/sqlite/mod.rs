@@ -9,6 +9,7 @@
 mod backup;
 mod batch;
 mod batching;
+mod copy;
 mod files;
 mod lists;
 mod location;
@@ -34,6 +35,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+pub(crate) use copy::{CopySource, CopyTarget};
 pub use lock::ServeLock;
 pub use reopen::Look;
 pub use stats::WriterStats;

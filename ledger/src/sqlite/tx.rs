@@ -118,19 +118,10 @@ impl Tx for Batch<'_> {
     }
 
     fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Answer<()> {
-        self.insert_entry(entry, head.last, hash)?;
-        self.statements.get(Sql::MoveAccount)?.execute(params![
-            entry.key,
-            after.credit,
-            after.spent,
-            after.held,
-            entry.seq,
-            entry.position,
-            entry.at,
-            hash
-        ])?;
-        self.entries = entry.position;
-        self.add_up(before, after, entry.bill.as_ref().map_or(Amount::ZERO, |bill| bill.loss));
+        self.append_chained(entry, FORMAT, hash, head, before, after)?;
+        if let Some(reference) = &entry.reference {
+            self.register(&reference::folded(reference), entry.operation)?;
+        }
         Ok(())
     }
 
@@ -146,24 +137,8 @@ impl Tx for Batch<'_> {
         self.audits.saturating_add(1)
     }
 
-    fn append_act(&mut self, Record { record, seq, state }: &Record, hash: &Hash, head: &AuditHead) -> Answer<()> {
-        self.statements.get(Sql::InsertAct)?.execute(params![
-            record.position,
-            record.key,
-            head.last,
-            record.operation,
-            record.act,
-            record.actor,
-            record.at,
-            record.details,
-            state,
-            hash,
-            FORMAT,
-            seq
-        ])?;
-        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash, seq])?;
-        self.count_act();
-        Ok(())
+    fn append_act(&mut self, record: &Record, hash: &Hash, head: &AuditHead) -> Answer<()> {
+        self.append_chained_act(record, FORMAT, hash, head)
     }
 
     fn key(&mut self, key: KeyId) -> Answer<Option<StoredKey>> {
@@ -263,7 +238,61 @@ impl Tx for Batch<'_> {
 }
 
 impl Batch<'_> {
-    fn insert_entry(&mut self, entry: &Entry, prev: i64, hash: &Hash) -> Result<()> {
+    /// Appends an entry of any format behind `head`; its reference is registered by whoever knows that it is free.
+    pub(super) fn append_chained(
+        &mut self,
+        entry: &Entry,
+        format: i64,
+        hash: &Hash,
+        head: &Head,
+        before: Account,
+        after: Account,
+    ) -> Answer<()> {
+        self.insert_entry(entry, format, head.last, hash)?;
+        self.statements.get(Sql::MoveAccount)?.execute(params![
+            entry.key,
+            after.credit,
+            after.spent,
+            after.held,
+            entry.seq,
+            entry.position,
+            entry.at,
+            hash
+        ])?;
+        self.entries = entry.position;
+        self.add_up(before, after, entry.bill.as_ref().map_or(Amount::ZERO, |bill| bill.loss));
+        Ok(())
+    }
+
+    /// Appends an act of any format behind `head`.
+    pub(super) fn append_chained_act(&mut self, record: &Record, format: i64, hash: &Hash, head: &AuditHead) -> Answer<()> {
+        let Record { record, seq, state } = record;
+        self.statements.get(Sql::InsertAct)?.execute(params![
+            record.position,
+            record.key,
+            head.last,
+            record.operation,
+            record.act,
+            record.actor,
+            record.at,
+            record.details,
+            state,
+            hash,
+            format,
+            seq
+        ])?;
+        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash, seq])?;
+        self.count_act();
+        Ok(())
+    }
+
+    /// Takes a reference for an operation's entry.
+    pub(super) fn register(&mut self, folded: &str, operation: OperationId) -> Result<()> {
+        self.statements.get(Sql::InsertReference)?.execute(params![folded, operation])?;
+        Ok(())
+    }
+
+    fn insert_entry(&mut self, entry: &Entry, format: i64, prev: i64, hash: &Hash) -> Result<()> {
         let slug = entry.bill.as_ref().map(|bill| self.slug(&bill.slug)).transpose()?;
         let bill = entry.bill.as_ref();
         let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
@@ -304,13 +333,9 @@ impl Batch<'_> {
             counted(|bill| bill.usage.images),
             lines,
             hash,
-            FORMAT,
+            format,
             facts,
         ])?;
-        if let Some(reference) = &entry.reference {
-            let values = params![reference::folded(reference), entry.operation];
-            self.statements.get(Sql::InsertReference)?.execute(values)?;
-        }
         match (slug, bill) {
             (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
             _ => Ok(()),

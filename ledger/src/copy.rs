@@ -1,0 +1,188 @@
+//! Copies a whole ledger into an empty one of the other kind: entry by entry, hashes unchanged.
+//!
+//! Nothing is recomputed on the way but what follows from the entries (accounts, hourly sums, totals), so whatever does not
+//! follow is found by `verify`, which runs on both ends. The source is locked against every writer for as long as it takes; the
+//! target has a name, or a commit, only when it holds the same keys with the same chains. Both sides are thin: `sqlite::copy` and
+//! `postgres::copy` read and write parts, and this file says which and in what order.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use crate::chain::{ChainedAct, ChainedEntry, Hash};
+use crate::tx::{StoredHold, StoredKey};
+use crate::{
+    Account, Entry, EntryKind, KeyId, LedgerAddress, LedgerError, OperationId, PublishedSlug, SecretHash, Session, Timestamp,
+    VerifyReport, postgres, reference, sqlite,
+};
+
+/// Rows of one part: enough to be quick, and few enough for memory.
+pub(crate) const ROWS: u32 = 1_000;
+
+/// Which ledger it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    pub(crate) ledger: [u8; 16],
+    pub(crate) generation: i64,
+    pub(crate) made_at: Timestamp,
+}
+
+/// What belongs to no chain.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rest {
+    pub(crate) holds: Vec<StoredHold>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
+    pub(crate) slugs: Vec<PublishedSlug>,
+}
+
+/// Some rows, on their way.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Keys(Vec<StoredKey>),
+    Acts(Vec<ChainedAct>),
+    /// With the names that these entries are the first to use.
+    Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
+    Rest(Rest),
+}
+
+/// Either side: its keys, [`ROWS`] at once, in the order of their numbers.
+pub(crate) trait Side {
+    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError>;
+}
+
+/// The ledger that is read, which nobody can write to meanwhile.
+pub(crate) trait Source: Side {
+    async fn identity(&mut self) -> Result<Identity, LedgerError>;
+    async fn verify(&mut self) -> Result<VerifyReport, LedgerError>;
+    /// In the order of their positions.
+    async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError>;
+    /// In the order of their positions.
+    async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError>;
+    async fn rest(&mut self) -> Result<Rest, LedgerError>;
+}
+
+/// The ledger that is made.
+pub(crate) trait Target: Side {
+    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError>;
+    async fn write(&mut self, part: Part) -> Result<(), LedgerError>;
+    /// Makes it a ledger that can be used, and verifies it.
+    async fn finish(self) -> Result<VerifyReport, LedgerError>;
+}
+
+impl LedgerAddress {
+    /// Copies the ledger here, which must not be served, to where there is none yet, on the other kind of store; both are
+    /// verified. `progress` hears how many entries were copied, and of how many.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target not empty or of the same kind; nothing was
+    /// made then. [`LedgerError::Unavailable`] when reading or writing fails.
+    pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
+        match (self, to) {
+            (Self::File(from), Self::Postgres(config)) => {
+                let target = postgres::CopyTarget::open(config).await?;
+                copy(sqlite::CopySource::open(from)?, target, &mut progress).await
+            }
+            (Self::Postgres(config), Self::File(path)) => {
+                let target = sqlite::CopyTarget::open(path)?;
+                copy(postgres::CopySource::open(config).await?, target, &mut progress).await
+            }
+            (Self::File(_), Self::File(_)) => {
+                Err(LedgerError::Unusable("both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned()))
+            }
+            (Self::Postgres(_), Self::Postgres(_)) => {
+                Err(LedgerError::Unusable("both are on PostgreSQL, whose own pg_dump and pg_restore copy a database".to_owned()))
+            }
+        }
+    }
+}
+
+async fn copy<S: Source, T: Target>(
+    mut source: S,
+    mut target: T,
+    progress: &mut impl FnMut(u64, u64),
+) -> Result<VerifyReport, LedgerError> {
+    let before = source.verify().await?;
+    if let Some(fault) = before.faults.first() {
+        return Err(LedgerError::Unusable(format!("the ledger is not sound and was not copied; `ledger verify` says: {fault}")));
+    }
+    target.begin(source.identity().await?).await?;
+    let mut after = -1;
+    loop {
+        let keys = source.keys(after).await?;
+        let Some(last) = keys.last() else { break };
+        after = last.key.id.to_i64();
+        target.write(Part::Keys(keys)).await?;
+    }
+    // Acts before entries: the file's trigger wants a credit's reference registered before its act, which twins from before
+    // references were folded never are.
+    let mut after = 0;
+    loop {
+        let acts = source.acts(after).await?;
+        let Some(last) = acts.last() else { break };
+        after = last.record.record.position;
+        target.write(Part::Acts(acts)).await?;
+    }
+    entries(&mut source, &mut target, before.entries, progress).await?;
+    target.write(Part::Rest(source.rest().await?)).await?;
+    if digest(&mut source).await? != digest(&mut target).await? {
+        return Err(LedgerError::Unavailable("the copy has other keys, accounts or chains; it was thrown away".to_owned()));
+    }
+    target.finish().await
+}
+
+async fn entries<S: Source, T: Target>(
+    source: &mut S,
+    target: &mut T,
+    all: u64,
+    progress: &mut impl FnMut(u64, u64),
+) -> Result<(), LedgerError> {
+    let (mut after, mut done) = (0, 0_u64);
+    let mut taken: HashSet<String> = HashSet::new();
+    loop {
+        let entries = source.entries(after).await?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        after = last.entry.position;
+        done = done.saturating_add(u64::try_from(entries.len()).unwrap_or_default());
+        let mut names = Vec::new();
+        for ChainedEntry { entry, .. } in &entries {
+            // Twins from before references were folded: the first has the name.
+            let folded = entry.reference.as_deref().map(reference::folded).filter(|folded| !taken.contains(folded));
+            if let Some(folded) = folded {
+                taken.insert(folded.clone());
+                names.push((folded, entry.operation));
+            }
+        }
+        target.write(Part::Entries(entries, names)).await?;
+        progress(done, all);
+    }
+}
+
+/// What every key has, and where its chains end.
+async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
+    let (mut digest, mut after) = (Sha256::new(), -1);
+    loop {
+        let keys = side.keys(after).await?;
+        let Some(last) = keys.last() else { return Ok(digest.finalize().into()) };
+        after = last.key.id.to_i64();
+        for StoredKey { key, head, audit } in &keys {
+            let Account { credit, spent, held } = key.account;
+            for number in [key.id.to_i64(), credit.picos(), spent.picos(), held.picos(), head.seq, audit.seq] {
+                digest.update(number.to_be_bytes());
+            }
+            digest.update(head.hash);
+            digest.update(audit.hash);
+            digest.update(crate::audit::state(key));
+        }
+    }
+}
+
+/// The account after an entry, from the one before it; `None` when it cannot be.
+pub(crate) fn replayed(before: Account, entry: &Entry) -> Option<Account> {
+    let mut after = before;
+    match entry.kind {
+        EntryKind::TopUp | EntryKind::Adjust => after.credit = after.credit.checked_add(entry.amount)?,
+        EntryKind::Charge | EntryKind::Refund => after.spent = after.spent.checked_sub(entry.amount)?,
+    }
+    Some(after)
+}
