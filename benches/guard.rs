@@ -29,7 +29,7 @@ const BUDGETS: [(&str, u64); 8] = [
     ("inspect and patch 100 KiB", 2_600_000),
     ("frames, each", 6_300),
     ("key read", 14_700),
-    ("hold and settlement", 262_000),
+    ("hold and settlement", 202_000),
     ("64 of them at once", 7_700_000),
     ("whole request", 530_000),
     ("streamed request", 915_000),
