@@ -22,7 +22,7 @@ pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
         return Err(Refusal::NotApplicable(format!("key id {} is taken", new.id)).into());
     }
     let mut key = new.key();
-    let credit = Credit::first(&new);
+    let credit = Credit::first(new);
     let mut after = key.account;
     if let Some(credit) = &credit {
         credit.check()?;
