@@ -9,7 +9,6 @@ use std::sync::Arc;
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
-use farebox_protocol::translate::abilities::{Sampling, ThinkingWay};
 
 use super::{Route, Target};
 
@@ -192,17 +191,12 @@ impl Model {
     #[must_use]
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let rates = &self.price.base;
-        // A model that reasons is told how hard by every responses upstream, and takes no sampling there.
-        let reasons = family == Family::Responses && self.can(Capability::Reasoning);
-        let by_family = Abilities::careful(family);
         let careful = Abilities {
-            thinking: if reasons { ThinkingWay::Effort } else { by_family.thinking },
-            sampling: if reasons { Sampling::None } else { by_family.sampling },
             limit_field: family.protocol().limit_field(target.provider.chat_limit),
             max_output: self.limits.max_output,
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),
-            ..by_family
+            ..Abilities::careful(family).of_reasoning(self.can(Capability::Reasoning), family)
         };
         let abilities = target.abilities.over(careful);
         // A mark is only worth setting where writes have a price of their own: elsewhere nothing is known of a cache.

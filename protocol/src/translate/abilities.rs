@@ -134,6 +134,16 @@ impl Abilities {
         }
     }
 
+    /// The same for a model of which it is known whether it reasons: by way of responses one that does is told how hard, and takes
+    /// no sampling.
+    #[must_use]
+    pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
+        match (reasons, family) {
+            (true, Family::Responses) => Self { thinking: ThinkingWay::Effort, sampling: Sampling::None, ..self },
+            _ => self,
+        }
+    }
+
     /// The effort it knows that comes nearest: the next lower one, else its lowest.
     #[must_use]
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
