@@ -7,8 +7,10 @@ mod decode;
 mod decode_answer;
 mod decode_items;
 mod decode_tools;
+mod encode;
 mod encode_answer;
 mod encode_items;
+mod encode_turns;
 mod error;
 mod inspect;
 mod items;
@@ -54,7 +56,7 @@ impl Protocol for Responses {
     }
 
     fn count_path(&self) -> Option<&'static str> {
-        None
+        Some("/responses/input_tokens")
     }
 
     fn public_path(&self) -> &'static str {
@@ -147,8 +149,8 @@ impl Translates for Responses {
         decode::decode(body, decoding)
     }
 
-    fn encode(&self, _: translate::Prompt<'_>, _: usize, _: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
-        Err(BadRequest::new("This model is served through the responses family only."))
+    fn encode(&self, prompt: translate::Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+        encode::encode(prompt, size, encoding)
     }
 
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {

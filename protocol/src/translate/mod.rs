@@ -96,7 +96,7 @@ pub struct Translated {
 /// Whether requests of `from` can be translated for targets of `to`.
 #[must_use]
 pub fn is_translated(from: Family, to: Family) -> bool {
-    from != to && to != Family::Responses
+    from != to
 }
 
 /// A request in the words of the target's family.
@@ -110,6 +110,18 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     let mut encoding = Encoding { target, caller: from, family: to, losses: &mut losses };
     let body = to.translates().encode(prompt, body.len(), &mut encoding)?;
     Ok(Translated { body, memo, losses })
+}
+
+/// A request whose input the target shall only count; `None` when targets of its family cannot count.
+///
+/// # Errors
+/// As [`request`].
+pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Option<Vec<u8>>, BadRequest> {
+    if to != Family::Responses {
+        return Ok(None);
+    }
+    let translated = request(from, to, body, target)?;
+    Ok(Some(responses::encode::for_counting(&translated.body)?))
 }
 
 /// A request before any family gives it a shape.
