@@ -153,6 +153,10 @@ impl Translates for Responses {
         encode::encode(prompt, size, encoding)
     }
 
+    fn for_counting(&self, body: &[u8]) -> Option<Vec<u8>> {
+        encode::for_counting(body).ok()
+    }
+
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {
         decode_answer::decode_answer(body, sink);
     }

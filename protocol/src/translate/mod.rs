@@ -56,6 +56,12 @@ pub(crate) trait Translates: Sync {
     /// A neutral request in this family's form; `size` is the length of the original body.
     fn encode(&self, prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest>;
 
+    /// Those fields of a request encoded here that a count of its input takes; `None` when a translated request is never counted
+    /// by targets of this family.
+    fn for_counting(&self, _body: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// See [`fit_budget`]. Only a family with thinking budgets has something to do.
     fn fit_budget(&self, _body: &[u8], _limit: u32) -> Option<(Vec<u8>, bool)> {
         None
@@ -112,16 +118,15 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     Ok(Translated { body, memo, losses })
 }
 
-/// A request whose input the target shall only count; `None` when targets of its family cannot count.
+/// A request for a target that is only to count its input; `None` when targets of its family cannot count it.
 ///
 /// # Errors
 /// As [`request`].
 pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Option<Vec<u8>>, BadRequest> {
-    if to != Family::Responses {
+    if to.protocol().count_path().is_none() {
         return Ok(None);
     }
-    let translated = request(from, to, body, target)?;
-    Ok(Some(responses::encode::for_counting(&translated.body)?))
+    Ok(to.translates().for_counting(&request(from, to, body, target)?.body))
 }
 
 /// A request before any family gives it a shape.
