@@ -77,7 +77,7 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
         if !changes.is_empty() {
             lines.push((String::new(), Tone::Plain));
             lines.push((title.to_owned(), Tone::Head));
-            lines.extend(changes.iter().map(|change| difference(change)));
+            lines.extend(changes.iter().map(difference));
         }
     }
 }
