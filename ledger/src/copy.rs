@@ -3,17 +3,18 @@
 //! Nothing is recomputed on the way but what follows from the entries (accounts, hourly sums, totals), so whatever does not
 //! follow is found by `verify`, which runs on both ends. The source is locked against every writer for as long as it takes; the
 //! target has a name, or a commit, only when it holds the same keys with the same chains. Both sides are thin: `sqlite::copy` and
-//! `postgres::copy` read and write parts, and this file says which and in what order.
+//! `postgres::copy` read and write parts, and this file says which and in what order; it knows neither.
 
 use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use crate::chain::{ChainedAct, ChainedEntry, Hash};
+use crate::chain::{ChainedAct, ChainedEntry};
+use crate::head::Hash;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
-    Account, Entry, EntryKind, KeyId, LedgerAddress, LedgerError, OperationId, PublishedSlug, SecretHash, Session, Timestamp,
-    VerifyReport, postgres, reference, sqlite,
+    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport,
+    reference,
 };
 
 /// Rows of one part: enough to be quick, and few enough for memory.
@@ -70,34 +71,8 @@ pub(crate) trait Target: Side {
     async fn finish(self) -> Result<VerifyReport, LedgerError>;
 }
 
-impl LedgerAddress {
-    /// Copies the ledger here, which must not be served, to where there is none yet, on the other kind of store; both are
-    /// verified. `progress` hears how many entries were copied, and of how many.
-    ///
-    /// # Errors
-    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target not empty or of the same kind; nothing was
-    /// made then. [`LedgerError::Unavailable`] when reading or writing fails.
-    pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
-        match (self, to) {
-            (Self::File(from), Self::Postgres(config)) => {
-                let target = postgres::CopyTarget::open(config).await?;
-                copy(sqlite::CopySource::open(from)?, target, &mut progress).await
-            }
-            (Self::Postgres(config), Self::File(path)) => {
-                let target = sqlite::CopyTarget::open(path)?;
-                copy(postgres::CopySource::open(config).await?, target, &mut progress).await
-            }
-            (Self::File(_), Self::File(_)) => {
-                Err(LedgerError::Unusable("both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned()))
-            }
-            (Self::Postgres(_), Self::Postgres(_)) => {
-                Err(LedgerError::Unusable("both are on PostgreSQL, whose own pg_dump and pg_restore copy a database".to_owned()))
-            }
-        }
-    }
-}
-
-async fn copy<S: Source, T: Target>(
+/// Copies everything, and gives what `verify` says of the result.
+pub(crate) async fn copy<S: Source, T: Target>(
     mut source: S,
     mut target: T,
     progress: &mut impl FnMut(u64, u64),

@@ -23,7 +23,7 @@ impl Admitted {
         let local = if self.meter.needs_local(ending) { self.count_locally().await } else { None };
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(ending, local, took);
-        if ending == Ending::Complete && counted.evidence == farebox_ledger::Evidence::Provider {
+        if ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) {
             self.learn(&counted);
         }
         counted

@@ -15,7 +15,9 @@ use super::migrations::Birth;
 use super::{OpenMode, ServeLock, backup, files, rows, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target, replayed};
-use crate::tx::{AuditHead, Fault, Head, Held, StoredHold, StoredKey, Tx};
+use crate::head::{AuditHead, Head};
+use crate::hold::Held;
+use crate::tx::{Fault, StoredHold, StoredKey, Tx};
 use crate::{Account, LedgerError, NewHold, Refusal, VerifyReport};
 
 fn failed(error: impl std::fmt::Display) -> LedgerError {
