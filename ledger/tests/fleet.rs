@@ -235,6 +235,71 @@ fn wrong_databases_are_refused_in_words() {
     });
 }
 
+/// Waits until something is so, a lease's length at most.
+async fn becomes(what: &str, so: impl AsyncFn() -> bool) {
+    let begun = Instant::now();
+    while !so().await {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[test]
+fn a_clock_half_a_minute_off_stops_selling_until_it_is_right() {
+    with_cluster("clocks that differ", async |cluster| {
+        let (database, fleet) = fleet(cluster, 1).await;
+        let ledger = &fleet[0];
+        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        // The database's clock, as statements of new sessions see it.
+        let set = |seconds: i64| {
+            let sql = format!(
+                "CREATE OR REPLACE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql AS \
+                 $$ SELECT clock_timestamp() + interval '{seconds} s' $$; \
+                 ALTER DATABASE {database} SET search_path = public, pg_catalog; \
+                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+            );
+            cluster.psql(&database, &sql).unwrap();
+        };
+        for seconds in [40, -3_600] {
+            set(seconds);
+            becomes("the clock is seen to be wrong", async || ledger.stats().is_clock_wrong()).await;
+            assert!(!ledger.stats().is_writable());
+            let refused = ledger.open_hold(new_hold(1, 20, "1")).await;
+            assert!(matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("clock")), "{refused:?}");
+            ledger.credit(top_up(1, 1_000 + seconds.unsigned_abs(), "1", &format!("paid-{seconds}"))).await.unwrap();
+            set(0);
+            becomes("the clock is right again", async || ledger.stats().is_writable()).await;
+        }
+        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    });
+}
+
+#[test]
+fn a_hold_of_its_own_that_no_request_knows_is_ended() {
+    with_cluster("a hold without a request", async |cluster| {
+        let (database, fleet) = fleet(cluster, 1).await;
+        let ledger = &fleet[0];
+        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        // What a commit whose answer was lost leaves behind, and an interruption.
+        let lost = "INSERT INTO holds SELECT '\\x00000000000000000000000000000015', key, opened, amount, used, slug, family, at, epoch FROM holds; \
+             UPDATE accounts SET held = held * 2, opened = opened + 1";
+        cluster.psql(&database, lost).unwrap();
+        let cut = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+        );
+        cluster.psql(&database, &cut).unwrap();
+        becomes(
+            "the hold is ended",
+            async || matches!(ledger.open_holds(None, 10).await.as_deref(), Ok([known]) if known.request == op(20)),
+        )
+        .await;
+        ledger.finish_hold(finish(20, 1_000)).await.unwrap();
+        assert_eq!(ledger.entry(op(21)).await.unwrap().unwrap().bill.unwrap().evidence, Evidence::Recovered);
+        sound(&**ledger).await;
+    });
+}
+
 /// Columns that `verify` does not guard: what a running hold says besides its money, sessions, and what is for people.
 const FREE: [&str; 19] = [
     "holds.at",

@@ -26,8 +26,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 const INTERRUPTED: Duration = Duration::from_secs(3);
 /// How long a round may take.
 const ROUND: Duration = Duration::from_secs(3);
-/// A gateway's clock may be off by so much before it is said.
+/// A gateway's clock may be off by this many milliseconds before it is said.
 const CLOCK_OFF: i64 = 2_000;
+/// Between two looks for holds that nobody here knows, without an interruption.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// A hold is looked for only when it is this many milliseconds old.
+const SWEEP_AFTER: i64 = 60_000;
 
 /// Ends the epoch before and begins the next one.
 pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<i64, Trouble> {
@@ -74,12 +78,14 @@ pub(super) struct Node {
     link: Option<Link>,
     seen: HashMap<i64, Seen>,
     last_renewal: Option<Instant>,
+    /// When it last looked for holds of its own that it does not know; `None` after an interruption.
+    swept: Option<Instant>,
     recovering: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Node {
     pub(super) fn new(shared: Arc<Shared>, connector: Connector) -> Self {
-        Self { shared, connector, link: None, seen: HashMap::new(), last_renewal: None, recovering: None }
+        Self { shared, connector, link: None, seen: HashMap::new(), last_renewal: None, swept: None, recovering: None }
     }
 
     /// Renews every second until the process ends.
@@ -107,13 +113,17 @@ impl Node {
 
     fn interrupted(&mut self, trouble: &Trouble) {
         self.link = None;
+        self.swept = None;
         tracing::warn!(?trouble, "this gateway's lease was not renewed");
     }
 
     async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
-            place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
+            place => {
+                self.swept = None;
+                place.insert(self.connector.connect().await.map_err(Trouble::Lost)?)
+            }
         };
         let asked = Instant::now();
         let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now() WHERE epoch = $1 AND ended IS NULL \
@@ -130,11 +140,16 @@ impl Node {
         self.last_renewal = Some(asked);
         self.shared.renewed(asked);
         let off = Columns::of(row).take::<i64>()?.saturating_sub(super::now().millis());
+        super::shared::lock(&self.shared.stats).clock_off_ms = off;
         if off.abs() >= CLOCK_OFF {
             tracing::warn!(milliseconds = off, "this machine's clock and the database's differ");
         }
         for dead in observe(&mut self.seen, link, epoch).await? {
             reap(link, dead).await?;
+        }
+        if self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY) {
+            disown(link, &self.shared, epoch).await?;
+            self.swept = Some(asked);
         }
         self.recover(epoch).await
     }
@@ -159,6 +174,22 @@ impl Node {
         }));
         Ok(())
     }
+}
+
+/// Gives up holds of this node's own epoch that no request here knows any more, which a commit without an answer can leave
+/// behind: as holds of no gateway they are ended at their checkpoints.
+async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble> {
+    let before = super::now().millis().saturating_sub(SWEEP_AFTER);
+    let mut requests = Vec::new();
+    for row in link.query("SELECT request FROM holds WHERE epoch = $1 AND at < $2", &[&epoch, &before]).await? {
+        requests.push(Columns::of(&row).operation()?);
+    }
+    let lost: Vec<Vec<u8>> = shared.unknown(requests).into_iter().map(|request| request.to_bytes().to_vec()).collect();
+    if !lost.is_empty() {
+        link.query("UPDATE holds SET epoch = 0 WHERE epoch = $1 AND request = ANY ($2::bytea[])", &[&epoch, &lost]).await?;
+        tracing::warn!(holds = lost.len(), "holds of this gateway belong to no request; they are ended at their checkpoints");
+    }
+    Ok(())
 }
 
 /// Notes who has renewed, and gives those that have been silent for too long with their last count.

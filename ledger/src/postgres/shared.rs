@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided here but whether an operation may wait at all.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::printable::printable;
-use crate::LedgerError;
 use crate::operation::{Class, Operation, Outcome};
 use crate::sqlite::WriterStats;
+use crate::{LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
@@ -46,6 +46,8 @@ pub(super) struct Shared {
     pub(super) epoch: AtomicI64,
     /// When the node's last renewal was asked for that the server has confirmed.
     renewed: Mutex<Option<Instant>>,
+    /// Requests whose holds this process opens or has opened, and has not ended.
+    running: Mutex<HashSet<OperationId>>,
 }
 
 /// What waits.
@@ -77,6 +79,7 @@ impl Shared {
             drained: watch::Sender::new(false),
             epoch: AtomicI64::new(0),
             renewed: Mutex::default(),
+            running: Mutex::default(),
         }
     }
 
@@ -99,6 +102,7 @@ impl Shared {
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
             None if class == Class::Hold && queue.jobs.len() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
+            None if begins && lock(&self.stats).is_clock_wrong() => Some("this machine's clock is wrong".to_owned()),
             None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
             None => None,
         };
@@ -109,9 +113,38 @@ impl Shared {
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }
+        if let Operation::Open(new) = &job.operation {
+            // Before anything can be committed: a hold that is found and is not here belongs to no request.
+            lock(&self.running).insert(new.request);
+        }
         queue.jobs.push_back(job);
         drop(queue);
         self.wake.notify_one();
+    }
+
+    /// Replies, and forgets the request where its hold has ended or was never opened.
+    pub(super) fn answer(&self, job: Job, outcome: Result<Outcome, LedgerError>) {
+        let over = match (&job.operation, &outcome) {
+            // Used by an earlier attempt, which may have opened it.
+            (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
+            (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => Some(new.request),
+            (
+                Operation::Finish(finish) | Operation::Resolve(finish),
+                Ok(_) | Err(LedgerError::Refused(Refusal::NoSuchHold(_))),
+            ) => Some(finish.request),
+            _ => None,
+        };
+        if let Some(request) = over {
+            lock(&self.running).remove(&request);
+        }
+        job.reply(outcome);
+    }
+
+    /// Those of these requests that nothing here knows.
+    pub(super) fn unknown(&self, mut requests: Vec<OperationId>) -> Vec<OperationId> {
+        let running = lock(&self.running);
+        requests.retain(|request| !running.contains(request));
+        requests
     }
 
     /// Notes a renewal that was asked for at this instant.

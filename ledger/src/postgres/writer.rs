@@ -105,7 +105,7 @@ impl Writer {
             match self.commit(&jobs).await {
                 Ok(outcomes) => {
                     for (job, outcome) in jobs.into_iter().zip(outcomes) {
-                        job.reply(outcome.map_err(LedgerError::Refused));
+                        self.shared.answer(job, outcome.map_err(LedgerError::Refused));
                     }
                 }
                 Err(Trouble::Fenced) => {
@@ -138,7 +138,7 @@ impl Writer {
             if job.reply.is_none() {
                 tracing::error!(error = %given_up.error, "a hold could not be ended; recovery ends it at its checkpoint");
             }
-            job.reply(Err(given_up.error.clone()));
+            self.shared.answer(job, Err(given_up.error.clone()));
         }
     }
 

@@ -23,6 +23,8 @@ pub struct WriterStats {
     pub disk_full: bool,
     /// Why nothing is written now: the path does not lead to the ledger's file any more.
     pub displaced: Option<String>,
+    /// How far the database's clock is ahead of this machine's, milliseconds; 0 where there is no other clock.
+    pub clock_off_ms: i64,
     /// The writer stopped for good.
     pub stopped: bool,
 }
@@ -40,10 +42,19 @@ impl WriterStats {
         Duration::from_secs(1),
     ];
 
+    /// From here on clocks are so far apart that keys would expire at the wrong time and hours would be booked wrongly.
+    const CLOCK_WRONG_MS: u64 = 30_000;
+
+    /// Whether this machine's clock cannot be used to sell by.
+    #[must_use]
+    pub const fn is_clock_wrong(&self) -> bool {
+        self.clock_off_ms.unsigned_abs() >= Self::CLOCK_WRONG_MS
+    }
+
     /// Whether holds are taken now.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        !self.stopped && !self.disk_full && self.displaced.is_none()
+        !self.stopped && !self.disk_full && self.displaced.is_none() && !self.is_clock_wrong()
     }
 
     pub(crate) fn note(&mut self, operations: usize, took: Duration) {

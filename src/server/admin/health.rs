@@ -43,6 +43,8 @@ impl Admin {
             Some("the ledger's writer has stopped".to_owned())
         } else if self.ledger.lapsed() {
             Some("this gateway cannot reach the ledger that it shares".to_owned())
+        } else if stats.is_clock_wrong() {
+            Some(format!("this machine's clock and the database's are {} s apart", stats.clock_off_ms.abs() / 1_000))
         } else if let Some(why) = stats.displaced {
             Some(format!("the ledger cannot be written: {why}"))
         } else if stats.disk_full {

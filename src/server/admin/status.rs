@@ -170,6 +170,7 @@ fn ledger(stats: &WriterStats, place: &str) -> Value {
         "path": place,
         "writable": stats.is_writable(),
         "displaced": stats.displaced,
+        "clock_off_ms": stats.clock_off_ms,
         "queue": stats.queued,
         "unresolved": stats.unresolved,
         "commits": stats.commits,
