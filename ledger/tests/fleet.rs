@@ -295,7 +295,7 @@ fn a_hold_of_its_own_that_no_request_knows_is_ended() {
         )
         .await;
         ledger.finish_hold(finish(20, 1_000)).await.unwrap();
-        assert_eq!(ledger.entry(op(21)).await.unwrap().unwrap().bill.unwrap().evidence, Evidence::Recovered);
+        assert_eq!(ledger.entry(op(21)).await.unwrap().unwrap().bill.unwrap().evidence, Some(Evidence::Recovered));
         sound(&**ledger).await;
     });
 }
