@@ -255,6 +255,16 @@ async fn the_models_that_misbehave_do_it_as_they_should() {
         }
     };
     assert!(end.is_err() && seen > 3, "{seen}");
+    for family in Family::ALL {
+        let body = json!({"max_tokens": 9, family.protocol().conversation_field(): [{"role": "user", "content": "Say hello"}]});
+        let mut shortest = ask(&simulated, family, "sim-cut", true, &body);
+        let mut text = String::new();
+        while let Ok(Some(piece)) = shortest.body.chunk().await {
+            text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        let ends = ["\"finish_reason\":\"stop\"", "\"stop_reason\":\"end_turn\"", "response.completed"];
+        assert!(!text.is_empty() && !ends.iter().any(|end| text.contains(end)), "{text}");
+    }
     assert!(ask(&simulated, Family::Chat, "sim-cut", false, &body).body.chunk().await.is_err());
 
     assert_eq!(stream("sim-529").status, 529);
