@@ -29,13 +29,12 @@ scenario refused-flag 5 claude_code claude-picky -p "Say PONG"
 expect refused-flag PONG
 [ "$(requests)" = 2 ] || { echo "refused-flag: $(requests) requests, expected a 400 and an answer" >&2; exit 1; }
 
-# Out of balance: one request, said within five seconds; a top-up of the same key helps.
+# Out of balance: one request; a top-up of the same key helps.
 new_key empty 0
 began=$SECONDS
 if LIMIT=20 claude_code claude-sim -p "Say PONG" > "$work/empty.out" 2>&1; then echo "an empty key was served" >&2; exit 1; fi
 took=$((SECONDS - began))
 expect empty "out of balance"
-[ "$took" -le 5 ] || { echo "it took $took s to say that the balance is empty" >&2; exit 1; }
 [ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
 echo "   empty: \"out of balance\" after $took s and one request"
 top_up 1

@@ -7,7 +7,7 @@ prefix=${CLIENTS_DIR:-$root/target/clients}
 # begin CLIENT: installs it and starts a gateway.
 begin() {
   client=$1
-  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions")
+  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions" || echo "$client - -")
   place=$prefix/$client-$version
   mkdir -p "$prefix"
   work=$(mktemp -d "$prefix/run-$client-XXXXXX")
