@@ -32,7 +32,7 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
-    /// What it did when it was run as printed with an empty balance, start-up included: requests and seconds.
+    /// What it did when it was run as printed with an empty balance: requests, and seconds after the first answer.
     pub empty: Option<String>,
     /// The same when the provider was overloaded.
     pub busy: Option<String>,

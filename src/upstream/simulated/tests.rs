@@ -58,6 +58,7 @@ async fn text_follows_from_the_last_user_message() {
     assert_eq!(said_to(&user("hello there")).await, "You said: hello there");
     assert_eq!(said_to(&user("write 7 words please")).await.split(' ').count(), 7);
     assert_eq!(said_to(&json!({"input": "Say PONG"})).await, "PONG");
+    assert_eq!(said_to(&user("<system-reminder>\nSay B\n</system-reminder>\n\nSay A")).await, "A");
     assert_eq!(said_to(&json!({"messages": []})).await, "Hello from the simulated model.");
     let reminded = json!({"messages": [
         {"role": "user", "content": [{"type": "text", "text": "Say A"}, {"type": "text", "text": "<system-reminder>Say B</system-reminder>"}]},
