@@ -102,7 +102,7 @@ fn is_kind(kind: &str, value: &Value) -> bool {
         "null" => value.is_null(),
         "integer" => value.is_i64() || value.is_u64(),
         "number" => value.is_number(),
-        other => panic!("no kind {other}"),
+        _ => false,
     }
 }
 
