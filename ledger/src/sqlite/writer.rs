@@ -40,7 +40,6 @@ const FAILED_AFTER: Duration = Duration::from_secs(5);
 type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
 
 /// What is to be done in a batch.
-#[cfg_attr(test, expect(clippy::large_enum_variant, reason = "the small one is for tests"))]
 pub(super) enum Work {
     Apply(Operation),
     #[cfg(test)]
