@@ -108,6 +108,17 @@ impl Sample {
         }
     }
 
+    /// Whether more than a quarter of it is no ASCII, or signs in a row.
+    pub(crate) fn is_odd(&self) -> bool {
+        let mut before = b' ';
+        let odd = self.kept.iter().filter(|byte| {
+            let in_row = byte.is_ascii_punctuation() && before.is_ascii_punctuation();
+            before = **byte;
+            in_row || !byte.is_ascii()
+        });
+        odd.count() > self.kept.len() / 4
+    }
+
     /// How many tokens the fast estimate makes of what was kept, in 64ths.
     #[must_use]
     pub fn weight(&self) -> u64 {
@@ -146,6 +157,23 @@ mod tests {
         }
         let fair = 400 * Sample::MOST as u32 / 10;
         assert!(kept.iter().all(|part| part.abs_diff(fair) * 5 < fair), "{kept:?} around {fair}");
+    }
+
+    #[test]
+    fn rare_scripts_and_signs_in_a_row_are_odd() {
+        let odd = |text: &str| {
+            let mut sample = Sample::seeded(7);
+            sample.add(&text.repeat(900));
+            sample.is_odd()
+        };
+        for text in ["~^`|@#", "ܐܒܓܕ", "𒀀𒀁", "Привет, мир. ", "~!a~!b"] {
+            assert!(odd(text), "{text}");
+        }
+        for text in
+            ["if let Some(value) = map.get(&key) { total += 1; }\n", "Straße und Gänse. ", "| a | b | 12.5 |\n", "MIIB+a/9xZ"]
+        {
+            assert!(!odd(text), "{text}");
+        }
     }
 
     #[test]

@@ -46,6 +46,15 @@ impl Estimate {
     }
 }
 
+impl Estimate {
+    /// The same for text of which a tokenizer makes so many tokens: at least that.
+    #[must_use]
+    pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {
+        let input = self.input.max(tokens.min(limits.context));
+        Self { input, ceiling: self.ceiling.max(input), known: self.known.max(tokens), ..self }
+    }
+}
+
 /// Measures what the model will read. The context bounds all but what is known: more than that is never billed, it is refused.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits) -> Estimate {
