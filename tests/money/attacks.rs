@@ -55,7 +55,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack { name: "honest customers on $2", balance: "2", ..HONEST },
         Attack {
             name: "1: large prompts, left before the first frame",
-            manner: |_| Manner { late: 150, limited: true, ..Manner::default() },
+            manner: |_| Manner { late: 150, pace: 10, limited: true, ..Manner::default() },
             asks: |dice| streamed(talk(dice, 900, 1_000)),
             leaves: |_| Some(100),
             ..HONEST

@@ -30,9 +30,10 @@ async fn leave_at_once(gateway: &Gateway, upstream: &ScriptedUpstream, key: &Tes
     }
 }
 
-/// Within a tenth of what was billed, and not above it by more than a sample of 4 KiB may err.
+/// Within a tenth of what was billed, and not above it by more than a sample of 4 KiB may err: 2 % are taken off, and blocks of a
+/// prompt that repeats itself differ little.
 fn fair(charge: i64, billed: i64) -> bool {
-    charge * 10 >= billed * 9 && charge * 100 <= billed * 106
+    charge * 10 >= billed * 9 && charge * 100 <= billed * 103
 }
 
 #[tokio::test]
