@@ -117,7 +117,12 @@ async fn run(attack: &Attack, rounds: u64, time: Duration) -> Sums {
         sums.add(round(attack, done + 1).await);
         done += 1;
     }
-    println!(
+    sums
+}
+
+/// A line of the table in `docs/PROMISES.md`.
+fn row(attack: &Attack, sums: &Sums) -> String {
+    format!(
         "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.3} | {:+.2} |",
         attack.name,
         sums.asked,
@@ -127,8 +132,7 @@ async fn run(attack: &Attack, rounds: u64, time: Duration) -> Sums {
         sums.loss as f64 / 1e12,
         sums.ratio(),
         sums.beyond as f64 / 1e12,
-    );
-    sums
+    )
 }
 
 fn judge(attack: &Attack, sums: &Sums, faults: &mut Vec<String>) {
@@ -149,6 +153,7 @@ async fn what_is_billed_is_charged_whoever_asks() {
     let mut faults = Vec::new();
     for attack in attacks::all().iter().filter(|attack| attack.name.contains(&only)) {
         let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
+        println!("{}", row(attack, &sums));
         judge(attack, &sums, &mut faults);
     }
     assert!(faults.is_empty(), "{faults:#?}");
@@ -159,6 +164,7 @@ async fn what_is_billed_is_charged_whoever_asks() {
 async fn random_askings_and_leavings_are_charged() {
     let attack = attacks::anything();
     let sums = run(&attack, sized(3, 100), Duration::ZERO).await;
+    println!("{}", row(&attack, &sums));
     let mut faults = Vec::new();
     judge(&attack, &sums, &mut faults);
     assert!(faults.is_empty() && sums.answered > 0, "{faults:#?}");
