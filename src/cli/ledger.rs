@@ -1,10 +1,12 @@
 //! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::{Entry, EntryQuery, LedgerError, VerifyReport, anchor, document};
 use serde_json::json;
+
+use tokio::time::Instant;
 
 use super::args::{Args, BackupOptions, CopyOptions, EntriesOptions, Format};
 use super::books;
