@@ -187,12 +187,12 @@ pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
         MarginOrder::Cost => Some(row.cost),
         MarginOrder::Exposure => Some(row.exposure),
         MarginOrder::Loss => Some(row.loss),
-        // Unknown margins come after all known ones.
+        // Unknown margins come after all known ones, either way.
         MarginOrder::Margin => row.margin(),
     };
     rows.sort_by(|one, other| {
-        let by_value = value(other).cmp(&value(one));
-        let by_value = if query.reverse { by_value.reverse() } else { by_value };
+        let (ours, theirs) = (value(one), value(other));
+        let by_value = if query.reverse && ours.is_some() && theirs.is_some() { ours.cmp(&theirs) } else { theirs.cmp(&ours) };
         let by_name = one.name.cmp(&other.name);
         let backwards = query.reverse && query.order == MarginOrder::Name;
         by_value.then(if backwards { by_name.reverse() } else { by_name })
@@ -216,6 +216,30 @@ mod tests {
         assert_eq!((row.charge, row.priced, row.margin()), (picos(17), picos(7), Some(picos(-2))));
         row.add(&UsageRow { charge: picos(i64::MAX), ..UsageRow::default() });
         assert_eq!(row.charge, picos(i64::MAX), "saturating");
+    }
+
+    #[test]
+    fn unknown_margins_come_last_either_way() {
+        let row = |name: &str, charge: i64, cost: i64| {
+            let (charge, cost) = (Amount::from_picos(charge), Amount::from_picos(cost));
+            let priced = if cost == Amount::ZERO { Amount::ZERO } else { charge };
+            MarginRow { name: name.to_owned(), charge, cost, priced, ..MarginRow::default() }
+        };
+        let rows = || vec![row("unknown", 9, 0), row("bad", 1, 5), row("good", 9, 1), row("other", 1, 0)];
+        let mut query = MarginQuery {
+            by: MarginBy::Target,
+            from: Timestamp::default(),
+            to: Timestamp::default(),
+            order: MarginOrder::Margin,
+            reverse: false,
+            limit: 9,
+        };
+        let names = |query| page(query, rows()).rows.into_iter().map(|row| row.name).collect::<Vec<_>>();
+        assert_eq!(names(query), ["good", "bad", "other", "unknown"]);
+        query.reverse = true;
+        assert_eq!(names(query), ["bad", "good", "other", "unknown"]);
+        query.order = MarginOrder::Name;
+        assert_eq!(names(query), ["unknown", "other", "good", "bad"]);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         ("charge", charge.into()),
         ("hold", bill.hold.into()),
         ("loss", bill.loss.into()),
+        // What a provider may bill us for it all the same, at these prices.
+        ("uncharged", bill.exposure.into()),
         ("balance_after", entry.balance_after.into()),
         ("usage", counts(&usage)),
         ("lines", DecimalJson::List(bill.lines.iter().map(line).collect())),

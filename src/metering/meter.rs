@@ -4,6 +4,8 @@
 //! the dearest rates decide whether the hold still covers it; at the end the provider's count is charged when it is there and
 //! believable, else ours, near and a little to the customer's side.
 
+mod owed;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
 
 use super::{estimate, price};
 use crate::config::{Model, Rates};
+pub use owed::Miscount;
 
 /// Counts one answer.
 #[derive(Debug, Clone)]
@@ -21,8 +24,12 @@ pub struct Meter {
     estimated_input: u64,
     /// The same, leaning to the customer's side, until a tokenizer has read it.
     input_at_least: u64,
+    /// What a tokenizer made of it, once one has read it.
+    input_known: Option<u64>,
     /// Pictures, where they have a price of their own.
     images: u64,
+    /// Pictures, whatever they cost.
+    pictures: u64,
     /// Most output the upstream was allowed, all choices together.
     output_limit: u64,
     choices: u64,
@@ -41,8 +48,8 @@ pub struct Meter {
     complete: bool,
     /// What was shown when the provider counted last.
     shown_at_report: TextSize,
-    /// The provider's last count, where it was not believable.
-    claimed: Option<Usage>,
+    /// The provider's last count, where it was not believable, and why.
+    claimed: Option<(Usage, Miscount)>,
 }
 
 /// What was counted here, near the truth and a little to the customer's side.
@@ -63,7 +70,9 @@ pub enum Ending {
     Cut,
     /// The provider's stream broke.
     Broken,
-    /// Nothing was delivered, through our fault or the provider's, or the customer left before anything began.
+    /// An answer had begun and is of no use, through our fault or the provider's. Free, although the provider may bill it.
+    Lost,
+    /// Nothing was made, through our fault or the provider's, or the customer left before anything began.
     Nothing,
 }
 
@@ -76,6 +85,8 @@ pub struct Counted {
     pub lines: Vec<Line>,
     /// Who counted.
     pub evidence: Evidence,
+    /// What the provider may count; `None` when it made nothing.
+    pub owed: Option<Usage>,
 }
 
 /// What a meter starts from.
@@ -103,7 +114,9 @@ impl Meter {
             estimated_input: start.estimated_input,
             // The estimate leans high: at its median it is a quarter over what a tokenizer says.
             input_at_least: start.estimated_input.saturating_mul(7) / 10,
+            input_known: None,
             images: if priced_images { start.images } else { 0 },
+            pictures: start.images,
             output_limit: start.output_limit,
             choices: u64::from(start.choices),
             reasoning_outside: false,
@@ -145,6 +158,7 @@ impl Meter {
     /// Takes in what a tokenizer made of the request.
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
+        self.input_known = Some(tokens);
     }
 
     /// Takes in what the provider says; `last`: at the end of its answer. An absurd count never replaces a believable one.
@@ -152,10 +166,10 @@ impl Meter {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         let counted = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
-            Reading::Absurd => Err(self.with_images(wire.claimed())),
+            Reading::Absurd => Err((self.with_images(wire.claimed()), Miscount::Malformed)),
             Reading::Counted(counted) => {
                 let usage = self.with_images(counted);
-                if self.believable(&usage) { Ok(usage) } else { Err(usage) }
+                self.doubt(&usage).map_or(Ok(usage), |why| Err((usage, why)))
             }
         };
         self.claimed = counted.err();
@@ -252,7 +266,9 @@ impl Meter {
     /// hidden since.
     #[must_use]
     pub fn so_far(&self) -> Counted {
-        self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local)
+        let mut counted = self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local);
+        counted.owed = self.owed(Ending::Cut, &counted, None);
+        counted
     }
 
     /// Whether the end takes a count of ours.
@@ -260,9 +276,9 @@ impl Meter {
     pub fn needs_local(&self, ending: Ending) -> bool {
         match ending {
             Ending::Nothing => false,
-            Ending::Broken => self.shown_anything(),
+            Ending::Broken | Ending::Lost => true,
             Ending::Cut => !self.counted_whole(),
-            Ending::Complete => !self.counted_whole() && (self.shown_anything() || self.claimed.is_some()),
+            Ending::Complete => !self.counted_whole() && (!self.complete || self.shown_anything() || self.claimed.is_some()),
         }
     }
 
@@ -279,9 +295,14 @@ impl Meter {
     /// What is charged for this answer, which took so long. `local` is what a tokenizer made of it, where that was needed.
     #[must_use]
     pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
-        let local = local.unwrap_or_else(|| self.estimated());
+        let mut counted = self.charged(ending, local.unwrap_or_else(|| self.estimated()), took);
+        counted.owed = self.owed(ending, &counted, local);
+        counted
+    }
+
+    fn charged(&self, ending: Ending, local: Local, took: Duration) -> Counted {
         match (ending, &self.reported, &self.claimed) {
-            (Ending::Nothing, ..) => free(),
+            (Ending::Nothing | Ending::Lost, ..) => free(),
             (Ending::Broken, ..) if !self.shown_anything() => free(),
             // The prompt bought nothing that the customer can use: the next try sends it again.
             (Ending::Broken, ..) => {
@@ -290,7 +311,7 @@ impl Meter {
                 counted.lines.retain(|line| line.what != price::REQUEST);
                 counted
             }
-            (Ending::Complete, _, Some(claimed)) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
+            (Ending::Complete, _, Some((claimed, _))) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
             (Ending::Complete | Ending::Cut, Some(usage), None) if self.counted_whole() => {
                 self.counted(*usage, Evidence::Provider)
             }
@@ -346,7 +367,7 @@ impl Meter {
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
-        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence }
+        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence, owed: None }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
@@ -361,10 +382,15 @@ impl Meter {
         }
     }
 
-    fn believable(&self, usage: &Usage) -> bool {
-        price::input_total(usage) <= self.model.limits.context
-            && output_total(usage) <= self.output_limit.saturating_mul(2)
-            && price::cost(&self.model.price, usage).is_some()
+    /// Why a count cannot be right.
+    fn doubt(&self, usage: &Usage) -> Option<Miscount> {
+        if price::input_total(usage) > self.model.limits.context {
+            return Some(Miscount::AboveContext);
+        }
+        if output_total(usage) > self.output_limit.saturating_mul(2) {
+            return Some(Miscount::AboveLimit);
+        }
+        price::cost(&self.model.price, usage).is_none().then_some(Miscount::Malformed)
     }
 }
 
@@ -373,7 +399,7 @@ fn output_total(usage: &Usage) -> u64 {
 }
 
 fn free() -> Counted {
-    Counted { usage: Usage::default(), lines: Vec::new(), evidence: Evidence::Local }
+    Counted { usage: Usage::default(), lines: Vec::new(), evidence: Evidence::Local, owed: None }
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use super::record::{self, Record};
 use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
-use crate::config::Model;
+use crate::config::{Model, Price};
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Meter, Terms};
+use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::Attempt;
 
 /// How long an answer waits for its settlement before it is sent on without.
@@ -44,6 +44,8 @@ pub(super) struct Admitted {
     /// What the answer showed.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
+    /// A tokenizer's counts, once the end needed them.
+    pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
@@ -57,6 +59,8 @@ pub(super) struct Admitted {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) target: String,
+    /// What the operator pays for it.
+    pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<String>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
@@ -107,6 +111,7 @@ impl Admitted {
             outcome: Outcome::default(),
             shown: Shown::Nothing,
             input_count: InputCount::default(),
+            local: None,
             output_limit: terms.output_limit,
             limit: terms.limit,
             forms,
@@ -143,11 +148,15 @@ impl Admitted {
         // In a box, because few answers need it and every open stream's task would be larger by it.
         let counted = Box::pin(self.counted(end)).await;
         let usage = counted.usage;
+        let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
+        record.miscount = miscount;
+        let (spine, limits) = (Arc::clone(&self.proxy), Arc::clone(&self.request.pass.rate_limits));
+        let (key, owed) = (self.request.key.id, bill.exposure);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
-        let ledger = Arc::clone(&self.proxy.ledger);
+        let ledger = Arc::clone(&spine.ledger);
         // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver. In a box, because its size would be
         // that of every open stream's task.
         let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
@@ -158,12 +167,14 @@ impl Admitted {
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
-        self.proxy.observer.ended(Arc::new(record));
+        spine.observer.ended(Arc::new(record));
+        spine.review(&limits, key, owed);
         Settled { cost, finished, usage }
     }
 
     fn bill(&self, counted: Counted, end: End) -> Bill {
-        Bill {
+        let owed = counted.owed;
+        let mut bill = Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
             target: self.outcome.target.clone(),
@@ -178,7 +189,9 @@ impl Admitted {
             usage: counted.usage,
             lines: counted.lines,
             ..Bill::default()
-        }
+        };
+        self.owe(&mut bill, owed);
+        bill
     }
 
     fn record(&self, bill: &Bill, end: End) -> Record {
@@ -198,6 +211,11 @@ impl Admitted {
             charge: Amount::ZERO,
             hold: bill.hold,
             loss: Amount::ZERO,
+            exposure: bill.exposure,
+            cost: bill.cost,
+            failed: bill.failed().map(|(target, owed)| (target.to_owned(), owed)).collect(),
+            evidence: bill.evidence,
+            miscount: None,
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,

@@ -101,6 +101,8 @@ impl Observer for RequestLog {
             output = usage.output + usage.reasoning,
             charge = %record.charge,
             loss = %record.loss,
+            exposure = record.exposure.is_positive().then(|| record.exposure.to_string()),
+            cost = record.cost.map(|cost| cost.to_string()),
             first_byte_ms = record.first_byte_ms,
             total_ms = record.total_ms,
             own_us = record.own_us,

@@ -9,6 +9,7 @@ mod fields;
 mod fleet;
 mod leaving;
 mod lies;
+mod owed;
 mod prices;
 mod races;
 mod storage;

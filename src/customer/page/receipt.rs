@@ -24,6 +24,9 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             @if bill.loss.is_positive() {
                 p.hint { "It came to " (bill.loss) " USD more, which nobody charges: a request never costs more than the key has." }
             }
+            @if bill.exposure.is_positive() {
+                p.hint { "Not charged: about " (bill.exposure.show(6)) " USD that a provider may bill us for it all the same." }
+            }
             @if bill.evidence != Evidence::Provider {
                 p.hint { (counted(bill.evidence)) }
             }

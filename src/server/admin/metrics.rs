@@ -10,6 +10,7 @@ use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
+use crate::clock;
 use crate::telemetry::{Exposition, Kind, seconds, usd};
 
 /// The handler.
@@ -62,6 +63,9 @@ fn process(out: &mut Exposition, admin: &Admin) {
         "Admitted requests under way, and bodies of refused ones that are still read.",
     )
     .sample(&[], admin.front.proxy.tasks.len());
+    let slowed = admin.front.rate_limits.slowed(clock::now()).len();
+    out.metric("farebox_keys_slowed", Kind::Gauge, "Keys that run one request at a time, because their exposure runs away.")
+        .sample(&[], slowed);
     bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
 }
