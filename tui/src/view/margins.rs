@@ -52,7 +52,7 @@ pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let bottom = Rect { y: body.bottom().saturating_sub(2), height: 1, ..body };
     pen.line(bottom, 0, columns, &placed, &total.map(|(text, _)| (text, pen.theme.strong())), false);
     let note = Rect { y: body.bottom().saturating_sub(1), height: 1, ..body };
-    pen.text(note, 2, 0, explain(sums), pen.theme.faint());
+    pen.text(note, 2, 0, &about(sums), pen.theme.faint());
 }
 
 fn title(sums: &Sums) -> String {
@@ -89,10 +89,14 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
     pen.paragraph(area, 0, &format!("! {}{more}", alert.text), pen.theme.warn()) + 1
 }
 
-fn explain(sums: &Sums) -> &'static str {
-    match sums.view {
-        View::Exposure => "what providers may bill beyond the charges, at the catalog's prices",
-        View::Margin => "charged less cost, where a target has a `cost`; its exposure is part of it",
+/// The whole name of the selected row, which its column may have cut; of days, what the screen shows.
+fn about(sums: &Sums) -> String {
+    match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
+        (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
+            format!("{} · {} requests", shown_name(sums, row), format::count(row.requests))
+        }
+        (_, _, View::Exposure) => "what providers may bill beyond the charges, at the catalog's prices".to_owned(),
+        (_, _, View::Margin) => "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned(),
     }
 }
 
