@@ -92,8 +92,9 @@ pub struct Bill {
     pub hold: Amount,
     /// The part of the cost that the balance did not cover: the operator's loss.
     pub loss: Amount,
-    /// Who counted.
-    pub evidence: Evidence,
+    /// Who counted; `None` where nobody did, because nothing was made. See [`Bill::counted_by`].
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
     /// Disjoint token counts.
     pub usage: Usage,
     /// Count times rate, one line for each priced thing.
@@ -113,6 +114,14 @@ pub struct Bill {
 pub type Facts = std::collections::BTreeMap<String, String>;
 
 impl Bill {
+    /// Who counted what is charged; nobody where no provider answered and nothing is charged. Entries of earlier versions name the
+    /// provider there, and their hashes cover that word, so it is left out here rather than mended in the journal.
+    #[must_use]
+    pub fn counted_by(&self) -> Option<Evidence> {
+        let nothing = self.lines.is_empty() && self.usage == Usage::default();
+        self.evidence.filter(|_| !nothing)
+    }
+
     /// Largest count that is believed: far above any request, far below where an hour's sum could overflow.
     pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 
@@ -184,11 +193,10 @@ impl Bill {
 }
 
 /// Who counted the usage of a charge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// The provider's own usage.
-    #[default]
     Provider,
     /// Counted here, because the provider's usage was missing.
     Local,

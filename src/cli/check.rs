@@ -55,8 +55,12 @@ fn translated(model: &Model) -> Option<String> {
         match model.route.serves(family) {
             Some(Served::Direct) => {}
             Some(Served::Translated) => {
-                let mut into: Vec<&str> = model.route.candidates(family).iter().map(|(_, into)| into.name()).collect();
-                into.dedup();
+                let mut into: Vec<&str> = Vec::new();
+                for (_, family) in model.route.candidates(family) {
+                    if !into.contains(&family.name()) {
+                        into.push(family.name());
+                    }
+                }
                 parts.push(format!("{family} is translated to {}", into.join(" and ")));
             }
             None => parts.push(format!("{family} is not served")),

@@ -83,8 +83,8 @@ pub struct Counted {
     pub usage: Usage,
     /// Their prices.
     pub lines: Vec<Line>,
-    /// Who counted.
-    pub evidence: Evidence,
+    /// Who counted; nobody where nothing is charged.
+    pub evidence: Option<Evidence>,
     /// What the provider may count; `None` when it made nothing.
     pub owed: Option<Usage>,
 }
@@ -367,7 +367,7 @@ impl Meter {
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
-        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence, owed: None }
+        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence: Some(evidence), owed: None }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
@@ -399,7 +399,7 @@ fn output_total(usage: &Usage) -> u64 {
 }
 
 fn free() -> Counted {
-    Counted { usage: Usage::default(), lines: Vec::new(), evidence: Evidence::Local, owed: None }
+    Counted { usage: Usage::default(), lines: Vec::new(), evidence: None, owed: None }
 }
 
 #[cfg(test)]

@@ -63,9 +63,9 @@ pub struct Record {
     /// Of both, what targets may bill that failed before another one answered.
     #[serde(skip)]
     pub failed: Vec<(String, Owed)>,
-    /// Who counted.
+    /// Who counted; nobody where nothing was.
     #[serde(skip)]
-    pub evidence: Evidence,
+    pub evidence: Option<Evidence>,
     /// Why the provider's own count was not charged at the end of an answer.
     #[serde(skip)]
     pub miscount: Option<Miscount>,
@@ -113,7 +113,7 @@ impl Record {
             exposure: Amount::ZERO,
             cost: None,
             failed: Vec::new(),
-            evidence: Evidence::default(),
+            evidence: None,
             miscount: None,
             first_byte_ms: None,
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
@@ -128,7 +128,7 @@ impl Record {
     /// Whether its answer came to an end at which the provider's count is charged or missed.
     #[must_use]
     pub fn counted_at_its_end(&self) -> bool {
-        self.miscount.is_some() || (self.evidence == Evidence::Provider && self.usage != Usage::default())
+        self.miscount.is_some() || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
     }
 }
 

@@ -16,8 +16,7 @@ use super::Front;
 /// The paths that programs use.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
 /// Response headers that a page's script may read.
-const EXPOSED: &str =
-    "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, retry-after, x-should-retry";
+const EXPOSED: &str = "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, x-should-retry";
 
 /// Lets the named origins in.
 pub(super) struct Cors {

@@ -155,7 +155,7 @@ mod tests {
         let failure = Failure::Internal;
         let id = OperationId::from_bytes([0; 16]);
         let record = Record::refused(&failure, Family::Chat, None, id, Instant::now(), Origin::default());
-        let evidence = if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider };
+        let evidence = Some(if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider });
         let (target, slug) = ("acme/large".to_owned(), "large".to_owned());
         Record {
             at: Timestamp::from_millis(hour * 3_600_000),

@@ -266,7 +266,7 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
     gateway.settled().await;
     for charge in gateway.charges(&key).await {
         let bill = charge.bill.unwrap();
-        assert_eq!((bill.evidence, bill.usage.output), (Evidence::Disputed, 200), "bounded");
+        assert_eq!((bill.evidence, bill.usage.output), (Some(Evidence::Disputed), 200), "bounded");
         assert_eq!(bill.exposure, Amount::from_picos(700 * 15_000_000), "what the provider says beyond it");
     }
     let status = gateway.ask("/status").await.json();

@@ -216,7 +216,10 @@ fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
         answer_id: columns.take()?,
         hold: columns.amount()?,
         loss: columns.amount()?,
-        evidence: stored::evidence_of(columns.take()?).ok_or_else(|| malformed("evidence"))?,
+        evidence: columns
+            .take::<Option<i64>>()?
+            .map(|code| stored::evidence_of(code).ok_or_else(|| malformed("evidence")))
+            .transpose()?,
         usage: columns.usage()?,
         lines: stored::lines_of(columns.take()?).map_err(|_| malformed("bill"))?,
         ..Bill::default()

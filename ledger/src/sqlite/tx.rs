@@ -294,7 +294,7 @@ impl Batch<'_> {
             bill.map(|bill| &bill.answer_id),
             bill.map(|bill| bill.hold),
             bill.map(|bill| bill.loss),
-            bill.map(|bill| bill.evidence),
+            bill.and_then(|bill| bill.evidence),
             counted(|bill| bill.usage.input),
             counted(|bill| bill.usage.cache_read),
             counted(|bill| bill.usage.cache_write),

@@ -7,8 +7,10 @@ pub(crate) mod decode;
 pub(crate) mod decode_answer;
 mod decode_items;
 mod decode_tools;
+pub(crate) mod encode;
 pub(crate) mod encode_answer;
 mod encode_items;
+mod encode_turns;
 mod error;
 mod inspect;
 mod items;
@@ -47,7 +49,7 @@ impl Protocol for Responses {
     }
 
     fn count_path(&self) -> Option<&'static str> {
-        None
+        Some("/responses/input_tokens")
     }
 
     fn public_path(&self) -> &'static str {

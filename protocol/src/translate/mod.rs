@@ -55,7 +55,7 @@ pub struct Translated {
 /// Whether requests of `from` can be translated for targets of `to`.
 #[must_use]
 pub fn is_translated(from: Family, to: Family) -> bool {
-    from != to && to != Family::Responses
+    from != to
 }
 
 /// A request in the words of the target's family.
@@ -70,9 +70,21 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     let body = match to {
         Family::Chat => chat::encode::encode(prompt, body.len(), &mut encoding)?,
         Family::Messages => messages::encode::encode(prompt, body.len(), &mut encoding)?,
-        Family::Responses => return Err(BadRequest::new("This model is served through the responses family only.")),
+        Family::Responses => responses::encode::encode(prompt, body.len(), &mut encoding)?,
     };
     Ok(Translated { body, memo, losses })
+}
+
+/// A request whose input the target shall only count; `None` when targets of its family cannot count.
+///
+/// # Errors
+/// As [`request`].
+pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Option<Vec<u8>>, BadRequest> {
+    if to != Family::Responses {
+        return Ok(None);
+    }
+    let translated = request(from, to, body, target)?;
+    Ok(Some(responses::encode::for_counting(&translated.body)?))
 }
 
 /// A request before any family gives it a shape.

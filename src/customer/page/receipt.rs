@@ -27,8 +27,8 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             @if bill.exposure.is_positive() {
                 p.hint { "Not charged: about " (bill.exposure.show(6)) " USD that a provider may bill us for it all the same." }
             }
-            @if bill.evidence != Evidence::Provider {
-                p.hint { (counted(bill.evidence)) }
+            @if let Some(hint) = bill.counted_by().and_then(counted) {
+                p.hint { (hint) }
             }
         }
         section.card aria-labelledby="facts" {
@@ -95,11 +95,12 @@ fn price(line: &Line) -> String {
     }
 }
 
-const fn counted(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Provider => "",
+/// What is said of a count that is not simply the provider's.
+const fn counted(evidence: Evidence) -> Option<&'static str> {
+    Some(match evidence {
+        Evidence::Provider => return None,
         Evidence::Local => "The provider sent no count: it was counted here.",
         Evidence::Disputed => "The provider's count was not believed as it stood; the charge is bounded by what was asked for.",
         Evidence::Recovered => "The gateway was restarted while it ran: the charge is what was known last.",
-    }
+    })
 }

@@ -51,7 +51,7 @@ impl Meter {
         let near = self.near(local);
         let usage = match (ending, charged.evidence) {
             (Ending::Nothing, _) => return None,
-            (_, Evidence::Provider) => charged.usage,
+            (_, Some(Evidence::Provider)) => charged.usage,
             (Ending::Complete, _) => match &self.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
                 None => self.running(near, 0),
@@ -79,8 +79,8 @@ impl Meter {
     #[must_use]
     pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
         match (ending, charged.evidence) {
-            (Ending::Complete, Evidence::Disputed) => self.claimed.map(|(_, why)| why),
-            (Ending::Complete, Evidence::Local) if self.shown_anything() => Some(Miscount::Missing),
+            (Ending::Complete, Some(Evidence::Disputed)) => self.claimed.map(|(_, why)| why),
+            (Ending::Complete, Some(Evidence::Local)) if self.shown_anything() => Some(Miscount::Missing),
             _ => None,
         }
     }

@@ -315,7 +315,7 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
         "Ending",
         &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
     );
-    say(pen, "Counted by", &format!("{:?}", bill.evidence).to_lowercase());
+    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was made", farebox_ledger::document::evidence));
     say(pen, "Held", &format!("{} USD", bill.hold));
     if bill.exposure.is_positive() {
         say(pen, "Exposure", &format!("{} USD more may be billed to the operator", bill.exposure));
