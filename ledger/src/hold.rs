@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::account::Ending;
-use crate::tx::{Head, Held};
+use crate::head::Head;
 use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
@@ -89,6 +89,13 @@ pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position
         refunds: None,
         bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
     })
+}
+
+/// What extending or ending a hold reads of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) key: KeyId,
+    pub(crate) amount: Amount,
 }
 
 /// What ending a hold did.

@@ -150,7 +150,7 @@ impl Admitted {
         let usage = counted.usage;
         let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
-        let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
         let (spine, limits) = (Arc::clone(&self.proxy), Arc::clone(&self.request.pass.rate_limits));

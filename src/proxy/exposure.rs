@@ -21,7 +21,7 @@ impl Admitted {
     /// Notes on a bill what providers may bill for it: the one that answered, and each that was tried before.
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
-            let charged = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+            let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
             let owed = owed(&self.model, self.outcome.cost.as_deref(), usage, charged);
             (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
         }

@@ -46,7 +46,7 @@ fn shows(bytes: u64) -> FrameFacts {
 const TOOK: Duration = Duration::from_secs(1);
 
 fn picos(counted: &Counted) -> i64 {
-    farebox_ledger::account::cost(&counted.lines).unwrap().picos()
+    farebox_ledger::bill::cost(&counted.lines).unwrap().picos()
 }
 
 #[test]

@@ -4,12 +4,12 @@ use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::Alert;
 use crate::app::App;
 use crate::app::keys::window;
 use crate::app::margins::{Sums, View};
+use crate::format;
 
 const EXPOSURE: &[Column] = &[
     left("NAME", 0, 0),
