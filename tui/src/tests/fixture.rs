@@ -109,10 +109,8 @@ pub(super) fn charge(position: i64) -> Entry {
         first_byte_ms: Some(900),
         total_ms: 8_200,
         hold: usd("0.05"),
-        evidence: Some(farebox_ledger::Evidence::Provider),
         usage: Usage { input: 8120, output: 412, ..Usage::default() },
         lines,
-        evidence: Some(farebox_ledger::Evidence::Provider),
         ..Bill::default()
     };
     Entry { bill: Some(bill), ..entry(position, EntryKind::Charge, "-0.003054", "0.4121") }
