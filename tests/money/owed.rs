@@ -120,7 +120,7 @@ fn billed(seen: &Seen, first: bool) -> i64 {
         _ if body["stream"] != true => all,
         _ => all * (seen.sent.load(std::sync::atomic::Ordering::SeqCst) as u64).min(parts) / parts,
     };
-    Billed { input, output }.cost()
+    Billed { input, output, extras: 0 }.cost()
 }
 
 fn routes(first: &str, second: &str) -> String {

@@ -111,6 +111,7 @@ pub(super) fn charge(position: i64) -> Entry {
         hold: usd("0.05"),
         usage: Usage { input: 8120, output: 412, ..Usage::default() },
         lines,
+        evidence: Some(farebox_ledger::Evidence::Provider),
         ..Bill::default()
     };
     Entry { bill: Some(bill), ..entry(position, EntryKind::Charge, "-0.003054", "0.4121") }
