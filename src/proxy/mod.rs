@@ -121,7 +121,8 @@ impl Proxy {
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         let ask = forms.ask(&request, &seen, estimate);
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask).await?;
+        let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

@@ -5,6 +5,7 @@
 mod exposition;
 mod live;
 mod log;
+mod log_writer;
 mod metrics;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use exposition::{Exposition, Kind, seconds, usd};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
+pub use log_writer::{LogGuard, lost_lines};
 pub use metrics::Metrics;
 
 use crate::proxy::{Observer, Record};

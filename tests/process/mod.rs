@@ -4,6 +4,7 @@ mod admin;
 mod cli;
 mod first_hour;
 mod identity;
+mod log;
 mod operations;
 mod proxies;
 mod serving;
