@@ -294,16 +294,17 @@ impl Balance {
     }
 
     /// What helps at once, and what helps for good.
-    fn advice(&self, otherwise: &str) -> String {
+    fn advice(&self, for_good: &str) -> String {
         let Remedies { limit, stream } = self.remedies;
         let smaller = limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
         let streamed = stream.then(|| "send `stream: true`".to_owned());
         let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
         if at_once.is_empty() {
-            otherwise.to_owned()
-        } else {
-            format!("Only the declared limit is too dear: {}. Or: {otherwise}", at_once.join(", or "))
+            return for_good.to_owned();
         }
+        let (first, rest) = for_good.split_at(1);
+        let limit = at_once.join(", or ");
+        format!("Only the declared limit is too dear: {limit}. To keep it, {}{rest}", first.to_lowercase())
     }
 }
 
