@@ -9,6 +9,7 @@ begin() {
   client=$1
   read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions")
   place=$prefix/$client-$version
+  mkdir -p "$prefix"
   work=$(mktemp -d "$prefix/run-$client-XXXXXX")
   home=$work/home
   project=$work/project
