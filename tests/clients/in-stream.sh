@@ -17,10 +17,10 @@ recorder_pid=$!
 wait_for "the failing provider" test -s "$work/instream.port"
 printf '[provider.failing]\nbase_url = "http://127.0.0.1:%s/v1"\nspeaks = ["chat", "responses", "messages"]\nkey = { env = "UPSTREAM_KEY" }\n\n' \
   "$(cat "$work/instream.port")" >> "$FAREBOX_ROUTES"
-publish gpt-context responses failing context 32000
-publish gpt-prompt responses failing prompt 32000
-publish claude-context messages failing context 32000
-publish gpt-tool chat failing tool 32000
+publish gpt-context responses failing fails-context 32000
+publish gpt-prompt responses failing fails-prompt 32000
+publish claude-context messages failing fails-context 32000
+publish gpt-tool chat failing fails-tool 32000
 published() { "$farebox" models --format json | grep -q gpt-tool && curl -sf -o /dev/null -H "Authorization: Bearer $secret" "$base/v1/models/gpt-tool"; }
 new_key published 1
 wait_for "the failing models" published
@@ -53,9 +53,9 @@ shows codex-context "context window" codex gpt-context
 shows codex-prompt "it was flagged" codex gpt-prompt
 shows claude-context "prompt is too long" claude_code claude-context
 cp "$root/tests/clients/instream_openai.mjs" "$openai_node/"
-shows openai-node "tool_use_failed" env -i PATH="$PATH" BASE="$base" KEY="$secret" timeout 60 node "$openai_node/instream_openai.mjs"
-shows openai-python "tool_use_failed" env -i PATH="$PATH" BASE="$base" KEY="$secret" timeout 60 "$openai_python/bin/python" \
-  "$root/tests/clients/instream_openai.py"
+library() { env -i PATH="$PATH" BASE="$base" KEY="$secret" timeout 60 "$@"; }
+shows openai-node "tool_use_failed" library node "$openai_node/instream_openai.mjs"
+shows openai-python "tool_use_failed" library "$openai_python/bin/python" "$root/tests/clients/instream_openai.py"
 
 # Nobody's breaker opened: the models are still asked.
 curl -sf -H "Authorization: Bearer $secret" "$base/v1/chat/completions" -H 'content-type: application/json' \

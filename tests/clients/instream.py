@@ -1,13 +1,14 @@
-"""A provider that begins to answer and then says, in the stream, that the request was at fault. Prints its port."""
+"""A provider that begins to answer and then says, in the stream, that the request was at fault; without a stream it says so at
+once. Prints its port."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOO_LONG = "prompt is too long: 210000 tokens > 200000 maximum"
 ERRORS = {
-    "context": ("context_length_exceeded", "Your input exceeds the context window of this model."),
-    "prompt": ("invalid_prompt", "Invalid prompt: it was flagged as potentially violating our usage policy."),
-    "tool": ("tool_use_failed", "Failed to call a function. Please adjust your prompt."),
+    "fails-context": ("context_length_exceeded", "Your input exceeds the context window of this model."),
+    "fails-prompt": ("invalid_prompt", "Invalid prompt: it was flagged as potentially violating our usage policy."),
+    "fails-tool": ("tool_use_failed", "Failed to call a function. Please adjust your prompt."),
 }
 
 
@@ -40,6 +41,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         speak = {"responses": responses, "messages": messages, "completions": chat}[self.path.split("?")[0].rsplit("/", 1)[1]]
+        if not asked.get("stream"):
+            return self.refuse()
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -48,6 +51,14 @@ class Handler(BaseHTTPRequestHandler):
             head = f"event: {event}\n" if event else ""
             self.wfile.write(f"{head}data: {json.dumps(data)}\n\n".encode())
         self.close_connection = True
+
+    def refuse(self):
+        body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}).encode()
+        self.send_response(400)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_):
         pass

@@ -3,7 +3,7 @@
 import json
 import os
 
-import httpx
+import httpx2
 from anthropic import Anthropic, beta_tool
 
 sent = []
@@ -23,7 +23,7 @@ client = Anthropic(
     base_url=os.environ["BASE"] + "/native",
     api_key=os.environ["KEY"],
     max_retries=0,
-    http_client=httpx.Client(event_hooks={"response": [note]}),
+    http_client=httpx2.Client(event_hooks={"response": [note]}),
 )
 asked = [{"role": "user", "content": 'weather {"city": "Bonn"}'}]
 runner = client.beta.messages.tool_runner(model="claude-sim", max_tokens=1024, tools=[weather], messages=asked)
