@@ -3,7 +3,7 @@
 //! Pure: no clock, no ids, no store; every store calls these and nothing else. Each rule returns a new account that satisfies
 //! `0 ≤ held`, `0 ≤ spent` and `spent + held ≤ credit`, or a refusal, and then nothing has changed.
 
-use crate::{Amount, Line, OperationId, Refusal};
+use crate::{Amount, OperationId, Refusal};
 
 /// The three numbers of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,23 +176,6 @@ impl Account {
     }
 }
 
-/// Σ count × rate, exactly.
-///
-/// # Errors
-/// [`Refusal::Limit`] when a rate is negative or the sum overflows or is above [`Amount::MAX_COST`]: the counts are then wrong,
-/// and the caller treats them as disputed.
-pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
-    let absurd = || Refusal::Limit("the lines of this bill do not add up to a believable cost".to_owned());
-    let mut sum = Amount::ZERO;
-    for line in lines {
-        if line.rate.is_negative() {
-            return Err(absurd());
-        }
-        sum = Amount::times(line.rate, line.count).and_then(|part| sum.checked_add(part)).ok_or_else(absurd)?;
-    }
-    if sum > Amount::MAX_COST { Err(absurd()) } else { Ok(sum) }
-}
-
 fn positive(amount: Amount, what: &str) -> Result<(), Refusal> {
     if amount.is_positive() { Ok(()) } else { Err(Refusal::Limit(format!("{what} is more than zero"))) }
 }
@@ -207,8 +190,6 @@ fn overflow() -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
 
     fn picos(picos: i64) -> Amount {
@@ -260,14 +241,5 @@ mod tests {
         assert_eq!(account(100, 60, 0).refund(picos(20), request, picos(50), picos(30)).unwrap(), account(100, 40, 0));
         let refused = Refusal::NotRefundable { request, refundable: picos(20) };
         assert_eq!(account(100, 60, 0).refund(picos(21), request, picos(50), picos(30)), Err(refused));
-    }
-
-    #[test]
-    fn a_bill_is_exact_or_refused() {
-        let line = |count, rate| Line { what: Cow::Borrowed("input"), count, rate: picos(rate) };
-        assert_eq!(cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(), picos(405_000_000));
-        assert!(cost(&[line(u64::MAX, 2)]).is_err());
-        assert!(cost(&[line(1, i64::MAX)]).is_err());
-        assert!(cost(&[line(1, -1)]).is_err());
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::KeyId;
-use crate::chain::{Hash, NOTHING};
+use crate::head::{Hash, NOTHING};
 
 /// How each line begins; what a power cut may have left of one begins so, too.
 const LINE_START: &str = "{\"at\":\"";
@@ -275,7 +275,7 @@ mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::chain::Hash;
+    use crate::head::Hash;
 
     pub(super) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(&digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())

@@ -11,13 +11,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::audit::Record;
+use crate::head::Hash;
 use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
-
-/// A link of the chain.
-pub(crate) type Hash = [u8; 32];
-
-/// What stands before a key's first entry and first audit record in format 1, and in the row of a key that has none yet.
-pub(crate) const NOTHING: Hash = [0; 32];
 
 /// The format of what is written today.
 pub(crate) const FORMAT: i64 = 2;
@@ -38,7 +33,7 @@ pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
     }
 }
 
-/// The number an evidence is stored and hashed as.
+/// The number an evidence is stored and hashed as. Without any, the column is NULL and 0 is hashed.
 pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
     match evidence {
         Evidence::Provider => 1,
@@ -168,7 +163,7 @@ impl Encoder {
             None => self.absent(),
         };
         self.number(i64::from(bill.total_ms)).maybe_text(bill.answer_id.as_deref());
-        self.number(bill.hold.picos()).number(bill.loss.picos()).number(evidence_code(bill.evidence));
+        self.number(bill.hold.picos()).number(bill.loss.picos()).number(bill.evidence.map_or(0, evidence_code));
         let usage = &bill.usage;
         for count in
             [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images]
@@ -192,6 +187,7 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
+    use crate::head::NOTHING;
     use crate::{Amount, KeyId, Line, OperationId, Timestamp, Usage};
 
     fn charge() -> Entry {
@@ -219,7 +215,7 @@ mod tests {
                 answer_id: Some("x".to_owned()),
                 hold: Amount::from_picos(500),
                 loss: Amount::ZERO,
-                evidence: Evidence::Local,
+                evidence: Some(Evidence::Local),
                 usage: Usage { input: 100, output: 7, ..Usage::default() },
                 lines: vec![Line { what: Cow::Borrowed("input"), count: 100, rate: Amount::from_picos(4) }],
                 ..Bill::default()
@@ -283,7 +279,7 @@ mod tests {
     #[test]
     fn every_field_matters() {
         let base = entry_hash(&NOTHING, &charge());
-        let edits: [fn(&mut Entry); 15] = [
+        let edits: [fn(&mut Entry); 16] = [
             |entry| entry.key = KeyId::from_random(78),
             |entry| entry.seq = 4,
             |entry| entry.amount = Amount::from_picos(-404),
@@ -294,6 +290,7 @@ mod tests {
             |entry| entry.bill = None,
             |entry| entry.bill.as_mut().unwrap().slug.push('b'),
             |entry| entry.bill.as_mut().unwrap().first_byte_ms = None,
+            |entry| entry.bill.as_mut().unwrap().evidence = None,
             |entry| entry.bill.as_mut().unwrap().usage.images = 1,
             |entry| entry.bill.as_mut().unwrap().lines.clear(),
             |entry| entry.bill.as_mut().unwrap().exposure = Amount::from_picos(1),

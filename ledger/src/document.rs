@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Amount, Bill, Entry, EntryKind, Evidence, Line, OperationId, Usage};
+use crate::{Amount, Entry, EntryKind, Evidence, Line, OperationId};
 
 /// A request id as customers see it.
 fn request_id(id: OperationId) -> String {
@@ -33,7 +33,7 @@ pub fn json(entry: &Entry) -> Value {
         "lines": bill.lines,
         "hold": bill.hold,
         "loss": bill.loss,
-        "evidence": who_counted(bill),
+        "evidence": bill.counted_by().map(evidence),
         "family": bill.family,
         "target": bill.target,
         "status": bill.status,
@@ -55,12 +55,6 @@ pub fn json(entry: &Entry) -> Value {
         fields.insert("facts".to_owned(), json!(bill.facts));
     }
     Value::Object(std::mem::take(fields))
-}
-
-/// Who counted; nobody where no provider answered and nothing was charged.
-fn who_counted(bill: &Bill) -> Option<&'static str> {
-    let nothing = bill.lines.is_empty() && bill.usage == Usage::default();
-    (!nothing).then(|| evidence(bill.evidence))
 }
 
 /// The header of a spreadsheet of entries.
@@ -121,7 +115,8 @@ pub fn row(entry: &Entry) -> Vec<String> {
                 [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]
                     .map(|count| count.to_string()),
             );
-            row.extend([bill.hold.to_string(), bill.loss.to_string(), who_counted(bill).unwrap_or_default().to_owned()]);
+            let counted_by = bill.counted_by().map_or("", evidence);
+            row.extend([bill.hold.to_string(), bill.loss.to_string(), counted_by.to_owned()]);
         }
     }
     row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
@@ -179,7 +174,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyId, Timestamp};
+    use crate::{Bill, KeyId, Timestamp};
 
     #[test]
     fn later_facts_are_shown_only_where_they_are() {
@@ -208,6 +203,11 @@ mod tests {
         let full = json(&entry);
         assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
         assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a", ""]);
+        // Earlier versions named the provider where nothing had been counted: the hash covers that word, but nobody is shown it.
+        entry.bill.as_mut().unwrap().evidence = Some(Evidence::Provider);
+        assert!(json(&entry)["evidence"].is_null() && row(&entry)[20].is_empty());
+        entry.bill.as_mut().unwrap().usage.input = 1;
+        assert_eq!((&json(&entry)["evidence"], row(&entry)[20].as_str()), (&"provider".into(), "provider"));
         entry.bill = None;
         assert_eq!((row(&entry).len(), COLUMNS.len()), (32, 32));
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::account::Ending;
-use crate::tx::{Head, Held};
+use crate::head::Head;
 use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
@@ -55,7 +55,7 @@ impl Finish {
     /// The finish that a resolver makes of one with an absurd bill: the last checkpoint's counts, marked as disputed.
     pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
         let counted = checkpoint.unwrap_or_default();
-        let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Evidence::Disputed, ..self.bill };
+        let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Some(Evidence::Disputed), ..self.bill };
         if bill.check_facts().is_err() {
             (bill.exposure, bill.cost, bill.facts) = (counted.exposure, counted.cost, counted.facts);
         }
@@ -67,7 +67,7 @@ impl Finish {
 pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestamp) -> Finish {
     let blank = || Bill { slug: hold.slug.clone(), family: hold.family.clone(), ..Bill::default() };
     let mut bill = checkpoint.unwrap_or_else(blank);
-    bill.evidence = Evidence::Recovered;
+    bill.evidence = Some(Evidence::Recovered);
     bill.end_reason = EndReason::Recovered;
     Finish { request: hold.request, bill, at: now }
 }
@@ -89,6 +89,13 @@ pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position
         refunds: None,
         bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
     })
+}
+
+/// What extending or ending a hold reads of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) key: KeyId,
+    pub(crate) amount: Amount,
 }
 
 /// What ending a hold did.

@@ -9,8 +9,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::audit::check_text;
-use crate::{Account, Amount, Credit, CreditKind, KeyId, OperationId, Refusal, Timestamp};
+use crate::text::check_text;
+use crate::{Account, Amount, KeyId, OperationId, Refusal, Timestamp};
 
 const PREFIX: &str = "sk-fb-";
 const RANDOM_CHARS: usize = 43;
@@ -288,13 +288,6 @@ impl NewKey {
             created_by: self.act.actor.clone(),
             last_entry_at: None,
         }
-    }
-
-    /// The credit it is created with.
-    pub(crate) fn credit(&self) -> Option<Credit> {
-        let (amount, reference) = self.first_credit.clone()?;
-        let Act { operation, actor, at } = self.act.clone();
-        Some(Credit { operation, key: self.id, kind: CreditKind::TopUp, amount, reference, actor, at })
     }
 }
 

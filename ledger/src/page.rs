@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+use crate::{Amount, Bill, Entry, Key, KeyId, SecretHash, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -198,25 +198,6 @@ pub struct Totals {
     pub held: i128,
     /// Ever lost by the operator.
     pub loss: i128,
-}
-
-/// One administrative act.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditRecord {
-    /// Position in the audit, ascending.
-    pub position: i64,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
-    pub act: String,
-    /// On which key.
-    pub key: KeyId,
-    /// The operation's id.
-    pub operation: OperationId,
-    /// Details as one JSON object, without secrets.
-    pub details: String,
 }
 
 /// A slug the gateway has served under at some time.

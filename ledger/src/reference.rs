@@ -7,6 +7,7 @@ use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::Refusal;
+use crate::text::check_text;
 
 const MAX_CHARS: usize = 200;
 
@@ -24,7 +25,7 @@ pub(crate) fn folded(text: &str) -> String {
 /// Refuses what cannot be a reference.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
     let normal = normal(text);
-    crate::audit::check_text("a reference", &normal, MAX_CHARS, true)?;
+    check_text("a reference", &normal, MAX_CHARS, true)?;
     match normal.chars().find(|character| is_unseen(*character)) {
         None => Ok(()),
         Some(unseen) => {

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use serde_json::json;
 
+use crate::TextSize;
 use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
 use crate::sample::Sample;
 use crate::token_estimate::Weight;
@@ -120,15 +121,6 @@ pub struct Content {
     pub pictures: Vec<Picture>,
     /// Documents.
     pub documents: Vec<Document>,
-}
-
-/// Bytes of text by kind, as they stand in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TextSize {
-    /// ASCII bytes.
-    pub ascii: u64,
-    /// Bytes of other characters.
-    pub other: u64,
 }
 
 /// One picture.
@@ -253,27 +245,6 @@ impl Content {
     pub(crate) fn unread(&mut self, bytes: u64) {
         self.text.add(TextSize { ascii: bytes, other: 0 });
         self.weight.add_unread(bytes);
-    }
-}
-
-impl TextSize {
-    /// All bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.ascii.saturating_add(self.other)
-    }
-
-    /// Adds another size to this one.
-    pub fn add(&mut self, more: Self) {
-        self.ascii = self.ascii.saturating_add(more.ascii);
-        self.other = self.other.saturating_add(more.other);
-    }
-
-    /// The size of a text.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        let other = text.bytes().filter(|byte| *byte >= 0x80).count() as u64;
-        Self { ascii: text.len() as u64 - other, other }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod responses;
 mod sample;
 pub mod sse;
 pub mod synthetic;
+mod text_size;
 pub mod token_estimate;
 mod tools;
 pub mod translate;
@@ -41,11 +42,12 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use prompt::Prompt;
 
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy, TextSize};
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy};
 pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
+pub use text_size::TextSize;
 pub use usage::{Reading, Usage, WireUsage};
 
 /// A wire dialect.
@@ -66,6 +68,15 @@ impl Family {
     /// This family's dialect.
     #[must_use]
     pub fn protocol(self) -> &'static dyn Protocol {
+        match self {
+            Self::Chat => &chat::Chat,
+            Self::Responses => &responses::Responses,
+            Self::Messages => &messages::Messages,
+        }
+    }
+
+    /// This family's part in translation.
+    pub(crate) fn translates(self) -> &'static dyn translate::Translates {
         match self {
             Self::Chat => &chat::Chat,
             Self::Responses => &responses::Responses,

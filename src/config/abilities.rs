@@ -20,11 +20,11 @@ pub struct TargetAbilities {
     /// `system_midway`
     pub system_midway: bool,
     /// `strict_tools`
-    pub strict_tools: bool,
+    pub strict_tools: Option<bool>,
     /// `json_schema`
-    pub json_schema: bool,
+    pub json_schema: Option<bool>,
     /// `custom_tools`
-    pub custom_tools: bool,
+    pub custom_tools: Option<bool>,
     /// `cache_breakpoints`
     pub cache_breakpoints: bool,
     /// `auto_cache`
@@ -51,9 +51,9 @@ impl TargetAbilities {
             efforts: self.efforts.clone().unwrap_or(careful.efforts),
             prefill: self.prefill,
             system_midway: self.system_midway,
-            strict_tools: self.strict_tools,
-            json_schema: self.json_schema,
-            custom_tools: self.custom_tools,
+            strict_tools: self.strict_tools.unwrap_or(careful.strict_tools),
+            json_schema: self.json_schema.unwrap_or(careful.json_schema),
+            custom_tools: self.custom_tools.unwrap_or(careful.custom_tools),
             cache_breakpoints: self.cache_breakpoints,
             auto_cache: self.auto_cache,
             reasoning_echo: self.reasoning_echo.unwrap_or(careful.reasoning_echo),
@@ -71,9 +71,6 @@ impl TargetAbilities {
         let flags = [
             ("prefill", self.prefill),
             ("system_midway", self.system_midway),
-            ("strict_tools", self.strict_tools),
-            ("json_schema", self.json_schema),
-            ("custom_tools", self.custom_tools),
             ("cache_breakpoints", self.cache_breakpoints),
             ("auto_cache", self.auto_cache),
             ("files", self.files),
@@ -87,6 +84,9 @@ impl TargetAbilities {
             word("efforts", self.efforts.as_ref().map(efforts)),
             word("reasoning_echo", self.reasoning_echo.map(|value| format!("{value:?}"))),
             word("vision", self.vision.map(|value| value.to_string())),
+            word("strict_tools", self.strict_tools.map(|value| value.to_string())),
+            word("json_schema", self.json_schema.map(|value| value.to_string())),
+            word("custom_tools", self.custom_tools.map(|value| value.to_string())),
             word("tool_id", self.tool_id.map(|value| format!("{value:?}"))),
             word("system_role", self.system_role.map(|value| format!("{value:?}"))),
         ];

@@ -196,7 +196,7 @@ impl Model {
             max_output: self.limits.max_output,
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),
-            ..Abilities::careful(family)
+            ..Abilities::careful(family).of_reasoning(self.can(Capability::Reasoning), family)
         };
         let abilities = target.abilities.over(careful);
         // A mark is only worth setting where writes have a price of their own: elsewhere nothing is known of a cache.

@@ -7,6 +7,7 @@ pub mod abilities;
 pub mod catalog;
 mod environment;
 mod findings;
+mod grouped;
 mod presets;
 mod read;
 mod reload;

@@ -153,8 +153,8 @@ impl Preset {
             slug = model.slug,
             provider = model.provider,
             best_path = model.best_path,
-            context = grouped(model.context),
-            output = grouped(model.output),
+            context = underscored(model.context),
+            output = underscored(model.output),
             blank = rates(&|_| "…".to_owned()),
         )
     }
@@ -194,10 +194,6 @@ impl Preset {
     }
 }
 
-fn grouped(number: u32) -> String {
-    super::read::fields::grouped(number.into()).replace(',', "_")
-}
-
 const CATALOG_HEAD: &str = "\
 # catalog.toml: what customers see and pay. Where requests go is in routes.toml.
 #
@@ -214,3 +210,8 @@ const ROUTES_HEAD: &str = "\
 # the catalog second: a route without a model is only a warning. docs/config.md has every field.
 
 ";
+
+/// `200000` as `200_000`, as TOML may write it.
+fn underscored(number: u32) -> String {
+    super::grouped::grouped(number.into()).replace(',', "_")
+}

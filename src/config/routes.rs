@@ -57,17 +57,20 @@ impl Served {
 }
 
 impl Route {
-    /// The targets that can serve callers of a family, in the order they are asked, each with the family it is asked in.
+    /// The targets that can serve callers of a family, in the order they are asked, each with a family it can be asked in. A
+    /// foreign target stands there once for each family that it speaks: it is asked in the first that carries the request.
     #[must_use]
     pub fn candidates(&self, caller: Family) -> Vec<(&Target, Family)> {
-        let asked_in = |target: &Target| {
+        let mut found = Vec::with_capacity(self.targets.len());
+        for target in &self.targets {
             let speaks = &target.provider.speaks;
             if speaks.contains(&caller) {
-                return Some(caller);
+                found.push((target, caller));
+            } else if self.translate {
+                let into = speaks.iter().copied().filter(|family| translate::is_translated(caller, *family));
+                found.extend(into.map(|family| (target, family)));
             }
-            speaks.iter().copied().find(|family| self.translate && translate::is_translated(caller, *family))
-        };
-        let mut found: Vec<_> = self.targets.iter().filter_map(|target| Some((target, asked_in(target)?))).collect();
+        }
         if self.prefer == Prefer::Family {
             found.sort_by_key(|(_, family)| *family != caller);
         }

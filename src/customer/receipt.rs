@@ -102,8 +102,8 @@ fn line(line: &farebox_ledger::Line) -> DecimalJson {
     ])
 }
 
-fn evidence(bill: &Bill) -> String {
-    farebox_ledger::document::evidence(bill.evidence).to_owned()
+fn evidence(bill: &Bill) -> Option<&'static str> {
+    bill.counted_by().map(farebox_ledger::document::evidence)
 }
 
 /// The header of a spreadsheet of requests.
@@ -131,7 +131,7 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
         entry.balance_after.to_string(),
         bill.first_byte_ms.map(|ms| ms.to_string()).unwrap_or_default(),
         bill.total_ms.to_string(),
-        evidence(bill),
+        evidence(bill).unwrap_or_default().to_owned(),
         bill.answer_id.clone().unwrap_or_default(),
     ]);
     csv::line(cells.iter().map(String::as_str))

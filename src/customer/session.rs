@@ -34,7 +34,7 @@ pub fn new_token() -> String {
 /// 401 for a secret that opens nothing, 403 for a key that is blocked or revoked.
 pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Option<Timestamp>), Failure> {
     let Ok((id, secret)) = Secret::parse(pasted.trim()) else {
-        return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied whole"));
+        return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied completely"));
     };
     match ledger.find_key(id).await? {
         Some(key) if key.opens_with(secret.hash(), clock::now()) => {

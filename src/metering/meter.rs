@@ -74,8 +74,8 @@ pub struct Counted {
     pub usage: Usage,
     /// Their prices.
     pub lines: Vec<Line>,
-    /// Who counted.
-    pub evidence: Evidence,
+    /// Who counted; nobody where nothing is charged.
+    pub evidence: Option<Evidence>,
 }
 
 /// What a meter starts from.
@@ -346,7 +346,7 @@ impl Meter {
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
-        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence }
+        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence: Some(evidence) }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
@@ -373,7 +373,7 @@ fn output_total(usage: &Usage) -> u64 {
 }
 
 fn free() -> Counted {
-    Counted { usage: Usage::default(), lines: Vec::new(), evidence: Evidence::Local }
+    Counted { usage: Usage::default(), lines: Vec::new(), evidence: None }
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ impl Admitted {
         let counted = Box::pin(self.counted(end)).await;
         let usage = counted.usage;
         let bill = self.bill(counted, end);
-        let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&self.proxy.ledger);

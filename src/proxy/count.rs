@@ -1,4 +1,5 @@
-//! Counting the tokens of a native request without running it. Free: nothing is held, and the answer is one number.
+//! Counting the tokens of a native request without running it. Free: nothing is held, and the answer is one number. Targets that
+//! speak responses count a translation of it; those that speak chat cannot count.
 
 use std::time::Duration;
 
@@ -9,14 +10,23 @@ use tokio::time::timeout;
 
 use super::{Failure, Proxy, capabilities, documents, holder, resolve};
 use crate::clock;
-use crate::config::Target;
+use crate::config::{Model, Target};
 use crate::metering::estimate;
 use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
 /// How long an upstream may take to count before our own estimate is the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks the model's upstream, or estimates when it must not or cannot be asked: only targets of this family count.
+/// A count of input tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub tokens: u64,
+    /// They are our own estimate: no target counted them.
+    pub estimated: bool,
+}
+
+/// Asks the model's upstream, or estimates when it must not or cannot be asked.
 ///
 /// # Errors
 /// As for a request: a bad body, an unknown model.
@@ -26,10 +36,11 @@ pub async fn tokens(
     body: &Bytes,
     headers: Vec<(String, Bytes)>,
     ask_upstream: bool,
-) -> Result<u64, Failure> {
+) -> Result<Count, Failure> {
     let config = proxy.config.current();
     // Thinking of another family that was shown here would be refused by a vendor.
     let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
+    let original = body;
     let body = cut.as_ref().unwrap_or(body);
     let mut seen = messages::inspect_count(body, clock::seed())?;
     let model = resolve(&config, &seen.model, key, Family::Messages)?;
@@ -47,7 +58,7 @@ pub async fn tokens(
         };
         let prepare = |target: &Target, family: Family| {
             if family != call.family {
-                return None;
+                return foreign(original, target, family, &model);
             }
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
             let body = Family::Messages.protocol().patch(body, &seen, &edits);
@@ -57,11 +68,19 @@ pub async fn tokens(
             && let AnswerContent::Whole(answer, ..) = answer.content
             && let Some(tokens) = counted(&answer)
         {
-            return Ok(tokens);
+            return Ok(Count { tokens, estimated: false });
         }
     }
     documents::read(body, &mut seen).await;
-    Ok(estimate::input(&seen.content, &model.limits).input)
+    Ok(Count { tokens: estimate::input(&seen.content, &model.limits).input, estimated: true })
+}
+
+/// The request as a target of another family counts it; `None` when it cannot.
+fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Option<Prepared> {
+    let abilities = model.abilities_of(target, family);
+    let named = translate::Target { model: &target.model, abilities: &abilities };
+    let body = translate::count_request(Family::Messages, family, body, &named).ok().flatten()?;
+    Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
 }
 
 fn counted(answer: &[u8]) -> Option<u64> {

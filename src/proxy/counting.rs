@@ -24,7 +24,7 @@ impl Admitted {
         let local = if self.meter.needs_local(end.ending) { self.count_locally().await } else { None };
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(end.ending, local, took);
-        if end.ending == Ending::Complete && counted.evidence == farebox_ledger::Evidence::Provider {
+        if end.ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) {
             self.learn(&counted);
         }
         counted

@@ -62,13 +62,21 @@ impl Forms {
         let direct = candidates.iter().any(|(_, family)| *family == request.family);
         let mut all = Self { forms: Vec::new(), direct, original };
         let mut refused = None;
+        let mut carried: Option<&Target> = None;
         for (target, family) in candidates.into_iter().filter(|(_, family)| *family != request.family) {
+            if carried.is_some_and(|carried| std::ptr::eq(carried, target)) {
+                continue;
+            }
             let abilities = model.abilities_of(target, family);
             if all.find(family, &abilities).is_some() {
+                carried = Some(target);
                 continue;
             }
             match Form::encode(&all.original, request.family, family, abilities, model).await {
-                Ok(form) => all.forms.push(form),
+                Ok(form) => {
+                    all.forms.push(form);
+                    carried = Some(target);
+                }
                 Err(bad) => refused = refused.or(Some(bad)),
             }
         }
@@ -89,7 +97,8 @@ impl Forms {
         let dearest = going().map(|(_, estimate)| estimate).reduce(Estimate::dearer).unwrap_or(own);
         Ask {
             stream: seen.stream,
-            declared: seen.limit,
+            // A family with a smallest limit raises what is below it.
+            declared: seen.limit.map(|own| self.forms.iter().filter_map(|form| form.seen.limit).fold(own, u32::max)),
             choices: seen.choices,
             // The budget of a translated request bends to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),

@@ -14,6 +14,9 @@ use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
 use crate::proxy::{Failure, count};
 
+/// Says that a count is an estimate of the gateway.
+const ESTIMATE_HEADER: &str = "x-farebox-estimate";
+
 /// A cheap 200 for clients that probe whether the server is up.
 #[handler]
 pub(super) async fn probe(res: &mut Response) {
@@ -57,7 +60,12 @@ impl CountTokens {
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
         match self.count(req).await {
-            Ok(tokens) => failure::json(res, json!({ "input_tokens": tokens }).to_string()),
+            Ok(count) => {
+                if count.estimated {
+                    res.headers_mut().insert(ESTIMATE_HEADER, HeaderValue::from_static("1"));
+                }
+                failure::json(res, json!({ "input_tokens": count.tokens }).to_string());
+            }
             Err(failure) => {
                 body::discard(req, &self.front.proxy.tasks);
                 let failure = self.front.refused(failure, Family::Messages, &arrival, None);
@@ -66,7 +74,7 @@ impl CountTokens {
         }
     }
 
-    async fn count(&self, req: &mut Request) -> Result<u64, Failure> {
+    async fn count(&self, req: &mut Request) -> Result<count::Count, Failure> {
         let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let body = decompress::read(req, &self.front.body_room, &key).await?;

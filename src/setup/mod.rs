@@ -11,18 +11,18 @@ use serde::Deserialize;
 
 use crate::config::{Endpoint, Model};
 
-/// What stands for the key where none is given.
+/// The placeholder for a key that is not given.
 pub const KEY: &str = "<API_KEY>";
-/// What stands for the base URL in a template.
+/// The placeholder for the base URL in a template.
 pub const BASE_URL: &str = "<BASE_URL>";
-/// What stands for the slug in a template.
+/// The placeholder for the slug in a template.
 pub const MODEL: &str = "<MODEL>";
 
 /// One client program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// What is typed after `farebox setup`.
+    /// Its argument of `farebox setup`.
     pub id: String,
     /// Its name.
     pub title: String,
@@ -32,7 +32,7 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
-    /// What it did when it was run as printed with an empty balance, start-up included: requests and seconds.
+    /// What it did in a run with these settings and an empty balance, start-up included: requests and seconds.
     pub empty: Option<String>,
     /// The same when the provider was overloaded.
     pub busy: Option<String>,
@@ -88,7 +88,7 @@ impl Client {
         Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
     }
 
-    /// Whether it can ask for a model on its path.
+    /// Whether a model can be requested on this client's path.
     #[must_use]
     pub fn reaches(&self, model: &Model) -> bool {
         model.route.serves(self.family()).is_some()
@@ -111,7 +111,7 @@ impl Block {
         self.text.replace(BASE_URL, base_url).replace(MODEL, model).replace(KEY, key)
     }
 
-    /// How a line that is no instruction begins.
+    /// The start of a comment line.
     #[must_use]
     pub fn comment(&self) -> &'static str {
         if self.language == "javascript" { "//" } else { "#" }

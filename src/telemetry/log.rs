@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use super::log_writer::{LogGuard, LogWriter};
 use crate::proxy::{Observer, Record, record};
 
-/// How lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -18,8 +18,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error. `filter` is written as in `farebox=debug`; one that makes no sense becomes `default`. What
-/// comes back writes the last lines when it is dropped.
+/// Starts logging to standard error. `filter` is written as in `farebox=debug`; an invalid one is replaced by `default`. The
+/// guard writes the last lines when it is dropped.
 pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> LogGuard {
     let (filter, unreadable) = match filter.map(EnvFilter::try_new) {
         Some(Ok(filter)) => (filter, None),
@@ -29,7 +29,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
     let writer = LogWriter::start(std::io::stderr());
     let guard = writer.guard();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
-    // A line that cannot be made is lost: complaining about it would block or panic where standard error cannot be written.
+    // A line that cannot be formatted is dropped: reporting that would itself need standard error.
     let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
@@ -40,7 +40,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
         tracing::debug!("logging was already started");
     }
     if let Some(error) = unreadable {
-        tracing::warn!(%error, "FAREBOX_LOG cannot be read; logging as if it were not set");
+        tracing::warn!(%error, "FAREBOX_LOG is not a valid filter; it is ignored");
     }
     // The standard hook writes to standard error by itself, and would wait there for a reader in the middle of a request.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', " "))));
@@ -57,7 +57,7 @@ pub struct RequestLog {
     anonymous: Mutex<Window>,
 }
 
-/// Lines that were asked for in one second.
+/// Lines requested within one second.
 #[derive(Debug, Default)]
 struct Window {
     since: i64,

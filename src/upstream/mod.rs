@@ -11,6 +11,7 @@ mod client;
 mod health;
 mod places;
 pub mod redact;
+mod reply;
 mod retry;
 mod route;
 mod simulated;
@@ -225,9 +226,15 @@ impl Upstreams {
     /// See [`DispatchError`].
     pub async fn dispatch(&self, call: Call<'_>, prepare: Prepare<'_>) -> Result<Answer, DispatchError> {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
+        let mut asked: Option<&Target> = None;
         for (target, family) in call.route.candidates(call.caller) {
+            // A target that speaks several families is asked in one of them.
+            if asked.is_some_and(|asked| std::ptr::eq(asked, target)) {
+                continue;
+            }
             let call = Call { family, ..call };
             let Some(prepared) = prepare(target, family) else { continue };
+            asked = Some(target);
             match self.ask(&call, target, &prepared, &mut failures).await {
                 Some(Ok(content)) => {
                     let Failures { attempts, .. } = failures;

@@ -123,7 +123,7 @@ async fn a_stream_without_usage_is_counted_here_and_marked_so() {
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     let charge = &gateway.charges(&key).await[0];
     let bill = charge.bill.as_ref().unwrap();
-    assert_eq!(bill.evidence, farebox_ledger::Evidence::Local);
+    assert_eq!(bill.evidence, Some(farebox_ledger::Evidence::Local));
     assert!(charge.amount.picos() < 0 && bill.usage.output > 0);
 }
 
@@ -139,7 +139,7 @@ async fn absurd_usage_is_disputed_and_bounded_by_what_can_be_true() {
         let (_, gateway, key) = broken(Speech::new(Family::Chat, WORDS).claims(claim.clone()).stream()).await;
         let charge = &gateway.charges(&key).await[0];
         let bill = charge.bill.as_ref().unwrap();
-        assert_eq!(bill.evidence, farebox_ledger::Evidence::Disputed, "{claim}");
+        assert_eq!(bill.evidence, Some(farebox_ledger::Evidence::Disputed), "{claim}");
         assert!(bill.usage.input <= 200_000 && bill.usage.output <= 128_000, "{claim}: {:?}", bill.usage);
     }
 }

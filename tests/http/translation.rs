@@ -8,11 +8,13 @@ use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, CATALOG, Gateway, ask, path, routes};
 
 /// Caller and target.
-const DIRECTIONS: [(Family, Family); 4] = [
+const DIRECTIONS: [(Family, Family); 6] = [
     (Family::Messages, Family::Chat),
     (Family::Responses, Family::Chat),
     (Family::Chat, Family::Messages),
     (Family::Responses, Family::Messages),
+    (Family::Chat, Family::Responses),
+    (Family::Messages, Family::Responses),
 ];
 const USAGE: Usage = Usage { input: 100, cache_read: 20, cache_write: 30, cache_write_1h: 0, output: 50, reasoning: 0 };
 /// $3 in, $15 out, $0.30 read, $3.75 written.
@@ -126,10 +128,15 @@ async fn an_answer_of_another_family_is_read_counted_and_charged_to_the_picodoll
         }
         for seen in upstream.requests() {
             assert!(seen.path.ends_with(target.protocol().path()), "{}", seen.path);
-            let limit = if target == Family::Chat { "max_completion_tokens" } else { "max_tokens" };
+            let (limit, turns) = match target {
+                Family::Chat => ("max_completion_tokens", "messages"),
+                Family::Responses => ("max_output_tokens", "input"),
+                Family::Messages => ("max_tokens", "messages"),
+            };
             let sent = seen.json();
             assert_eq!((&sent["model"], &sent[limit]), (&json!("upstream-model-1"), &json!(100)), "{caller} on {target}: {sent}");
-            assert_eq!(sent["messages"].as_array().unwrap().len(), 1, "{sent}");
+            assert_eq!(sent[turns].as_array().unwrap().len(), 1, "{sent}");
+            assert!(target != Family::Responses || sent["store"] == false, "{sent}");
         }
         gateway.stop().await;
     }
@@ -142,7 +149,11 @@ async fn a_stream_that_breaks_ends_with_an_error_of_the_callers_family_and_never
             Family::Messages => {
                 "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}}\n\n"
             }
-            _ => "data: {\"error\":{\"type\":\"server_error\",\"message\":\"no\"}}\n\n",
+            Family::Chat => "data: {\"error\":{\"type\":\"server_error\",\"message\":\"no\"}}\n\n",
+            Family::Responses => {
+                "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\
+                 \"error\":{\"code\":\"server_error\",\"message\":\"no\"}}}\n\n"
+            }
         };
         for broken in [
             speech(target, true).reset_after(3),
@@ -197,7 +208,26 @@ fn call(target: Family) -> Reply {
                 .to_owned(),
             "data: [DONE]\n\n".to_owned(),
         ],
-        _ => vec![
+        Family::Responses => {
+            // Ids change on the way, the arguments' end stands in `done` alone, and the last event repeats nothing.
+            let item = |id: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": "call_1", "name": "look", "arguments": arguments});
+            let usage = json!({"input_tokens": 9, "output_tokens": 4, "total_tokens": 13});
+            vec![
+                event(json!({"type": "response.created", "response": {"id": "up", "status": "in_progress", "output": []}})),
+                event(json!({"type": "response.output_item.added", "output_index": 0, "item": item("a", "")})),
+                event(
+                    json!({"type": "response.function_call_arguments.delta", "item_id": "b", "output_index": 0, "delta": "{\"at\":"}),
+                ),
+                event(
+                    json!({"type": "response.function_call_arguments.done", "item_id": "c", "output_index": 0, "arguments": "{\"at\":\"x\"}"}),
+                ),
+                event(json!({"type": "response.output_item.done", "output_index": 0, "item": item("d", "{\"at\":\"x\"}")})),
+                event(
+                    json!({"type": "response.completed", "response": {"id": "up", "status": "completed", "output": [], "usage": usage}}),
+                ),
+            ]
+        }
+        Family::Messages => vec![
             event(json!({"type": "message_start", "message": {"id": "msg_up", "type": "message", "role": "assistant",
                 "model": "u", "content": [], "stop_reason": null, "usage": {"input_tokens": 9, "output_tokens": 1}}})),
             event(json!({"type": "content_block_start", "index": 0,
@@ -259,7 +289,8 @@ async fn tools_and_pictures_go_out_and_calls_come_back() {
         let sent = upstream.requests()[0].json();
         let name = if target == Family::Chat { "/tools/0/function/name" } else { "/tools/0/name" };
         assert_eq!(sent.pointer(name), Some(&json!("look")), "{sent}");
-        assert!(sent["messages"].to_string().contains(PNG), "{sent}");
+        let turns = if target == Family::Responses { &sent["input"] } else { &sent["messages"] };
+        assert!(turns.to_string().contains(PNG), "{sent}");
         gateway.stop().await;
     }
 }
@@ -427,7 +458,85 @@ async fn tokens_are_counted_here_when_no_target_can_count() {
         )
         .await;
     assert!(answer.json()["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{}", answer.text);
+    assert_eq!(answer.header("x-farebox-estimate"), Some("1"));
     assert!(upstream.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_responses_target_counts_the_tokens_of_native_clients() {
+    let upstream =
+        ScriptedUpstream::start(Reply::json(200, &json!({"object": "response.input_tokens", "input_tokens": 321}))).await;
+    let gateway = before(&upstream, Family::Responses, "").await;
+    let key = gateway.key("5.00").await;
+    let ask = json!({"model": "test-model", "system": "s", "messages": [{"role": "user", "content": "Say PONG"}]});
+    let answer = gateway.post("/native/v1/messages/count_tokens", &key, &ask).await;
+    assert_eq!((answer.json(), answer.header("x-farebox-estimate")), (json!({"input_tokens": 321}), None));
+    let seen = &upstream.requests()[0];
+    assert!(seen.path.ends_with("/responses/input_tokens"), "{}", seen.path);
+    let input = json!([{"type": "message", "role": "user", "content": "Say PONG"}]);
+    assert_eq!(seen.json(), json!({"model": "upstream-model-1", "instructions": "s", "input": input}));
+}
+
+#[tokio::test]
+async fn stop_strings_go_to_another_target_or_are_refused() {
+    let (items, chat) =
+        (ScriptedUpstream::start(answering(Family::Responses)).await, ScriptedUpstream::start(answering(Family::Chat)).await);
+    let mut body = ask(Family::Messages, "test-model", true);
+    body["stop_sequences"] = json!(["END"]);
+    let route = |second: &str| {
+        format!(
+            "[provider.items]\nbase_url = \"{}\"\nspeaks = [\"responses\"]\n[provider.chat]\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n\
+             [[route]]\nslug = \"test-model\"\ntargets = [ {{ provider = \"items\", model = \"r\" }}{second} ]\n\
+             [[route]]\nslug = \"test-blind\"\ntargets = [ {{ provider = \"items\", model = \"r\" }} ]\n",
+            items.base_url(),
+            chat.base_url()
+        )
+    };
+    let gateway = Gateway::start(&catalog(Family::Responses), &route("")).await;
+    let key = gateway.key("5.00").await;
+    let answer = gateway.post(path(Family::Messages), &key, &body).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    assert!(answer.text.contains("stop_sequences") && items.requests().is_empty(), "{}", answer.text);
+    gateway.stop().await;
+    let gateway = Gateway::start(&catalog(Family::Responses), &route(", { provider = \"chat\", model = \"c\" }")).await;
+    let key = gateway.key("5.00").await;
+    let answer = gateway.post(path(Family::Messages), &key, &body).await;
+    assert_eq!(read(Family::Messages, true, &answer), "one two three", "{}", answer.text);
+    assert_eq!((items.requests().len(), chat.requests().len()), (0, 1));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_target_of_two_families_is_asked_once_and_in_the_one_that_carries_the_request() {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "server_error", None, "no")).await;
+    let routes = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, r#"["responses", "chat"]"#);
+    let gateway = Gateway::start(&catalog(Family::Chat), &routes).await;
+    let key = gateway.key("5.00").await;
+    let mut body = ask(Family::Messages, "test-model", false);
+    assert_eq!(gateway.post(path(Family::Messages), &key, &body).await.status, 529);
+    let tries = upstream.requests();
+    assert!(!tries.is_empty() && tries.iter().all(|seen| seen.path.ends_with("/responses")), "{tries:?}");
+    upstream.follow(answering(Family::Chat));
+    body["stop_sequences"] = json!(["END"]);
+    let answer = gateway.post(path(Family::Messages), &key, &body).await;
+    assert_eq!(read(Family::Messages, false, &answer), "one two three", "{}", answer.text);
+    assert!(upstream.requests().pop().unwrap().path.ends_with("/chat/completions"));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_limit_below_the_familys_smallest_is_raised_held_and_told() {
+    let upstream = ScriptedUpstream::start(answering(Family::Responses)).await;
+    let gateway = before(&upstream, Family::Responses, "").await;
+    let key = gateway.key("5.00").await;
+    let mut body = ask(Family::Messages, "test-model", false);
+    body["max_tokens"] = json!(4);
+    let answer = gateway.post(path(Family::Messages), &key, &body).await;
+    assert_eq!((answer.status, answer.header("x-farebox-lost")), (200, Some("max_tokens=raised")), "{}", answer.text);
+    assert_eq!(upstream.requests()[0].json()["max_output_tokens"], 16);
+    let hold = gateway.charges(&key).await[0].bill.as_ref().unwrap().hold.picos();
+    assert!(hold >= 16 * 15_000_000, "{hold}");
+    gateway.stop().await;
 }
 
 #[tokio::test]

@@ -50,12 +50,37 @@ async fn answers_without_usage_are_counted_near_the_truth_in_any_text() {
                 let speech = Speech::new(family, &text).claims(claim.clone());
                 let upstream = ScriptedUpstream::start(if stream { speech.stream() } else { speech.whole() }).await;
                 let bill = bill(&upstream, &ask(family, "test-model", stream), family).await;
-                assert_eq!(bill.evidence, Evidence::Local, "{family} {name} {stream} {claim}");
+                assert_eq!(bill.evidence, Some(Evidence::Local), "{family} {name} {stream} {claim}");
                 let truth = words(&text);
                 assert!(near(bill.usage.output, truth), "{family} {name} {stream} {claim}: {} of {truth}", bill.usage.output);
                 assert!(bill.usage.input > 0, "{family} {name} {stream} {claim}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_no_provider_answered_was_counted_by_nobody() {
+    let upstream = ScriptedUpstream::start(Reply::error(529, "overloaded_error", None, "busy")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for family in Family::ALL {
+        for stream in [false, true] {
+            let answer = gateway.post(path(family), &key, &ask(family, "test-model", stream)).await;
+            assert!(answer.status >= 500, "{}", answer.text);
+            let request = answer.header("x-request-id").unwrap().to_owned();
+            let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await.json();
+            assert_eq!(receipt["data"].get("evidence"), Some(&Value::Null), "{receipt}");
+        }
+    }
+    gateway.settled().await;
+    let charges = gateway.charges(&key).await;
+    assert_eq!(charges.len(), 6);
+    for charge in charges {
+        let (json, row) = (farebox_ledger::document::json(&charge), farebox_ledger::document::row(&charge));
+        assert!(json["evidence"].is_null() && json["hold"] != "0.00", "{json}");
+        let column = farebox_ledger::document::COLUMNS.iter().position(|name| *name == "evidence").unwrap();
+        assert_eq!((row[column].as_str(), charge.bill.unwrap().evidence), ("", None), "{json}");
     }
 }
 
@@ -143,7 +168,11 @@ async fn usage_alone_ends_no_answer() {
         let answer = gateway.post(path(Family::Chat), &key, &body).await;
         assert!(answer.text.contains(last) && answer.text.ends_with("data: [DONE]\n\n"), "{name}: {}", answer.text);
         let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
-        assert_eq!((bill.usage.input, bill.usage.output, bill.evidence), (counts.0, counts.1, Evidence::Provider), "{name}");
+        assert_eq!(
+            (bill.usage.input, bill.usage.output, bill.evidence),
+            (counts.0, counts.1, Some(Evidence::Provider)),
+            "{name}"
+        );
     }
 }
 
@@ -154,7 +183,7 @@ async fn reasoning_beside_the_output_is_charged_where_the_total_tells() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "one two").claims(usage).whole()).await;
     let bill =
         bill(&upstream, &json!({"model": "test-model", "messages": [{"role": "user", "content": "x"}]}), Family::Chat).await;
-    assert_eq!((bill.usage.output, bill.usage.reasoning, bill.evidence), (2, 900, Evidence::Provider));
+    assert_eq!((bill.usage.output, bill.usage.reasoning, bill.evidence), (2, 900, Some(Evidence::Provider)));
 }
 
 #[tokio::test]
@@ -165,7 +194,7 @@ async fn a_count_over_the_limit_is_charged_as_far_as_it_can_be_true() {
     ] {
         let upstream = ScriptedUpstream::start(Speech::new(family, "one two").claims(claim).whole()).await;
         let bill = bill(&upstream, &ask(family, "test-model", false), family).await;
-        assert_eq!((bill.usage.input, bill.usage.output, bill.evidence), (200_000, 8, Evidence::Disputed), "{family}");
+        assert_eq!((bill.usage.input, bill.usage.output, bill.evidence), (200_000, 8, Some(Evidence::Disputed)), "{family}");
     }
 }
 
@@ -208,7 +237,7 @@ async fn time_ends_no_stream_whose_limit_was_affordable() {
     let answer = gateway.post(path(Family::Chat), &key, &body).await;
     assert!(answer.text.contains("two") && answer.text.contains("\"stop\""), "{}", answer.text);
     let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
-    assert_eq!((bill.usage.output, bill.evidence), (2, Evidence::Provider), "{}", bill.end_reason);
+    assert_eq!((bill.usage.output, bill.evidence), (2, Some(Evidence::Provider)), "{}", bill.end_reason);
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn missing_usage_is_counted_here_in_every_family() {
         for stream in [false, true] {
             let reply = said(&Speech::new(family, WORDS).claims(json!(null)), stream);
             let (charge, bill, ..) = charged(family, stream, reply, "5").await;
-            assert_eq!(bill.evidence, Evidence::Local, "{} {stream}", family.name());
+            assert_eq!(bill.evidence, Some(Evidence::Local), "{} {stream}", family.name());
             assert!(charge > 0 && charge <= bill.hold.picos(), "{} {stream}: {charge}", family.name());
         }
     }
@@ -71,7 +71,7 @@ async fn absurd_usage_is_disputed_in_every_family() {
                 let claimed = claim(family, input, output);
                 let reply = said(&Speech::new(family, WORDS).claims(claimed.clone()), stream);
                 let (charge, bill, ..) = charged(family, stream, reply, "5").await;
-                assert_eq!(bill.evidence, Evidence::Disputed, "{} {stream} {claimed}", family.name());
+                assert_eq!(bill.evidence, Some(Evidence::Disputed), "{} {stream} {claimed}", family.name());
                 let made = (u64::from(bill.total_ms) * 150 / 1_000).max(200);
                 assert!(
                     bill.usage.input <= 200_000 && bill.usage.output <= made,
@@ -99,7 +99,7 @@ async fn usage_said_twice_is_charged_once() {
             frames.insert(at, frames[at].clone());
         }
         let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
-        assert_eq!((charge, bill.evidence), (TRUTH, Evidence::Provider), "{}", family.name());
+        assert_eq!((charge, bill.evidence), (TRUTH, Some(Evidence::Provider)), "{}", family.name());
     }
 }
 
@@ -121,7 +121,7 @@ async fn the_last_of_contradictory_counts_is_charged_and_zero_replaces_nothing()
             }
             let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
             let truth = wanted * 3_000_000 + 10 * 15_000_000;
-            assert_eq!((charge, bill.evidence), (truth, Evidence::Provider), "{} {first} {last}", family.name());
+            assert_eq!((charge, bill.evidence), (truth, Some(Evidence::Provider)), "{} {first} {last}", family.name());
         }
     }
 }
@@ -143,7 +143,7 @@ async fn usage_that_comes_late_is_waited_for() {
         let before_the_end = speech.parts() - 2;
         let reply = speech.wait_after(before_the_end, Duration::from_millis(300));
         let (charge, bill, ..) = charged(family, true, reply, "5").await;
-        assert_eq!((charge, bill.evidence), (TRUTH, Evidence::Provider), "{}", family.name());
+        assert_eq!((charge, bill.evidence), (TRUTH, Some(Evidence::Provider)), "{}", family.name());
     }
 }
 

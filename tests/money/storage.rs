@@ -1,7 +1,7 @@
 //! Storage that fails: a full disk that recovers by itself, and I/O errors after which nothing false was said.
 //!
-//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or tracing is not
-//! permitted, the test says so and proves nothing.
+//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or
+//! tracing is not permitted, the test says so and proves nothing.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -200,7 +200,7 @@ fn failed(served: &mut Served) -> Duration {
     }
     let failed = Instant::now();
     let status = served.ended();
-    assert!(!status.success() && served.log().contains("the ledger has stopped"), "{status:?} {}", served.log());
+    assert!(!status.success() && served.log().contains("the ledger stopped"), "{status:?} {}", served.log());
     failed.elapsed()
 }
 

@@ -59,7 +59,7 @@ pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &
     let made = made(seen);
     let acknowledged = acknowledged(&charges, &outside.told, &made);
     never_above_the_truth(&charges, &outside.told, &made);
-    let is_recovered = |entry: &&&Entry| entry.bill.as_ref().unwrap().evidence == Evidence::Recovered;
+    let is_recovered = |entry: &&&Entry| entry.bill.as_ref().unwrap().evidence == Some(Evidence::Recovered);
     Judged { charges: charges.len(), recovered: charges.values().filter(is_recovered).count(), acknowledged }
 }
 
@@ -120,7 +120,7 @@ fn acknowledged(charges: &HashMap<OperationId, &Entry>, told: &[Told], made: &Ha
         }
         if let Some(made) = made.get(&told.number).filter(|_| told.status == 200) {
             let bill = entry.bill.as_ref().unwrap();
-            if bill.evidence == Evidence::Provider {
+            if bill.evidence == Some(Evidence::Provider) {
                 assert_eq!(charge + bill.loss.picos(), *made, "charge and loss are what was made: {told:?} {entry:?}");
             }
         }

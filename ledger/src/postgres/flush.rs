@@ -303,7 +303,7 @@ fn entry_columns<'a>(rows: &[Row<'_>]) -> Vec<(&'a str, &'a str, Value)> {
         ("answer_id", "text", column(rows, |row| row.bill(|bill| bill.answer_id.clone()).flatten())),
         ("hold", "bigint", column(rows, |row| row.bill(|bill| bill.hold.picos()))),
         ("loss", "bigint", column(rows, |row| row.bill(|bill| bill.loss.picos()))),
-        ("evidence", "bigint", column(rows, |row| row.bill(|bill| evidence_code(bill.evidence)))),
+        ("evidence", "bigint", column(rows, |row| row.bill(|bill| bill.evidence.map(evidence_code)).flatten())),
         ("input", "bigint", column(rows, |row| row.count(|bill| bill.usage.input))),
         ("cache_read", "bigint", column(rows, |row| row.count(|bill| bill.usage.cache_read))),
         ("cache_write", "bigint", column(rows, |row| row.count(|bill| bill.usage.cache_write))),

@@ -7,9 +7,10 @@ use tokio_postgres::types::FromSql;
 
 use super::trouble::{Trouble, words};
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
 use crate::stored;
-use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
+use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, LedgerError, OpenHold, OperationId,
     SecretHash, Session, Timestamp, Usage,
@@ -216,7 +217,10 @@ fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
         answer_id: columns.take()?,
         hold: columns.amount()?,
         loss: columns.amount()?,
-        evidence: stored::evidence_of(columns.take()?).ok_or_else(|| malformed("evidence"))?,
+        evidence: columns
+            .take::<Option<i64>>()?
+            .map(|code| stored::evidence_of(code).ok_or_else(|| malformed("evidence")))
+            .transpose()?,
         usage: columns.usage()?,
         lines: stored::lines_of(columns.take()?).map_err(|_| malformed("bill"))?,
         ..Bill::default()

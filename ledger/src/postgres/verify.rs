@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION, StoredAct, StoredEntry};
 use super::trouble::Trouble;
-use crate::chain::{self, Hash, NOTHING};
+use crate::chain;
+use crate::head::{Hash, NOTHING};
 use crate::tx::StoredKey;
 use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport, audit, reference};
 

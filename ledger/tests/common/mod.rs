@@ -91,6 +91,7 @@ pub(crate) fn bill(count: u64) -> Bill {
         first_byte_ms: Some(5),
         total_ms: 9,
         answer_id: Some(format!("answer-{count}")),
+        evidence: Some(Evidence::Provider),
         usage: Usage { output: count, ..Usage::default() },
         lines: vec![Line { what: "output".into(), count, rate: usd("0.000001") }],
         ..Bill::default()

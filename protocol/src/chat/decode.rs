@@ -7,12 +7,13 @@ use crate::BadRequest;
 use crate::Family;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
-use crate::translate::fates::{Fate, Row, only, row, unless};
+use crate::translate::fates::{Fate, Row, only, refused_by, row, unless};
 use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn};
 use crate::translate::tree::Node;
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
+const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const NO_AUDIO: &str = "Ask for text only.";
 
 /// What becomes of each field.
@@ -24,7 +25,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("max_tokens",              Fate::Converted),
     row("temperature",             Fate::Carried),
     row("top_p",                   Fate::Carried),
-    row("stop",                    Fate::Converted),
+    refused_by("stop", Family::Responses, NO_STOPS),
     row("stream",                  Fate::Carried),
     row("stream_options",          Fate::Silent),
     row("tools",                   Fate::Converted),
@@ -39,7 +40,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("safety_identifier",       Fate::Converted),
     row("user",                    Fate::Converted),
     row("service_tier",            Fate::Converted),
-    unless("verbosity",            Fate::Dropped, &["\"medium\""]),
+    Row { defaults: &["\"medium\""], ..only("verbosity", Family::Responses, Fate::Converted) },
     unless("frequency_penalty",    Fate::Dropped, &["0", "0.0"]),
     unless("presence_penalty",     Fate::Dropped, &["0", "0.0"]),
     row("logit_bias",              Fate::Dropped),
@@ -83,6 +84,7 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
         "reasoning_effort" => prompt.thinking.effort = Effort::named(value.word()),
         "reasoning" => prompt.thinking.effort = Effort::named(value.get("effort").word()).or(prompt.thinking.effort),
         "response_format" => prompt.format = format(value)?,
+        "verbosity" => prompt.verbosity = value.text().filter(|word| word.as_str() != "medium"),
         "prompt_cache_key" => prompt.cache_key = value.text(),
         "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
         "user" => prompt.user = prompt.user.take().or(value.plain()),

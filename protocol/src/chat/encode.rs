@@ -6,19 +6,14 @@
 use super::encode_turns::{messages, system};
 use crate::BadRequest;
 use crate::translate::abilities::{SystemRole, ThinkingWay};
-use crate::translate::effort;
-use crate::translate::encode::{Encoding, Field, description, schema};
+use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::fates::unsupported;
-use crate::translate::ids::{hex, tool_name};
+use crate::translate::ids::tool_name;
 use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, ToolKind, Turn};
-use crate::translate::schema::is_strict;
 use crate::translate::text::Writer;
 
 /// Most stop strings every server takes.
 const MAX_STOPS: usize = 4;
-
-/// Longest key or name of a user.
-const MAX_KEY: usize = 64;
 
 pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
     let mut out = Writer::with_capacity(size + size / 10 + 512);
@@ -130,53 +125,30 @@ fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Resu
 fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     let wish = prompt.thinking;
     let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
-    let wanted = match (wish.effort, wish.mode) {
-        (Some(effort), _) => Some(effort),
-        (None, Mode::Budget(tokens)) => Some(effort::of_budget(tokens)),
-        _ => None,
-    };
+    let wanted = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
     match encoding.abilities().thinking {
         ThinkingWay::Switch if off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
-        ThinkingWay::Switch if wish.mode != Mode::Unsaid || wanted.is_some() => {
+        ThinkingWay::Switch if wish.mode != Mode::Unsaid || wanted => {
             out.name("thinking").raw(r#"{"type":"enabled"}"#);
         }
         ThinkingWay::Switch => {}
-        ThinkingWay::None => encoding.lost(!off && wanted.is_some(), encoding.field(Field::Thinking)),
-        ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive if off => {
-            if encoding.abilities().efforts.contains(&Effort::None) {
-                out.name("reasoning_effort").raw("\"none\"");
-            }
-        }
+        ThinkingWay::None => encoding.lost(!off && wanted, encoding.field(Field::Thinking)),
         ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive => {
-            let Some(wanted) = wanted else { return };
-            let known = encoding.abilities().effort(wanted);
-            if known != Some(wanted) {
-                encoding.losses.add("effort", "clamped");
-            }
-            known.into_iter().for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
+            encoding.effort(prompt).into_iter().for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
         }
     }
 }
 
-fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
     match &prompt.format {
         None => {}
         Some(Format::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
-        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
-            return Err(unsupported(
-                encoding.field(Field::Format),
-                "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
-            ));
-        }
+        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => return Err(no_schema(encoding)),
         Some(Format::Schema { name, description, schema, strict }) => {
             out.name("response_format").open('{');
             out.name("type").raw("\"json_schema\"");
             out.name("json_schema").open('{');
-            let name = name.as_ref().map_or_else(|| "output".into(), |name| tool_name(None, name.as_str()).into_owned());
-            out.name("name").plain(&name);
-            description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
-            out.name("schema").raw(schema);
-            out.name("strict").flag(strict.unwrap_or_else(|| is_strict(schema)));
+            encoding.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
             out.close('}');
             out.close('}');
         }
@@ -186,13 +158,8 @@ fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Res
 
 fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     encoding.lost(prompt.verbosity.is_some(), "verbosity");
-    if let Some(key) = &prompt.cache_key {
-        let plain = key.plain();
-        out.name("prompt_cache_key").plain(&if plain.len() > MAX_KEY { hex(&plain, MAX_KEY) } else { plain.into_owned() });
-    }
-    if let Some(user) = &prompt.user {
-        out.name("user").plain(&if user.len() > MAX_KEY { hex(user, MAX_KEY) } else { user.to_string() });
-    }
+    prompt.cache_key.iter().for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
+    prompt.user.iter().for_each(|name| out.name("user").plain(&user(name)));
     if let Some(standard) = prompt.standard_tier {
         out.name("service_tier").raw(if standard { "\"default\"" } else { "\"auto\"" });
     }

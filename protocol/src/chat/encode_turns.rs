@@ -2,10 +2,9 @@
 
 use crate::BadRequest;
 use crate::translate::abilities::{ReasoningEcho, SystemRole};
-use crate::translate::encode::{Encoding, Field, joined, only_text};
-use crate::translate::fates::unsupported;
+use crate::translate::encode::{Encoding, Field, data_url, joined, only_text};
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, Source, ToolKind, Turn};
+use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, Turn};
 use crate::translate::order::{Rules, arrange};
 use crate::translate::text::{Escaped, Writer};
 
@@ -63,7 +62,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("type").raw("\"image_url\"");
             out.name("image_url").open('{');
             out.name("url");
-            url(out, source);
+            data_url(out, source);
             detail.iter().for_each(|detail| out.name("detail").escaped(detail.as_str()));
             out.close('}');
         }
@@ -72,7 +71,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("file").open('{');
             out.name("filename").escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
             out.name("file_data");
-            url(out, source);
+            data_url(out, source);
             out.close('}');
         }
         Block::Call(_) | Block::Result(_) | Block::Thinking { .. } => {}
@@ -86,13 +85,6 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
     out.close('}');
 }
 
-fn url(out: &mut Writer, source: &Source<'_>) {
-    match source {
-        Source::Url(url) => out.escaped(url.as_str()),
-        Source::Base64 { media, data } => out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()]),
-    }
-}
-
 /// Results first, one message each; then one user message with the rest and with what results cannot hold.
 fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
@@ -101,7 +93,7 @@ fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -
         match block {
             Block::Result(given) => result(out, given, &mut shown, encoding)?,
             other => {
-                readable(&other, encoding)?;
+                encoding.readable(&other)?;
                 rest.push(other);
             }
         }
@@ -114,16 +106,6 @@ fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -
         out.close('}');
     }
     Ok(())
-}
-
-fn readable(block: &Block<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
-    if matches!(block, Block::File { source: Source::Url(_), .. }) {
-        return Err(unsupported(
-            encoding.field(Field::Turns),
-            "Documents by address cannot be sent to this model. Send the document inline, as base64.",
-        ));
-    }
-    encoding.readable(block)
 }
 
 /// One result as text; its pictures and documents go to `shown`, each named by the call.
@@ -147,7 +129,7 @@ fn result<'a>(
                 continue;
             }
         };
-        readable(&block, encoding)?;
+        encoding.readable(&block)?;
         texts.push(Escaped::of(&format!("[see {what} below]")));
         shown.push(Block::words(&format!("[{what} from tool call {id}]")));
         shown.push(block);
@@ -212,11 +194,8 @@ fn tool_call(out: &mut Writer, call: &Call<'_>, encoding: &mut Encoding<'_>) {
     out.name("name").plain(&name);
     if custom {
         out.name("input").plain(&call.arguments);
-    } else if call.kind == ToolKind::Function && !call.arguments.trim().is_empty() {
-        out.name("arguments").plain(&call.arguments);
     } else {
-        let object = encoding.object(call);
-        out.name("arguments").plain(&object);
+        out.name("arguments").plain(&encoding.arguments(call));
     }
     out.close('}');
     out.close('}');

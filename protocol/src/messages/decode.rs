@@ -6,20 +6,22 @@ use std::borrow::Cow;
 
 use super::decode_tools::{choice, tools};
 use crate::BadRequest;
+use crate::Family;
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
-use crate::translate::fates::{Fate, Row, row, unless, unsupported};
+use crate::translate::fates::{Fate, Row, refused_by, row, unless, unsupported};
 use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn};
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
 
+const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
 /// What becomes of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Row] = &[
     row("model",              Fate::Converted),
-    row("max_tokens",         Fate::Carried),
+    row("max_tokens",         Fate::Converted),
     row("system",             Fate::Converted),
     row("messages",           Fate::Converted),
     row("tools",              Fate::Converted),
@@ -30,7 +32,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("temperature",        Fate::Carried),
     row("top_p",              Fate::Carried),
     row("top_k",              Fate::Dropped),
-    row("stop_sequences",     Fate::Converted),
+    refused_by("stop_sequences", Family::Responses, NO_STOPS),
     row("metadata",           Fate::Converted),
     unless("service_tier",    Fate::Converted, &[]),
     row("stream",             Fate::Carried),

@@ -7,8 +7,7 @@ use super::marks::Marks;
 use crate::BadRequest;
 use crate::translate::abilities::{Sampling, ThinkingWay};
 use crate::translate::effort;
-use crate::translate::encode::{Encoding, Field, description, schema};
-use crate::translate::fates::unsupported;
+use crate::translate::encode::{Encoding, Field, description, no_schema, schema};
 use crate::translate::ids::{hex, tool_name};
 use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Role};
 use crate::translate::schema::for_messages;
@@ -210,10 +209,7 @@ fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut 
     let effort = if let Thinks::Adaptive(effort) = thinks { effort } else { None };
     let format = if let Some(Format::Schema { schema, .. }) = &prompt.format { Some(schema) } else { None };
     if format.is_some() && !encoding.abilities().json_schema {
-        return Err(unsupported(
-            encoding.field(Field::Format),
-            "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
-        ));
+        return Err(no_schema(encoding));
     }
     if effort.is_none() && format.is_none() {
         return Ok(());

@@ -107,9 +107,11 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// What is taken for granted of an unknown target of this family.
+    /// What is taken for granted of an unknown target of this family. Strict tools, JSON schemas and tools with free text are part of
+    /// responses itself.
     #[must_use]
     pub fn careful(family: Family) -> Self {
+        let responses = family == Family::Responses;
         Self {
             limit_field: "max_tokens",
             sampling: if family == Family::Messages { Sampling::One } else { Sampling::Full },
@@ -117,9 +119,9 @@ impl Abilities {
             efforts: vec![Effort::Low, Effort::Medium, Effort::High],
             prefill: false,
             system_midway: false,
-            strict_tools: false,
-            json_schema: false,
-            custom_tools: false,
+            strict_tools: responses,
+            json_schema: responses,
+            custom_tools: responses,
             cache_breakpoints: false,
             long_cache: false,
             auto_cache: false,
@@ -128,7 +130,17 @@ impl Abilities {
             vision: false,
             files: false,
             tool_ids: ToolIds::Any,
-            system_role: SystemRole::System,
+            system_role: if responses { SystemRole::Developer } else { SystemRole::System },
+        }
+    }
+
+    /// The same for a model of which it is known whether it reasons: by way of responses one that does is told how hard, and takes
+    /// no sampling.
+    #[must_use]
+    pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
+        match (reasons, family) {
+            (true, Family::Responses) => Self { thinking: ThinkingWay::Effort, sampling: Sampling::None, ..self },
+            _ => self,
         }
     }
 

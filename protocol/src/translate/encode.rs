@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use super::abilities::{Abilities, Sampling};
+use super::effort;
 use super::fates::unsupported;
 use super::freeform::{SCHEMA, SHELL_SCHEMA, wrapped};
-use super::ids::{call_id, tool_name};
+use super::ids::{call_id, hex, tool_name};
 use super::losses::Losses;
-use super::neutral::{Block, Call, Choice, Prompt, Tool, ToolKind};
-use super::text::Escaped;
+use super::neutral::{Block, Call, Choice, Effort, Mode, Prompt, Source, Tool, ToolKind};
+use super::schema::is_strict;
+use super::text::{Escaped, Writer};
 use crate::json::{Cursor, Kind, quoted};
 use crate::{BadRequest, Family};
 
@@ -43,6 +45,8 @@ pub(crate) enum Field {
     OldThinking,
     /// Texts that end the answer.
     Stops,
+    /// The output limit.
+    Limit,
 }
 
 impl Encoding<'_> {
@@ -54,6 +58,7 @@ impl Encoding<'_> {
             Field::Thinking => ["reasoning_effort", "reasoning", "thinking"],
             Field::OldThinking => ["messages.reasoning_content", "input.reasoning", "messages.thinking"],
             Field::Stops => ["stop", "stop", "stop_sequences"],
+            Field::Limit => ["max_tokens", "max_output_tokens", "max_tokens"],
         };
         match self.caller {
             Family::Chat => chat,
@@ -89,9 +94,27 @@ impl Encoding<'_> {
         format!("{{\"_raw\":{}}}", quoted(text))
     }
 
-    /// The tools offered and the choice among them, as a family without custom tools, namespaces and lists of allowed ones says it.
+    /// The arguments of a call as a family takes them that knows them as text: a function's own text, if there is any.
+    pub(crate) fn arguments<'c>(&mut self, call: &'c Call<'_>) -> Cow<'c, str> {
+        if call.kind == ToolKind::Function && !call.arguments.trim().is_empty() {
+            return Cow::Borrowed(&call.arguments);
+        }
+        Cow::Owned(self.object(call))
+    }
+
+    /// The tools offered and the choice among them, as a family without namespaces says it. Only responses knows lists of allowed
+    /// tools; elsewhere the others are not offered.
     pub(crate) fn offered<'p>(&mut self, prompt: &mut Prompt<'p>) -> Result<Option<Choice<'p>>, BadRequest> {
         let mut choice = prompt.choice.take();
+        if let Some(Choice::Allowed { names, required }) = &mut choice
+            && self.family == Family::Responses
+        {
+            let known = prompt.tools.iter().filter(|tool| names.contains(&tool.name));
+            let known: Vec<_> = known.map(|tool| tool_name(tool.namespace.as_deref(), &tool.name).into_owned().into()).collect();
+            if !known.is_empty() {
+                return Ok(Some(Choice::Allowed { names: known, required: *required }));
+            }
+        }
         if let Some(Choice::Allowed { names, required }) = &choice {
             prompt.tools.retain(|tool| names.contains(&tool.name));
             self.losses.add("tool_choice", "narrowed");
@@ -136,6 +159,41 @@ impl Encoding<'_> {
         }
     }
 
+    /// The effort to write for a target that is told by one; [`Effort::None`] turns thinking off.
+    pub(crate) fn effort(&mut self, prompt: &Prompt<'_>) -> Option<Effort> {
+        let wish = prompt.thinking;
+        if wish.mode == Mode::Off || wish.effort == Some(Effort::None) {
+            return Some(Effort::None).filter(|none| self.abilities().efforts.contains(none));
+        }
+        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode { Some(effort::of_budget(tokens)) } else { None })?;
+        let known = self.abilities().effort(wanted);
+        if known != Some(wanted) {
+            self.losses.add("effort", "clamped");
+        }
+        known
+    }
+
+    /// The members of a JSON schema for the answer. Only chat and responses clients say whether it holds to the letter; for others
+    /// it does where the schema allows it.
+    pub(crate) fn schema(
+        &mut self,
+        out: &mut Writer,
+        name: Option<&Escaped<'_>>,
+        description: Option<&Escaped<'_>>,
+        schema: &str,
+        strict: Option<bool>,
+    ) {
+        let name = name.map_or(Cow::Borrowed("output"), |name| Cow::Owned(tool_name(None, name.as_str()).into_owned()));
+        out.name("name").plain(&name);
+        description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+        out.name("schema").raw(schema);
+        let strict = strict.unwrap_or_else(|| self.caller == Family::Messages && is_strict(schema));
+        if self.caller == Family::Messages && !strict {
+            self.losses.add("schema", "relaxed");
+        }
+        out.name("strict").flag(strict);
+    }
+
     /// Reports a field that is dropped, if it was there.
     pub(crate) fn lost(&mut self, was_there: bool, field: &str) {
         if was_there {
@@ -153,8 +211,42 @@ impl Encoding<'_> {
             Block::File { .. } if !self.abilities().files => {
                 Err(unsupported(self.field(Field::Turns), "This model cannot read documents here. Send their text instead."))
             }
+            Block::File { source: Source::Url(_), .. } => Err(unsupported(
+                self.field(Field::Turns),
+                "Documents by address cannot be sent to this model. Send the document inline, as base64.",
+            )),
             _ => Ok(()),
         }
+    }
+}
+
+/// Longest key or name of a user.
+const MAX_KEY: usize = 64;
+
+/// A key of the prompt cache as every vendor takes it.
+pub(crate) fn key(text: &Escaped<'_>) -> String {
+    let plain = text.plain();
+    if plain.len() > MAX_KEY { hex(&plain, MAX_KEY) } else { plain.into_owned() }
+}
+
+/// The customer's own user as every vendor takes him.
+pub(crate) fn user(name: &str) -> Cow<'_, str> {
+    if name.len() > MAX_KEY { Cow::Owned(hex(name, MAX_KEY)) } else { Cow::Borrowed(name) }
+}
+
+/// The refusal of a JSON schema for the answer.
+pub(crate) fn no_schema(encoding: &Encoding<'_>) -> BadRequest {
+    unsupported(
+        encoding.field(Field::Format),
+        "This model cannot be held to a JSON schema. Ask for JSON in the prompt, or use another model.",
+    )
+}
+
+/// A source as an address: what is inline becomes a data URL.
+pub(crate) fn data_url(out: &mut Writer, source: &Source<'_>) {
+    match source {
+        Source::Url(url) => out.escaped(url.as_str()),
+        Source::Base64 { media, data } => out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()]),
     }
 }
 

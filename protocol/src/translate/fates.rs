@@ -54,6 +54,17 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
     Row { name, fates, defaults: &[] }
 }
 
+/// A row whose field one family refuses; elsewhere it is said in other words.
+pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'static str) -> Row {
+    let (refused, other) = (Fate::Refused(remedy), Fate::Converted);
+    let fates = match family {
+        Family::Chat => [refused, other, other],
+        Family::Responses => [other, refused, other],
+        Family::Messages => [other, other, refused],
+    };
+    Row { name, fates, defaults: &[] }
+}
+
 impl Row {
     /// The fate towards a family.
     #[must_use]

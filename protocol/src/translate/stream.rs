@@ -7,7 +7,7 @@ use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
 use super::writing::{Encoder, Wish};
-use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish, chat, messages, responses};
+use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 
 /// Translates one streamed answer.
 #[derive(Debug)]
@@ -44,16 +44,8 @@ impl Translator {
     /// A translator for an answer of `upstream` to a caller of `caller`.
     #[must_use]
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
-        let decoder: Box<dyn Decoder> = match upstream {
-            Family::Chat => Box::new(chat::decode_answer::Decoder::default()),
-            Family::Messages => Box::new(messages::decode_answer::Decoder::default()),
-            Family::Responses => Box::new(responses::decode_answer::Decoder::default()),
-        };
-        let encoder: Box<dyn Encoder> = match caller {
-            Family::Chat => Box::new(chat::encode_answer::encoder(memo, wish)),
-            Family::Messages => Box::new(messages::encode_answer::encoder(memo, wish)),
-            Family::Responses => Box::new(responses::encode_answer::encoder(memo, wish)),
-        };
+        let decoder = upstream.translates().decoder();
+        let encoder = caller.translates().encoder(memo, wish);
         Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } }
     }
 

@@ -1,6 +1,6 @@
 //! What the encoders of answers share: what the caller asked for, and the frame of a text delta, rendered once for each block.
 
-use super::event::{Answer, Event, Stop};
+use super::event::{Event, Stop};
 use super::ids::{Declared, Memo};
 use super::neutral::ToolKind;
 use crate::{ErrorBody, Usage, UsageWish};
@@ -29,9 +29,6 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
     /// The answer broke: the last frame there is.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
 }
-
-/// Writes a whole answer in one family.
-pub(crate) type WriteAnswer = fn(&Answer, &Stop, &Memo, &Wish<'_>, &Usage, UsageWish<'_>) -> Vec<u8>;
 
 /// What stands before and behind a text delta of the open block.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 pub(crate) use Family::{Chat, Messages, Responses};
 
 /// The pairs that are translated: the caller's family, the target's.
-pub(crate) const PAIRS: [(Family, Family); 4] = [(Messages, Chat), (Responses, Chat), (Chat, Messages), (Responses, Messages)];
+pub(crate) const PAIRS: [(Family, Family); 6] =
+    [(Messages, Chat), (Responses, Chat), (Chat, Messages), (Responses, Messages), (Messages, Responses), (Chat, Responses)];
 
 /// A target that can do everything.
 pub(crate) fn able(family: Family) -> Abilities {

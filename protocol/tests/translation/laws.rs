@@ -78,8 +78,11 @@ proptest! {
             for body in bodies {
                 if let Ok(translated) = translated(from, to, &abilities, &body) {
                     let sent: Value = serde_json::from_slice(&translated.body).expect("JSON is sent");
-                    let last = sent["messages"].as_array().and_then(|list| list.last()).expect("something is said");
-                    prop_assert!(["user", "tool", "system"].iter().any(|role| last["role"] == *role));
+                    let said = if to == Responses { &sent["input"] } else { &sent["messages"] };
+                    let last = said.as_array().and_then(|list| list.last()).expect("something is said");
+                    let roles = ["user", "tool", "system", "developer"];
+                    let ends = roles.iter().any(|role| last["role"] == *role);
+                    prop_assert!(ends || to == Responses && last["type"].as_str().is_some_and(|kind| kind.ends_with("_output")));
                     prop_assert!(translated.losses.header().len() <= 1_024);
                 }
             }
@@ -124,6 +127,11 @@ proptest! {
         let native = sent(Responses, Messages, &items);
         prop_assert_eq!(&native["messages"], &body["messages"]);
         prop_assert_eq!(&sent(Messages, Chat, &native)["messages"], &sent(Responses, Chat, &items)["messages"]);
+        // By way of responses and back.
+        let there = sent(Messages, Responses, &body);
+        prop_assert_eq!(&sent(Responses, Messages, &there)["messages"], &body["messages"]);
+        let chat = sent(Messages, Chat, &body);
+        prop_assert_eq!(&sent(Responses, Chat, &sent(Chat, Responses, &chat))["messages"], &chat["messages"]);
     }
 
     #[test]
@@ -141,10 +149,13 @@ proptest! {
         let chat: Value = sent(Messages, Chat, &native_talk(&turns));
         let list = chat["messages"].as_array().expect("messages");
         let whole = messages_of(&sent(Chat, Messages, &talking(Chat, json!(list))));
+        let items = messages_of(&sent(Chat, Responses, &talking(Chat, json!(list))));
         let user_ends = (1..list.len()).filter(|at| list[at - 1]["role"] == "user");
         for at in user_ends {
             let old = messages_of(&sent(Chat, Messages, &talking(Chat, json!(list[..at]))));
             prop_assert_eq!(&old[..], &whole[..old.len()]);
+            let old = messages_of(&sent(Chat, Responses, &talking(Chat, json!(list[..at]))));
+            prop_assert_eq!(&old[..], &items[..old.len()]);
         }
     }
 

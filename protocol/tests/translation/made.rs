@@ -192,7 +192,8 @@ pub(crate) fn item_talk(turns: &[Said]) -> Value {
 }
 
 pub(crate) fn messages_of(body: &Value) -> Vec<String> {
-    body["messages"].as_array().expect("messages").iter().map(Value::to_string).collect()
+    let list = body["messages"].as_array().or(body["input"].as_array()).expect("a conversation");
+    list.iter().map(Value::to_string).collect()
 }
 
 /// A piece of an answer, in no family's shape.

@@ -12,8 +12,8 @@ use super::help::*;
 
 const HEAD: &str = "# What becomes of a request for another family
 
-A slug with a target that speaks chat or messages serves callers of all three families; requests are not yet translated to
-`responses`. A request in the target's own family passes as it is; any other is translated. These tables say what becomes of each field of a request; `protocol` reads the same tables.
+A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes as it is; any
+other is translated. These tables say what becomes of each field of a request; the gateway reads the same tables.
 
 - *carried*: the same field is there.
 - *converted*: it is said in the target's words.
@@ -24,11 +24,26 @@ A slug with a target that speaks chat or messages serves callers of all three fa
 
 A field that no table names is dropped and named. Values that ask for nothing (`null`, `false`, an empty list, the default) are
 never dropped or refused. Some carried and converted fields depend on what the target can do; then `x-farebox-lost` names them too:
-`temperature=clamped`, `thinking=off(no_signature)`, `effort=clamped`, `schema=relaxed`, `tools.strict=dropped`,
-`cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures, documents and JSON schemas for
-a target without that ability are refused.
+`temperature=clamped`, `max_tokens=raised`, `thinking=off(no_signature)`, `effort=clamped`, `schema=relaxed`,
+`tools.strict=dropped`, `cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures,
+documents and JSON schemas for a target without that ability are refused.
 
-Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request.
+## Thinking
+
+Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request, and the loss is named.
+So a model that reasons begins each turn of a tool loop without its own earlier reasoning. It sees its calls, their results and
+all text; what it concluded silently between two calls it may have to conclude again, which costs tokens and now and then leads
+elsewhere. Clients of the target's own family lose nothing: their bytes pass.
+
+A native target with a budget of thinking demands the signed block in front of the last calls; there thinking is off for that
+request (`thinking=off(no_signature)`). Responses targets and native targets that think adaptively go on thinking.
+
+## Towards responses
+
+Requests are sent with `store: false`, without ids of items, and with `strict` written out for every tool. A model with the
+capability `reasoning` gets `reasoning.effort` and no sampling, unless `abilities` of the target say otherwise. Native clients get
+summaries of the reasoning. `count_tokens` is asked of `/responses/input_tokens`. Stop strings do not exist there: another target
+of the route is asked, or the request is refused. The `phase` of earlier messages is not known to other families and not sent.
 ";
 
 fn word(fate: Fate) -> String {

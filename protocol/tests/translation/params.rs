@@ -81,6 +81,9 @@ fn what_changes_the_answer_is_refused_with_the_remedy() {
         (Messages, Chat, json!({"mcp_servers": [{"url": "x"}]}), "mcp_servers", "tools of your own"),
         (Messages, Chat, json!({"inference_geo": "us"}), "inference_geo", "Leave it out"),
         (Messages, Chat, json!({"stop_sequences": ["a", "b", "c", "d", "e"]}), "stop_sequences", "Send fewer."),
+        (Messages, Responses, json!({"stop_sequences": ["a"]}), "stop_sequences", "another family"),
+        (Chat, Responses, json!({"stop": "a"}), "stop", "another family"),
+        (Chat, Responses, json!({"logprobs": true}), "logprobs", "Leave it out."),
     ];
     for (from, to, more, param, remedy) in cases {
         let bad = refused(from, to, &asking(from, &more));
@@ -132,6 +135,8 @@ fn limits_keep_their_value_and_are_never_invented_small() {
     assert_eq!(sent(Chat, Messages, &asking(Chat, &json!({})))["max_tokens"], 32_000);
     assert_eq!(sent(Responses, Messages, &asking(Responses, &json!({})))["max_tokens"], 32_000);
     assert!(sent(Responses, Chat, &asking(Responses, &json!({}))).get("max_tokens").is_none());
+    let (sent_body, lost) = sent_to(Messages, Responses, &able(Responses), &asking(Messages, &json!({"max_tokens": 5})));
+    assert_eq!((&sent_body["max_output_tokens"], lost.as_str()), (&json!(16), "max_tokens=raised"));
     let mut abilities = able(Chat);
     abilities.limit_field = "max_completion_tokens";
     assert_eq!(sent_to(Messages, Chat, &abilities, &asking(Messages, &json!({}))).0["max_completion_tokens"], 4_000);

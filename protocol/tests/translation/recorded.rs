@@ -144,11 +144,12 @@ fn recorded_requests_are_translated() {
             let body: Value = serde_json::from_slice(&body).expect("JSON");
             let (sent, lost) = sent_to(from, to, &able(to), &body);
             let count = |name: &str| sent[name].as_array().map_or(0, Vec::len);
+            let said = if to == Responses { "input" } else { "messages" };
             let members: Vec<&str> = sent.as_object().expect("an object").keys().map(String::as_str).collect();
             out.push_str(&format!(
                 "{name} to {}\n  {} messages, {} tools\n  {}\n  lost: {lost}\n",
                 to.name(),
-                count("messages"),
+                count(said),
                 count("tools"),
                 members.join(" ")
             ));

@@ -37,10 +37,11 @@ pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what
         Some(value) => value.boolean(report).map(Some),
         None => Some(None),
     };
-    let [prefill, system_midway, strict_tools, json_schema, custom_tools, cache_breakpoints, auto_cache, files] =
-        ["prefill", "system_midway", "strict_tools", "json_schema", "custom_tools", "cache_breakpoints", "auto_cache", "files"]
+    let [prefill, system_midway, cache_breakpoints, auto_cache, files] =
+        ["prefill", "system_midway", "cache_breakpoints", "auto_cache", "files"]
             .map(|name| flag(name).map(|set| set.unwrap_or(false)));
-    let vision = flag("vision");
+    let [strict_tools, json_schema, custom_tools, vision] =
+        ["strict_tools", "json_schema", "custom_tools", "vision"].map(&mut flag);
     Some(TargetAbilities {
         sampling: sampling?,
         thinking: thinking?,

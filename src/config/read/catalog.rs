@@ -8,12 +8,13 @@ use std::sync::Arc;
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Value, grouped, shorten};
+use super::fields::{Fields, Value, shorten};
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::grouped::grouped;
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
 

@@ -24,8 +24,8 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             @if bill.loss.is_positive() {
                 p.hint { "It came to " (bill.loss) " USD more, which nobody charges: a request never costs more than the key has." }
             }
-            @if bill.evidence != Evidence::Provider {
-                p.hint { (counted(bill.evidence)) }
+            @if let Some(hint) = bill.counted_by().and_then(counted) {
+                p.hint { (hint) }
             }
         }
         section.card aria-labelledby="facts" {
@@ -92,11 +92,12 @@ fn price(line: &Line) -> String {
     }
 }
 
-const fn counted(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Provider => "",
+/// What is said of a count that is not simply the provider's.
+const fn counted(evidence: Evidence) -> Option<&'static str> {
+    Some(match evidence {
+        Evidence::Provider => return None,
         Evidence::Local => "The provider sent no count: it was counted here.",
         Evidence::Disputed => "The provider's count was not believed as it stood; the charge is bounded by what was asked for.",
         Evidence::Recovered => "The gateway was restarted while it ran: the charge is what was known last.",
-    }
+    })
 }

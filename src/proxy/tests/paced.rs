@@ -179,9 +179,9 @@ async fn recorded_streams_come_whole_and_cost_what_they_say_at_any_pace() {
             assert_eq!(u64::try_from(*charge).unwrap(), priced, "{name}: the charge is the count times the price");
             writeln!(
                 table,
-                "{family} {name}: {} {:?} {}+{}r+{}w/{}+{} {} blamed {blamed}",
+                "{family} {name}: {} {} {}+{}r+{}w/{}+{} {} blamed {blamed}",
                 bill.end_reason,
-                bill.evidence,
+                bill.evidence.map_or_else(|| "none".to_owned(), |evidence| format!("{evidence:?}")),
                 usage.input,
                 usage.cache_read,
                 usage.cache_write,

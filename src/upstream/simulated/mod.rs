@@ -15,7 +15,7 @@ use bytes::Bytes;
 use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
 use serde_json::json;
 
-use super::attempt::{Kind, Reply};
+use super::reply::{Kind, Reply};
 use super::stream::{Body, Paced};
 use super::{Call, Operation};
 use crate::clock;

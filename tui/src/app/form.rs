@@ -5,9 +5,9 @@
 
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, OperationId};
 
-use super::plan::{Overlap, Plan};
 use crate::clock;
 use crate::field::{Edit, Field};
+use crate::plan::{Overlap, Plan};
 
 /// Above this a top-up is typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);

@@ -7,7 +7,7 @@ use crate::app::detail::Detail;
 use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ApplyError, Found, Listed, Modal};
-use crate::app::plan::Plan;
+use crate::plan::Plan;
 use crate::state_file::OpenOperation;
 
 const TOP_UP: &str = "t50<enter>inv-8902<enter>";

@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use serde_json::Value;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::App;
 use crate::app::detail::{Check, Detail, Tab};
 use crate::app::keys::{state_word, window};
-use crate::app::plan::limits;
+use crate::format;
+use crate::plan::limits;
 use crate::sanitize::width;
 
 /// From this height on the chart is drawn.

@@ -110,7 +110,7 @@ fn about(modal: &Modal) -> Vec<String> {
         }
         Modal::Receipt(_) | Modal::Request(_) | Modal::Text(..) => "",
     };
-    super::pen::wrap(text, 66)
+    crate::sanitize::wrap(text, 66)
 }
 
 fn name_of(app: &App) -> &'static str {

@@ -3,11 +3,11 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Column, Pen, left, right};
 use crate::app::keys::window;
 use crate::app::live::Link;
 use crate::app::{App, List};
+use crate::format;
 
 const HOLDS: &[Column] = &[
     left("REQUEST", 26, 4),

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use rusqlite::{OptionalExtension, Result};
 
 use super::Check;
-use crate::chain::{self, Hash, NOTHING};
+use crate::chain;
+use crate::head::{Hash, NOTHING};
 use crate::sqlite::reads::entry_at;
 use crate::sqlite::rows::{self, StoredAct, StoredEntry};
 use crate::tx::StoredKey;

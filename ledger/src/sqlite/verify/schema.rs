@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::Check;
-use crate::chain::{self, Hash};
+use crate::chain;
+use crate::head::Hash;
 use crate::sqlite::migrations::{Birth, migrate};
 use crate::{SecretHash, Timestamp};
 

@@ -1,0 +1,201 @@
+//! A prompt as a responses request.
+//!
+//! Nothing is stored, `strict` is always written out because its default differs between the families, and no item gets an id:
+//! vendors look invented ids up and refuse them.
+
+use super::encode_turns::{input, instructions};
+use crate::BadRequest;
+use crate::Family;
+use crate::json::{Cursor, JsonError};
+use crate::translate::abilities::ThinkingWay;
+use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
+use crate::translate::ids::tool_name;
+use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Tool, ToolKind};
+use crate::translate::schema::is_strict;
+use crate::translate::text::Writer;
+
+/// The smallest limit that vendors of this family take.
+const MIN_LIMIT: u32 = 16;
+
+/// Members that a request for a count of its input may have.
+const COUNTED: &[&str] = &["model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"];
+
+pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    out.open('{');
+    out.name("model").plain(encoding.target.model);
+    let choice = encoding.offered(&mut prompt)?;
+    let system = instructions(&mut out, std::mem::take(&mut prompt.system), encoding);
+    out.name("input").open('[');
+    input(&mut out, system, std::mem::take(&mut prompt.turns), encoding)?;
+    out.close(']');
+    tools(&mut out, &prompt, encoding);
+    tool_choice(&mut out, &prompt, choice, encoding);
+    if let Some(parallel) = prompt.parallel.filter(|_| !prompt.tools.is_empty()) {
+        out.name("parallel_tool_calls").flag(parallel);
+    }
+    if let Some(limit) = prompt.limit {
+        if limit < MIN_LIMIT {
+            encoding.losses.add(encoding.field(Field::Limit), "raised");
+        }
+        out.name("max_output_tokens").number(u64::from(limit.max(MIN_LIMIT)));
+    }
+    let (temperature, top_p) = encoding.sampling(&prompt);
+    temperature.into_iter().for_each(|number| out.name("temperature").raw(number));
+    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    thinking(&mut out, &prompt, encoding);
+    text(&mut out, &prompt, encoding)?;
+    prompt.cache_key.iter().for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
+    prompt.user.iter().for_each(|name| out.name("safety_identifier").plain(&user(name)));
+    if let Some(standard) = prompt.standard_tier {
+        out.name("service_tier").raw(if standard { "\"default\"" } else { "\"auto\"" });
+    }
+    out.name("store").flag(false);
+    if prompt.stream {
+        out.name("stream").flag(true);
+    }
+    out.close('}');
+    Ok(out.finish().into_bytes())
+}
+
+/// What of a request made here a count of its input takes.
+pub(crate) fn for_counting(body: &[u8]) -> Result<Vec<u8>, JsonError> {
+    let mut cursor = Cursor::new(body)?;
+    let mut walk = cursor.enter_object()?;
+    let mut out = Writer::with_capacity(body.len());
+    out.open('{');
+    while let Some(key) = cursor.member(&mut walk)? {
+        let value = cursor.skip()?;
+        if let Some(name) = COUNTED.iter().find(|name| **name == key.name) {
+            out.name(name).raw(cursor.slice(value.span));
+        }
+    }
+    out.close('}');
+    Ok(out.finish().into_bytes())
+}
+
+/// Whether the tool goes out with its free text instead of as a function.
+fn is_free(tool: &Tool<'_>, encoding: &Encoding<'_>) -> bool {
+    tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
+}
+
+fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    if prompt.tools.is_empty() {
+        return;
+    }
+    out.name("tools").open('[');
+    for tool in &prompt.tools {
+        encoding.lost(tool.cache.is_some(), "cache_control");
+        let free = is_free(tool, encoding);
+        out.open('{');
+        out.name("type").raw(if free { "\"custom\"" } else { "\"function\"" });
+        out.name("name").plain(&tool_name(tool.namespace.as_deref(), &tool.name));
+        if free {
+            tool.description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            if let Some((syntax, definition)) = &tool.grammar {
+                out.name("format").open('{');
+                out.name("type").raw("\"grammar\"");
+                out.name("syntax").escaped(syntax.as_str());
+                out.name("definition").escaped(definition.as_str());
+                out.close('}');
+            }
+        } else {
+            description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            out.name("parameters").raw(schema(tool));
+            out.name("strict").flag(strict(tool, encoding));
+        }
+        out.close('}');
+    }
+    out.close(']');
+}
+
+/// Whether the arguments must follow the schema to the letter. Schemas of native clients may be looser than this family allows.
+fn strict(tool: &Tool<'_>, encoding: &mut Encoding<'_>) -> bool {
+    if tool.strict != Some(true) {
+        return false;
+    }
+    let fits = encoding.abilities().strict_tools && (encoding.caller != Family::Messages || is_strict(schema(tool)));
+    encoding.lost(!fits, "tools.strict");
+    fits
+}
+
+fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>, encoding: &Encoding<'_>) {
+    let named = |out: &mut Writer, name: &str| {
+        let free =
+            prompt.tools.iter().any(|tool| is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name);
+        out.name("type").raw(if free { "\"custom\"" } else { "\"function\"" });
+        out.name("name").plain(name);
+    };
+    match choice {
+        None => {}
+        Some(Choice::Auto) => out.name("tool_choice").raw("\"auto\""),
+        Some(Choice::None) => out.name("tool_choice").raw("\"none\""),
+        Some(Choice::Required) => out.name("tool_choice").raw("\"required\""),
+        Some(Choice::Tool(name)) => {
+            out.name("tool_choice").open('{');
+            named(out, &name);
+            out.close('}');
+        }
+        Some(Choice::Allowed { names, required }) => {
+            out.name("tool_choice").open('{');
+            out.name("type").raw("\"allowed_tools\"");
+            out.name("mode").raw(if required { "\"required\"" } else { "\"auto\"" });
+            out.name("tools").open('[');
+            for name in &names {
+                out.open('{');
+                named(out, name);
+                out.close('}');
+            }
+            out.close(']');
+            out.close('}');
+        }
+    }
+}
+
+/// Native clients read summaries unless they said otherwise; chat clients never asked for any.
+fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+    let wish = prompt.thinking;
+    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
+    if wish.effort.is_none() && wish.mode == Mode::Unsaid {
+        return;
+    }
+    if matches!(encoding.abilities().thinking, ThinkingWay::None | ThinkingWay::Switch) {
+        let asks = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
+        return encoding.lost(!off && asks, encoding.field(Field::Thinking));
+    }
+    let effort = encoding.effort(prompt);
+    let shown = !off && encoding.caller == Family::Messages && wish.shown != Some(false);
+    if effort.is_none() && !shown {
+        return;
+    }
+    out.name("reasoning").open('{');
+    effort.iter().for_each(|effort| out.name("effort").plain(effort.name()));
+    if shown {
+        out.name("summary").raw("\"auto\"");
+    }
+    out.close('}');
+    if !off {
+        out.name("include").raw(r#"["reasoning.encrypted_content"]"#);
+    }
+}
+
+fn text(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+    if prompt.format.is_none() && prompt.verbosity.is_none() {
+        return Ok(());
+    }
+    out.name("text").open('{');
+    match &prompt.format {
+        None => {}
+        Some(Format::Json) => out.name("format").raw(r#"{"type":"json_object"}"#),
+        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => return Err(no_schema(encoding)),
+        Some(Format::Schema { name, description, schema, strict }) => {
+            out.name("format").open('{');
+            out.name("type").raw("\"json_schema\"");
+            encoding.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
+            out.close('}');
+        }
+    }
+    prompt.verbosity.iter().for_each(|word| out.name("verbosity").escaped(word.as_str()));
+    out.close('}');
+    Ok(())
+}

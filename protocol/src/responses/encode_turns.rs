@@ -1,0 +1,216 @@
+//! The conversation of a prompt as input items. No item has an id or a status: both belong to the vendor that made it.
+
+use std::collections::HashSet;
+
+use crate::BadRequest;
+use crate::translate::abilities::SystemRole;
+use crate::translate::encode::{Encoding, Field, data_url, joined, only_text};
+use crate::translate::ids::tool_name;
+use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, Turn};
+use crate::translate::order::{Rules, arrange};
+use crate::translate::text::{Escaped, Writer};
+
+/// The system prompt as `instructions`. What comes back stands before the conversation instead: parts with marks that the target
+/// knows, or the words of a user where the model has no system prompt.
+pub(super) fn instructions<'a>(out: &mut Writer, blocks: Vec<Block<'a>>, encoding: &mut Encoding<'_>) -> Option<Turn<'a>> {
+    if blocks.is_empty() {
+        return None;
+    }
+    if encoding.abilities().system_role == SystemRole::User {
+        return Some(Turn { role: Role::User, blocks });
+    }
+    if keeps_marks(&blocks, encoding) {
+        return Some(Turn { role: Role::System, blocks });
+    }
+    out.name("instructions").escaped(joined(&blocks).as_str());
+    None
+}
+
+/// The items of a conversation, `first` before all of them.
+pub(super) fn input<'a>(
+    out: &mut Writer,
+    first: Option<Turn<'a>>,
+    turns: Vec<Turn<'a>>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
+    let abilities = encoding.abilities();
+    let rules = Rules {
+        system_midway: abilities.system_role != SystemRole::User,
+        prefill: abilities.prefill,
+        user_first: false,
+        no_blank_text: false,
+    };
+    let turns = arrange(turns, rules, encoding.losses);
+    // Calls with free text: their results have a type of their own.
+    let mut free = HashSet::new();
+    for turn in first.into_iter().chain(turns) {
+        match turn.role {
+            Role::User => user(out, turn.blocks, &free, encoding)?,
+            Role::Assistant => assistant(out, &turn.blocks, &mut free, encoding),
+            Role::System if encoding.abilities().system_role == SystemRole::System => {
+                message(out, "\"system\"", &turn.blocks, encoding);
+            }
+            Role::System => message(out, "\"developer\"", &turn.blocks, encoding),
+        }
+    }
+    Ok(())
+}
+
+/// Results first, then one message with the rest.
+fn user(out: &mut Writer, blocks: Vec<Block<'_>>, free: &HashSet<String>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+    let mut rest = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Result(given) => result(out, given, free, encoding)?,
+            other => {
+                encoding.readable(&other)?;
+                rest.push(other);
+            }
+        }
+    }
+    if !rest.is_empty() {
+        message(out, "\"user\"", &rest, encoding);
+    }
+    Ok(())
+}
+
+/// Texts and calls in the order in which the model gave them.
+fn assistant(out: &mut Writer, blocks: &[Block<'_>], free: &mut HashSet<String>, encoding: &mut Encoding<'_>) {
+    let mut texts = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Text { cache, .. } => {
+                encoding.lost(cache.is_some(), "cache_control");
+                texts.push(block.clone());
+            }
+            Block::Call(made) => {
+                said(out, &mut texts);
+                call(out, made, free, encoding);
+            }
+            Block::Thinking { .. } => encoding.lost(true, encoding.field(Field::OldThinking)),
+            Block::Image { .. } | Block::File { .. } | Block::Result(_) => {}
+        }
+    }
+    said(out, &mut texts);
+}
+
+/// What the model said, as one message.
+fn said(out: &mut Writer, texts: &mut Vec<Block<'_>>) {
+    if texts.is_empty() {
+        return;
+    }
+    out.open('{');
+    out.name("type").raw("\"message\"");
+    out.name("role").raw("\"assistant\"");
+    out.name("content").escaped(joined(texts).as_str());
+    out.close('}');
+    texts.clear();
+}
+
+fn message(out: &mut Writer, role: &str, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+    out.open('{');
+    out.name("type").raw("\"message\"");
+    out.name("role").raw(role);
+    let marked = keeps_marks(blocks, encoding);
+    out.name("content");
+    match blocks {
+        [Block::Text { text, .. }] if !marked => out.escaped(text.as_str()),
+        blocks => parts(out, blocks, marked, encoding),
+    }
+    out.close('}');
+}
+
+/// Whether the blocks have marks and the target knows them; marks it does not know are lost.
+fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
+    let marks = blocks.iter().filter(|block| block.cache().is_some()).count();
+    let kept = marks > 0 && encoding.abilities().cache_breakpoints;
+    if !kept {
+        (0..marks).for_each(|_| encoding.lost(true, "cache_control"));
+    }
+    kept
+}
+
+fn parts(out: &mut Writer, blocks: &[Block<'_>], marked: bool, encoding: &mut Encoding<'_>) {
+    out.open('[');
+    blocks.iter().for_each(|block| part(out, block, marked, encoding));
+    out.close(']');
+}
+
+fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encoding<'_>) {
+    match block {
+        Block::Text { text, .. } => {
+            out.open('{');
+            out.name("type").raw("\"input_text\"");
+            out.name("text").escaped(text.as_str());
+        }
+        Block::Image { source, detail, .. } => {
+            out.open('{');
+            out.name("type").raw("\"input_image\"");
+            out.name("image_url");
+            data_url(out, source);
+            out.name("detail").escaped(detail.as_ref().map_or("auto", Escaped::as_str));
+        }
+        Block::File { source, name, .. } => {
+            out.open('{');
+            out.name("type").raw("\"input_file\"");
+            out.name("filename").escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
+            out.name("file_data");
+            data_url(out, source);
+        }
+        Block::Call(_) | Block::Result(_) | Block::Thinking { .. } => return,
+    }
+    if let (true, Some(cache)) = (marked, block.cache()) {
+        if cache == Cache::Long {
+            encoding.losses.add("cache_control.ttl", "shortened");
+        }
+        out.name("prompt_cache_breakpoint").raw(r#"{"mode":"explicit"}"#);
+    }
+    out.close('}');
+}
+
+/// What a call gave: text, or parts when it holds pictures or documents.
+fn result(
+    out: &mut Writer,
+    mut given: CallResult<'_>,
+    free: &HashSet<String>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
+    encoding.lost(given.cache.is_some(), "cache_control");
+    given.blocks.retain(|block| !matches!(block, Block::Text { text, .. } if text.is_empty()));
+    given.blocks.iter().try_for_each(|block| encoding.readable(block))?;
+    let custom = free.contains(given.id.as_ref());
+    out.open('{');
+    out.name("type").raw(if custom { "\"custom_tool_call_output\"" } else { "\"function_call_output\"" });
+    out.name("call_id").plain(&encoding.id(&given.id));
+    out.name("output");
+    if given.blocks.is_empty() {
+        given.blocks.push(Block::words("(no output)"));
+    }
+    let error = if given.is_error { "Error: " } else { "" };
+    if only_text(&given.blocks) {
+        out.pieces(&[error, joined(&given.blocks).as_str()]);
+    } else {
+        if given.is_error {
+            given.blocks.insert(0, Block::words("Error:"));
+        }
+        parts(out, &given.blocks, false, encoding);
+    }
+    out.close('}');
+    Ok(())
+}
+
+fn call(out: &mut Writer, made: &Call<'_>, free: &mut HashSet<String>, encoding: &mut Encoding<'_>) {
+    encoding.lost(made.cache.is_some(), "cache_control");
+    let custom = made.kind == ToolKind::Custom && encoding.abilities().custom_tools;
+    out.open('{');
+    out.name("type").raw(if custom { "\"custom_tool_call\"" } else { "\"function_call\"" });
+    out.name("call_id").plain(&encoding.id(&made.id));
+    out.name("name").plain(&tool_name(made.namespace.as_deref(), &made.name));
+    if custom {
+        free.insert(made.id.to_string());
+        out.name("input").plain(&made.arguments);
+    } else {
+        out.name("arguments").plain(&encoding.arguments(made));
+    }
+    out.close('}');
+}
