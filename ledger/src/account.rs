@@ -8,9 +8,9 @@ use crate::{Amount, OperationId, Refusal};
 /// The three numbers of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// All that was ever paid in (adjustments included).
+    /// The sum of everything paid in (adjustments included).
     pub credit: Amount,
-    /// All that was ever charged, minus refunds.
+    /// The sum of everything charged, minus refunds.
     pub spent: Amount,
     /// Reserved by running requests.
     pub held: Amount,
@@ -81,7 +81,7 @@ impl Account {
     pub fn finish(self, held: Amount, cost: Amount) -> Result<Ending, Refusal> {
         not_negative(cost, "a cost")?;
         if cost > Amount::MAX_COST {
-            return Err(Refusal::Limit(format!("a cost of {cost} for one request is not believed")));
+            return Err(Refusal::Limit(format!("a cost of {cost} for one request is implausible")));
         }
         let payable = held.checked_add(self.available()).ok_or_else(overflow)?;
         let charge = cost.min(payable);
@@ -117,7 +117,7 @@ impl Account {
     /// [`Refusal::Limit`] for nothing or too much, [`Refusal::Insufficient`] downwards.
     pub fn adjust(self, amount: Amount) -> Result<Self, Refusal> {
         if amount == Amount::ZERO {
-            return Err(Refusal::Limit("an adjustment is not zero".to_owned()));
+            return Err(Refusal::Limit("an adjustment must not be zero".to_owned()));
         }
         if amount.is_positive() {
             if amount > Amount::MAX_TOP_UP {
@@ -133,7 +133,7 @@ impl Account {
         Ok(Self { credit, ..self })
     }
 
-    /// Gives money back for one charged request, of which `charged − refunded` is left.
+    /// Refunds part of one charged request, of which `charged − refunded` is left to refund.
     ///
     /// # Errors
     /// [`Refusal::NotRefundable`] above what is left, [`Refusal::Limit`] when the balance would be too large.
@@ -156,7 +156,7 @@ impl Account {
     }
 
     fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
-        let too_much = || Refusal::Limit(format!("a key is paid at most {} in its life", Amount::MAX_LIFETIME_CREDIT));
+        let too_much = || Refusal::Limit(format!("a key can be paid at most {} in its lifetime", Amount::MAX_LIFETIME_CREDIT));
         let credit = self.credit.checked_add(amount).ok_or_else(too_much)?;
         if credit > Amount::MAX_LIFETIME_CREDIT {
             return Err(too_much());
@@ -166,7 +166,7 @@ impl Account {
 
     fn within_limits(self) -> Result<Self, Refusal> {
         if self.balance() > Amount::MAX_BALANCE {
-            return Err(Refusal::Limit(format!("a key holds at most {}", Amount::MAX_BALANCE)));
+            return Err(Refusal::Limit(format!("a key's balance is at most {}", Amount::MAX_BALANCE)));
         }
         Ok(self)
     }
@@ -177,11 +177,11 @@ impl Account {
 }
 
 fn positive(amount: Amount, what: &str) -> Result<(), Refusal> {
-    if amount.is_positive() { Ok(()) } else { Err(Refusal::Limit(format!("{what} is more than zero"))) }
+    if amount.is_positive() { Ok(()) } else { Err(Refusal::Limit(format!("{what} must be more than zero"))) }
 }
 
 fn not_negative(amount: Amount, what: &str) -> Result<(), Refusal> {
-    if amount.is_negative() { Err(Refusal::Limit(format!("{what} is not negative"))) } else { Ok(()) }
+    if amount.is_negative() { Err(Refusal::Limit(format!("{what} must not be negative"))) } else { Ok(()) }
 }
 
 fn overflow() -> Refusal {

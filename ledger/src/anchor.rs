@@ -212,7 +212,7 @@ impl AnchorFile {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.nlink() != 1 {
-            return Err(Error::other("it is not a plain file of its own"));
+            return Err(Error::other("it is not a regular file, or has more than one name"));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
@@ -223,7 +223,7 @@ impl AnchorFile {
             if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
                 return Err(Error::other("it is not a file of anchors"));
             }
-            tracing::warn!("{}: the last line was cut off; it is removed", path.display());
+            tracing::warn!("{}: the last line is incomplete and was removed", path.display());
             file.set_len(whole.try_into().unwrap_or(u64::MAX))?;
         }
         Ok(Self { path: path.to_owned(), file, last })

@@ -75,7 +75,7 @@ impl Bill {
         let counts =
             [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images];
         if counts.iter().any(|count| *count > Self::MAX_COUNT) {
-            return Err(Refusal::Limit("the usage of this bill is not believed".to_owned()));
+            return Err(Refusal::Limit("the usage of this bill is implausible".to_owned()));
         }
         cost(&self.lines)
     }
@@ -123,10 +123,10 @@ impl Bill {
         let bytes = self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len()));
         let too_many = self.facts.len() > Self::MAX_FACTS || bytes.fold(0, usize::saturating_add) > Self::MAX_FACT_BYTES;
         if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
-            return Err(Refusal::Limit("the facts of this bill are too many, too long or named like a field".to_owned()));
+            return Err(Refusal::Limit("this bill has too many facts, or one that is too long or named like a field".to_owned()));
         }
         if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
-            return Err(Refusal::Limit("exposure and cost are not negative".to_owned()));
+            return Err(Refusal::Limit("exposure and cost must not be negative".to_owned()));
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ pub struct Line {
 /// [`Refusal::Limit`] when a rate is negative or the sum overflows or is above [`Amount::MAX_COST`]: the counts are then wrong,
 /// and the caller treats them as disputed.
 pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
-    let absurd = || Refusal::Limit("the lines of this bill do not add up to a believable cost".to_owned());
+    let absurd = || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
     let mut sum = Amount::ZERO;
     for line in lines {
         if line.rate.is_negative() {

@@ -133,8 +133,8 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether it is shared and was out of reach for so long that other gateways may take this one for dead, or already do:
-    /// nothing begins, and what streams ends.
+    /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: no new request
+    /// starts, and running streams end.
     fn lapsed(&self) -> bool {
         false
     }
@@ -246,7 +246,7 @@ pub enum LedgerError {
     Unusable(String),
 }
 
-/// A definite no from the rules.
+/// A definite refusal by the rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

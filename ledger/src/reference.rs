@@ -30,7 +30,9 @@ pub(crate) fn check(text: &str) -> Result<(), Refusal> {
         None => Ok(()),
         Some(unseen) => {
             let code = u32::from(unseen);
-            Err(Refusal::NotApplicable(format!("a reference has no control or invisible characters; this one has U+{code:04X}")))
+            Err(Refusal::NotApplicable(format!(
+                "a reference must not contain control or invisible characters; this one contains U+{code:04X}"
+            )))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A transaction of a store, as the procedures in `apply` see it: the few reads and writes that every operation is made of.
 //!
-//! Reads see the writes made before them in the same batch. A store decides nothing: it only reads and writes rows for
-//! the procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a
-//! refusal leaves nothing behind.
+//! Reads see the writes made before them in the same batch. A store decides nothing; it only reads and writes rows for the
+//! procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a refusal
+//! leaves nothing behind.
 
 use crate::audit::Record;
 use crate::head::{AuditHead, Hash, Head};
@@ -79,7 +79,7 @@ pub(crate) trait Tx {
     fn account(&mut self, key: KeyId) -> Step<Self, Option<(Account, Head)>>;
     /// Whether an operation made an entry.
     fn has_entry(&mut self, operation: OperationId) -> Step<Self, bool>;
-    /// Whose an open hold is, and how much.
+    /// The key and amount of an open hold.
     fn held(&mut self, request: OperationId) -> Step<Self, Option<Held>>;
     /// All of an open hold.
     fn hold(&mut self, request: OperationId) -> Step<Self, Option<StoredHold>>;

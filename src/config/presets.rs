@@ -17,7 +17,7 @@ pub struct Preset {
     pub name: String,
     /// What people call it.
     pub title: String,
-    /// What stands before `/chat/completions`, `/responses`, `/messages`.
+    /// The base URL, before `/chat/completions`, `/responses`, `/messages`.
     pub base_url: String,
     speaks: Vec<String>,
     auth: Option<String>,
@@ -102,14 +102,14 @@ impl Preset {
         self.reasoning.as_deref() == Some("outside")
     }
 
-    /// A catalog to begin with: one model of this service.
+    /// A starter catalog with one model of this service.
     #[must_use]
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
         let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
         let tokenizer = model.tokenizer.as_ref().map(|name| format!("tokenizer         = \"{name}\"\n")).unwrap_or_default();
         let rates = |fill: &dyn Fn(&str) -> String| {
-            // As a price list has them, not by the alphabet.
+            // In the order of a price list, not alphabetically.
             let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
             let rates = order.iter().filter_map(|name| model.price.get(*name).map(|rate| format!("{name} = \"{}\"", fill(rate))));
             rates.collect::<Vec<_>>().join(", ")
@@ -138,7 +138,7 @@ impl Preset {
              limits            = {{ context = {context}, max_output = {output} }}\n\
              {tokenizer}\
              \n\
-             # The next one: take the marks away, fill in, and add its [[route]] to routes.toml (save that file first).\n\
+             # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
              #\n\
              # [[model]]\n\
              # model             = \"…\"\n\
@@ -159,12 +159,14 @@ impl Preset {
         )
     }
 
-    /// Routes to begin with: this service and its one model.
+    /// A starter routes file with this service and its one model.
     #[must_use]
     pub fn starter_routes(&self) -> String {
         let name = self.provider_name();
         let mut text = format!("{ROUTES_HEAD}[provider.{name}]\nkind = \"{}\"", self.name);
-        text.push_str("   # base URL, families and habits of this service; a field written here wins (docs/config.md)\n");
+        text.push_str(
+            "   # base URL, families and other settings of this service; fields written here take precedence (docs/config.md)\n",
+        );
         match &self.key {
             Some(key) => {
                 let _ = writeln!(

@@ -60,7 +60,7 @@ fn every_client_gets_its_base_url_once() {
         assert!(printed(&["--public-url", base, "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
     }
     let refused = String::from_utf8(farebox(&["--public-url", "p.example", "setup", "codex"]).stderr).unwrap();
-    assert!(refused.contains("write it whole, as in https://"), "{refused}");
+    assert!(refused.contains("write the whole URL, as in https://"), "{refused}");
     assert!(printed(&["setup", "codex"]).contains("model = \"sim-codex\""), "the model is one that is best on the client's path");
     let document: serde_json::Value = serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");

@@ -194,7 +194,7 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
 /// Waits for the end of a gateway whose ledger fails; says how long it took from then on.
 fn failed(served: &mut Served) -> Duration {
     let begun = Instant::now();
-    while !served.log().contains("cannot be trusted with more writes") {
+    while !served.log().contains("no more writes are safe") {
         assert!(begun.elapsed() < PATIENCE, "no error was met:\n{}", served.log());
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -35,7 +35,7 @@ impl From<Malformed> for LedgerError {
 type Read<T> = Result<T, Malformed>;
 
 fn malformed(what: &str) -> Malformed {
-    Malformed(format!("a stored {what} is not one"))
+    Malformed(format!("a stored {what} cannot be read"))
 }
 
 /// A row's columns, taken in the order in which they were selected.

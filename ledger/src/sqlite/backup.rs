@@ -40,7 +40,7 @@ fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
 pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
     let failed = |why: &dyn std::fmt::Display| LedgerError::Unavailable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {
-        return Err(failed(&"there is such a file already"));
+        return Err(failed(&"the file already exists"));
     }
     named_copy(conn, to).map_err(|error| failed(&error))
 }
@@ -76,6 +76,6 @@ fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
     let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
     match report.faults.first() {
         None => Ok(report),
-        Some(first) => Err(std::io::Error::other(format!("{} faults in the books, first: {first}", report.faults.len()))),
+        Some(first) => Err(std::io::Error::other(format!("{} faults in the books, the first one: {first}", report.faults.len()))),
     }
 }

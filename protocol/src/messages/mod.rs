@@ -46,7 +46,7 @@ const NAMES: Names = Names {
     schemas: &["/output_config/format/schema", "/output_format/schema"],
 };
 
-/// The header by which native clients switch on what is not yet in the dialect.
+/// The header in which native clients switch on beta features.
 pub const FLAGS_HEADER: &str = "anthropic-beta";
 
 /// The messages dialect.

@@ -16,7 +16,7 @@ pub(super) struct Item {
     id: String,
     /// Its text, or its arguments, escaped.
     text: String,
-    /// What stands around a delta; the event's number goes behind it.
+    /// The JSON around a delta; the event's number follows it.
     delta: Template,
 }
 

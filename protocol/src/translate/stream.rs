@@ -65,7 +65,7 @@ impl Translator {
         &self.writer.out
     }
 
-    /// The upstream's stream is over; what is still to be shown before the end.
+    /// The upstream's stream is over; returns what is still to be shown before the end.
     pub fn end(&mut self) -> &[u8] {
         self.writer.out.clear();
         if !self.writer.over && self.writer.end.is_none() {
@@ -74,7 +74,7 @@ impl Translator {
         &self.writer.out
     }
 
-    /// How the answer ended, as far as its frames told: complete, or broken. `None` while it goes on.
+    /// How the answer ended, judged by its frames: complete or broken. `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Result<&Stop, &UpstreamError>> {
         self.writer.end.as_ref().map(Result::as_ref)
@@ -89,7 +89,7 @@ impl Translator {
         self.last(|encoder, out| encoder.stop(&stop, usage, wish, out))
     }
 
-    /// The end of an answer that is cut here, at the caller's limit: what is open is closed, the rest never comes.
+    /// The end of an answer that the gateway cuts at the caller's limit: open blocks are closed, and nothing follows.
     pub fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
         self.last(|encoder, out| encoder.stop(&Stop::Length, usage, wish, out))
     }

@@ -23,7 +23,7 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
     /// The next event, unless it is an end.
     fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
 
-    /// The end, with settled counts. Closes what is open.
+    /// Closes open blocks and ends the answer with settled counts.
     fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>);
 
     /// The answer broke: the last frame there is.
@@ -49,7 +49,7 @@ impl Template {
     }
 }
 
-/// A call by the name the caller gave its tool. A name nobody declared passes as it is.
+/// A call under the name that the caller gave the tool. An undeclared name passes unchanged.
 pub(crate) fn declared<'m>(memo: &'m Memo, name: &'m str) -> (&'m str, ToolKind, Option<&'m Declared>) {
     match memo.declared(name) {
         Some(tool) => (&tool.name, tool.kind, Some(tool)),

@@ -165,7 +165,7 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
     if members.is_empty() {
         report
             .add(Code::BadText, value.span(), "`best_environments` is empty")
-            .help("say where the model is at its best: [\"backend\"]");
+            .help("say where the model works best: [\"backend\"]");
         return None;
     }
     let read: Vec<_> = members.into_iter().map(|member| member.printable(report, LONGEST_NAME)).collect();

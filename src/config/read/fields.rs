@@ -62,9 +62,9 @@ impl<'r, 'i> Fields<'r, 'i> {
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
         } else if let Some(home) = home_of(name) {
-            finding.help(format!("`{name}` belongs into `{home}`"));
+            finding.help(format!("`{name}` belongs in `{home}`"));
         } else if dotted {
-            finding.help("a dot in a table header begins a table inside; put the name in quotes: [provider.\"a.b\"]");
+            finding.help("a dot in a table header starts a nested table; put the name in quotes: [provider.\"a.b\"]");
         } else {
             finding.help(format!("known fields are {}", listed(known)));
         }

@@ -32,7 +32,7 @@ impl PriceUnit {
         }
     }
 
-    /// Dearer than this is a slip of the pen.
+    /// A higher price is a typing mistake.
     const fn most_usd(self) -> i64 {
         match self {
             Self::MillionTokens => 100_000,
@@ -262,7 +262,7 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
         report
             .add(Code::BadPrice, value.span(), format!("the price `{}` is {kind}; prices are strings", value.name))
             .label("put it in quotes")
-            .help(format!("write {} = \"3.00\", so that no binary fraction ever touches money", value.name));
+            .help(format!("write {} = \"3.00\"; binary fractions are not exact enough for money", value.name));
         return None;
     }
     let text = value.text(report)?;

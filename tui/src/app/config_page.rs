@@ -47,7 +47,7 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
         let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
         lines.push((format!("NEW FILES REJECTED {at} — the running version stays in force"), Tone::Bad));
     } else {
-        lines.push(("The files run as they are.".to_owned(), Tone::Good));
+        lines.push(("The running configuration matches the files.".to_owned(), Tone::Good));
     }
     let counts = [
         format::many(errors, "error"),
@@ -72,7 +72,8 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
         ),
         Tone::Plain,
     ));
-    for (title, changes) in [("Files against what runs", &status.changes), ("What the last reload changed", &status.last_changes)]
+    for (title, changes) in
+        [("Files compared with the running configuration", &status.changes), ("Changes in the last reload", &status.last_changes)]
     {
         if !changes.is_empty() {
             lines.push((String::new(), Tone::Plain));

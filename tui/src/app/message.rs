@@ -1,4 +1,4 @@
-//! What state asks of the store, and what the store tells it: the only two kinds of word between them.
+//! The requests of the state to the store, and the store's messages to the state. Nothing else passes between them.
 
 use std::path::PathBuf;
 

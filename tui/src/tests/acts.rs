@@ -150,7 +150,7 @@ fn reasons_are_said_instead_of_acting() {
     let mut bench = Bench::new(80, 24);
     bench.press("jjjjjjjt");
     assert_eq!(bench.app.keys.row().map(|row| row.key.stored_status), Some(Status::Revoked));
-    assert!(bench.screen().contains("revoked, which is for ever"));
+    assert!(bench.screen().contains("revoked, which cannot be undone"));
     bench.press("<enter>]f");
     assert!(bench.screen().contains("select a charge first"));
 }

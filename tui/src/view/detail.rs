@@ -159,8 +159,8 @@ fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
         let text = match detail.tab {
             _ if !detail.loaded => "reading …",
             Tab::Entries => "no entries yet: press t to top up",
-            Tab::Payments => "no money came in yet: press t to top up",
-            Tab::Models => "nothing was used in the last 7 days",
+            Tab::Payments => "no payments yet: press t to top up",
+            Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
         };

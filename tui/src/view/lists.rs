@@ -61,8 +61,8 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
     let hint = match app.gateway.link {
-        Link::Live => "a hold ends with its request; none is released by hand",
-        _ => "without a gateway holds stay: the next one to start ends them within 5 s",
+        Link::Live => "a hold ends with its request; it cannot be released by hand",
+        _ => "no gateway is running; the next start ends these holds within 5 s",
     };
     pen.text(bottom, 2, 0, hint, pen.theme.faint());
 }

@@ -143,7 +143,7 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
         y += pen.paragraph(
             inner,
             y,
-            &format!("Asking for it by its id …  try {}, again every 2 s.", page.tries + 1),
+            &format!("Looking it up by its id …  attempt {}, again every 2 s.", page.tries + 1),
             Style::new(),
         ) + 1;
         y += pen.paragraph(
@@ -252,10 +252,10 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
         "Ending",
         &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
     );
-    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was made", farebox_ledger::document::evidence));
+    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was produced", farebox_ledger::document::evidence));
     say(pen, "Held", &format!("{} USD", bill.hold));
     if bill.loss.is_positive() {
-        say(pen, "Loss", &format!("{} USD: the operator's, the key had no more", bill.loss));
+        say(pen, "Loss", &format!("{} USD: the operator's loss, because the key had no more", bill.loss));
     }
     for (index, line) in bill.lines.iter().enumerate() {
         let cost = farebox_ledger::Amount::times(line.rate, line.count).map_or_else(|| "?".to_owned(), |cost| cost.to_string());
@@ -268,7 +268,7 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
 }
 
 fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
-    let inner = pen.frame(area, "Operations whose outcome nobody saw");
+    let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
     let placed = pen.heads(inner, 0, OPERATIONS);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
@@ -302,9 +302,9 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         Found::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }
-        Found::NotApplied => "It was not applied. d drops it; start it anew if it is still wanted.",
-        Found::Elsewhere(_) => "Another console of yours is working on it.",
-        Found::Unreadable(_) => "The ledger could not be asked.",
+        Found::NotApplied => "It was not applied. d drops it; start again if it is still wanted.",
+        Found::Elsewhere(_) => "Another console of this user is working on it.",
+        Found::Unreadable(_) => "The ledger cannot be read.",
     };
     pen.paragraph(inner, inner.height.saturating_sub(2), text, theme.strong());
 }

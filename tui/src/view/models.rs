@@ -1,4 +1,4 @@
-//! The Models and Routes screens: what is sold, what it costs, and how its targets are.
+//! The Models and Routes screens: models, prices, and the health of targets.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -34,7 +34,7 @@ const ROUTES: &[Column] = &[
     left("WHY", 26, 4),
 ];
 
-/// What is sold.
+/// The Models screen.
 pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(status) = &app.gateway.status else { return published(app, pen, area) };
     let models = app.shown_models();
@@ -174,10 +174,10 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), ROUTES, &placed, &cells, index == app.routes.selected);
     }
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
-    let hint = lines
-        .get(app.routes.selected)
-        .and_then(|(_, target)| *target)
-        .map_or_else(|| "targets are tried in this order; routes.toml changes them".to_owned(), |(_, target)| explain(target));
+    let hint = lines.get(app.routes.selected).and_then(|(_, target)| *target).map_or_else(
+        || "targets are tried in this order; edit routes.toml to change it".to_owned(),
+        |(_, target)| explain(target),
+    );
     pen.text(bottom, 0, 0, &hint, pen.theme.faint());
 }
 

@@ -174,7 +174,7 @@ impl Check<'_> {
             self.fault(format!("{name}: its audit does not begin at its creation"));
         }
         if !links.is_empty() {
-            self.fault(format!("{name}: has a sign-in link that nobody made"));
+            self.fault(format!("{name}: has a sign-in link without an audit record"));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ impl Check<'_> {
         for (name, sql) in &expected {
             match found.get(name) {
                 None => self.fault(format!("the {name} is missing")),
-                Some(other) if other != sql => self.fault(format!("the {name} is not as this program makes it")),
+                Some(other) if other != sql => self.fault(format!("the {name} differs from the one that this program creates")),
                 Some(_) => {}
             }
         }
@@ -45,7 +45,7 @@ impl Check<'_> {
         ] {
             let count: i64 = self.conn.query_row(sql, [], |row| row.get(0))?;
             if count > 0 {
-                self.fault(format!("{count} times a {what} that belongs to nothing"));
+                self.fault(format!("{count} × a {what} that belongs to nothing"));
             }
         }
         self.tokens()
