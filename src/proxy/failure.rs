@@ -201,7 +201,9 @@ impl Failure {
             Self::Unauthenticated(_) => {
                 vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
             }
-            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned())],
+            // Clients built on the AI SDK ignore the first header and retry any 429: with the second their tries are over in a
+            // second or two instead of a minute, and the customer reads the reason. Their number is fixed, and a refusal is cheap.
+            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned()), ("retry-after-ms", "250".to_owned())],
             Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
             Self::NoTarget(wait) => vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))],
@@ -336,6 +338,8 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
     }
 }
 
+/// The last words end Qwen Code's retries: it gives up at once when a message speaks of an exceeded quota that will reset, and
+/// waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
     format!(
         "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. {}",
@@ -344,7 +348,7 @@ fn out_of_balance(balance: &Balance) -> String {
         balance.held,
         balance.affordable_output,
         balance.slug,
-        balance.advice("Top up the same key, then retry")
+        balance.advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
 }
 

@@ -32,10 +32,12 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
-    /// What it did in a run with these settings and an empty balance, start-up included: requests and seconds.
+    /// What it did in a run with these settings and an empty balance: requests, and seconds after the first answer.
     pub empty: Option<String>,
     /// The same when the provider was overloaded.
     pub busy: Option<String>,
+    /// The same when each stream broke.
+    pub broken: Option<String>,
     /// What to paste, in order.
     pub block: Vec<Block>,
 }
@@ -135,8 +137,13 @@ mod tests {
             ["claude-code", "codex", "openai-python", "openai-node", "anthropic-python", "anthropic-node", "langchain", "curl"];
         assert!(named.iter().all(|id| ids.contains(id)), "{ids:?}");
         let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
-        for id in ids.iter().filter(|id| **id != "curl") {
+        let versions = std::fs::read_to_string(scripts.join("versions")).unwrap();
+        for client in clients().iter().filter(|client| client.id != "curl") {
+            let id = &client.id;
             assert!(scripts.join(format!("{id}.sh")).exists(), "{id} is in the table and was never run");
+            assert!(versions.contains(&format!("{id} ")), "{id} has no pinned version");
+            let figures = [&client.empty, &client.busy, &client.broken];
+            assert!(figures.iter().all(|figure| figure.is_some()), "{id} has no figures: run tests/clients/run {id}");
         }
         for client in clients() {
             assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);

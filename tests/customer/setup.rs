@@ -36,8 +36,8 @@ fn the_documentation_has_exactly_what_the_table_gives() {
     let expected = sections.join("\n");
     assert!(page.contains(&expected), "docs/customers.md must have this:\n\n{expected}");
     for client in setup::clients() {
-        let [empty, busy] = [&client.empty, &client.busy].map(|figure| figure.as_deref().unwrap_or("–"));
-        let row = format!("| {} | `{{base}}/{}` | {} | {empty} | {busy} |", client.title, client.base, client.family);
+        let figures = [&client.empty, &client.busy, &client.broken].map(|figure| figure.as_deref().unwrap_or("–"));
+        let row = format!("| {} | `{{base}}/{}` | {} | {} |", client.title, client.base, client.family, figures.join(" | "));
         assert!(page.contains(&row), "{row}");
     }
 }

@@ -95,11 +95,10 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Op
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
             p { (client.note) }
-            @if let Some(empty) = &client.empty {
+            @if let (Some(empty), Some(busy), Some(broken)) = (&client.empty, &client.busy, &client.broken) {
                 p.hint {
-                    "With an empty balance it gave up after " (empty)
-                    @if let Some(busy) = &client.busy { "; with an overloaded provider after " (busy) }
-                    "."
+                    "With an empty balance it gave up after " (empty) "; with an overloaded provider after " (busy)
+                    "; when every stream broke after " (broken) "."
                 }
             }
             @for block in &client.block {
