@@ -1,13 +1,11 @@
 //! How commands speak: results on standard output, everything else on standard error, and fixed exit codes.
 
 use std::io::Write;
-use std::time::Duration;
 
 use farebox_ledger::LedgerError;
 use serde_json::Value;
 
-/// How long the reader of standard error has for the reason of a failure.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+use crate::telemetry;
 
 /// Exit codes. 0 is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,11 +91,7 @@ pub(super) fn complain(message: &str) {
     if message.is_empty() {
         return;
     }
-    let line = format!("farebox: {message}\n");
-    let (written, waiting) = std::sync::mpsc::channel();
-    // Where nobody reads standard error, a gateway whose ledger failed must still come to its end.
-    std::thread::spawn(move || written.send(std::io::stderr().write_all(line.as_bytes())));
-    let _ = waiting.recv_timeout(LAST_WORDS);
+    telemetry::last_words(&format!("farebox: {message}\n"));
 }
 
 /// Columns for people: as wide as their widest cell, numbers to the right.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use exposition::{Exposition, Kind, seconds, usd};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
-pub use log_writer::{LogGuard, lost_lines};
+pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 
 use crate::proxy::{Observer, Record};
