@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use farebox_protocol::Family;
-use farebox_protocol::translate::fates;
 
 use super::args::{Args, CheckOptions, Format};
 use super::output::{self, Failed};
@@ -82,7 +81,7 @@ fn pairs(config: &Config) -> Vec<String> {
         }
     }
     let pair = |(caller, target, from, to)| {
-        let (dropped, refused) = fates::pair_losses(from, to);
+        let (dropped, refused) = config::lost_between(from, to);
         format!("{caller} to {target} leaves out {}; refuses {}", dropped.join(", "), refused.join(", "))
     };
     used.into_iter().map(pair).collect()
