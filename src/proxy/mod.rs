@@ -122,7 +122,7 @@ impl Proxy {
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
-        let ask = forms.ask(&request, &seen, estimate);
+        let ask = forms.ask(&request, &seen, estimate, &model);
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask).await?;
         forms.limit(&terms, seen.limit, &model);
 
