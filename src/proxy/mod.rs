@@ -38,6 +38,7 @@ use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
+pub use admitted::{LOST, REMOVED};
 pub use calibration::Calibrations;
 pub use failure::Failure;
 use rate_limit::Pass;
@@ -120,6 +121,7 @@ impl Proxy {
         documents::read(&request.body, &mut seen).await;
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
+        forms.take_room(&mut request)?;
         let ask = forms.ask(&request, &seen, estimate, &model);
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
