@@ -38,7 +38,9 @@ pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts};
+pub use routes::{
+    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts, lost_between,
+};
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};

@@ -88,6 +88,12 @@ impl Route {
     }
 }
 
+/// What a translation from one family to another leaves out, and what it refuses: names of fields.
+#[must_use]
+pub fn lost_between(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
+    translate::fates::pair_losses(from, to)
+}
+
 /// A provider and the model name it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {

@@ -17,4 +17,4 @@ mod tokenizer;
 
 pub use estimate::Estimate;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
-pub use terms::{Shortfall, Terms};
+pub use terms::{Remedies, Shortfall, Terms};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger, Usage};
+use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -29,6 +29,11 @@ const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// The fact of a bill that names what was taken out of the request before it was sent.
+pub const REMOVED: &str = "removed";
+/// The fact of a bill that names what a translation of the request left out or changed.
+pub const LOST: &str = "lost";
 
 /// Where the answer is sent; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
@@ -73,6 +78,14 @@ pub(super) struct Outcome {
     pub(super) removed: String,
     /// What was lost in its translation for that target.
     pub(super) lost: String,
+}
+
+impl Outcome {
+    /// What of the request did not reach the model, as the receipt tells it.
+    fn facts(&self) -> Facts {
+        let told = [(REMOVED, &self.removed), (LOST, &self.lost)];
+        told.into_iter().filter(|(_, what)| !what.is_empty()).map(|(name, what)| (name.to_owned(), what.clone())).collect()
+    }
 }
 
 /// Charged and settled, or charged and with the resolver.
@@ -192,6 +205,7 @@ impl Admitted {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
+            facts: self.outcome.facts(),
             ..Bill::default()
         };
         self.owe(&mut bill, owed);

@@ -5,6 +5,7 @@
 mod exposition;
 mod live;
 mod log;
+mod log_writer;
 mod metrics;
 mod miscounts;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub use exposition::{Exposition, Kind, seconds, usd};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
+pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 pub use miscounts::{Miscounting, Miscounts};
 

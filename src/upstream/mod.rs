@@ -41,6 +41,8 @@ pub use health::TargetState;
 use redact::Redacted;
 use retry::Move;
 use route::Entry;
+#[cfg(test)]
+pub(crate) use simulated::Recorded;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -326,6 +328,12 @@ impl Upstreams {
                 AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running, room))
             }
         }
+    }
+
+    /// Has the built-in provider play a recorded stream from now on.
+    #[cfg(test)]
+    pub(crate) fn play(&self, recorded: Recorded) {
+        *self.simulated.recorded.lock().unwrap() = Some(recorded);
     }
 
     /// Bytes of answers in flight, and how many there may be.

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::shown;
 use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
-use crate::proxy::record;
+use crate::proxy::{LOST, REMOVED, record};
 
 /// The view.
 pub(in crate::customer) fn page(entry: &Entry) -> Markup {
@@ -49,6 +49,8 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
                     }
                     " " (shown::explain(bill.end_reason.as_str()))
                 }
+                @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
+                @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation for the model" } dd { code { (lost) } } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 dt { "Balance after" } dd { (entry.balance_after) " USD" }
             }

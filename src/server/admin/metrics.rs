@@ -11,7 +11,7 @@ use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
 use crate::clock;
-use crate::telemetry::{Exposition, Kind, seconds, usd};
+use crate::telemetry::{Exposition, Kind, lost_lines, seconds, usd};
 
 /// The handler.
 pub(super) struct Metrics {
@@ -64,6 +64,8 @@ fn process(out: &mut Exposition, admin: &Admin) {
         .sample(&[], slowed);
     bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
+    out.metric("farebox_log_lines_lost_total", Kind::Counter, "Log lines dropped because nobody read standard error in time.")
+        .sample(&[], lost_lines());
 }
 
 /// What is bounded for all customers together.
