@@ -12,6 +12,8 @@ use crate::{TextSize, UpstreamError, WireUsage};
 pub struct Marks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
+    /// The same name again, in the steps that usage counts one by one (`usage.iterations[].model` of messages).
+    pub step_models: Vec<Range<usize>>,
     /// The closing brace of the usage object, where `cost` can be added.
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).

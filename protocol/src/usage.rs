@@ -181,6 +181,10 @@ pub(crate) type Names = [(&'static str, &'static str, Slot)];
 pub(crate) struct UsageObject {
     /// What kind of step it counts, inside `iterations`.
     kind: Option<Range<usize>>,
+    /// The model of that step.
+    model: Option<Range<usize>>,
+    /// The models of all steps.
+    pub(crate) step_models: Vec<Range<usize>>,
     pub(crate) wire: WireUsage,
     /// Position of its closing brace.
     pub(crate) end: usize,
@@ -206,7 +210,8 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
     while let Some(key) = cursor.member(&mut walk)? {
         match (key.name.as_ref(), cursor.peek()?) {
             ("type", _) => seen.kind = string_span(cursor)?,
-            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen.wire)?,
+            ("model", _) => seen.model = string_span(cursor)?,
+            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen)?,
             (name, _) => take(cursor, names, ("", name), &mut seen.wire, &mut write_5m)?,
         }
         cuts.take(key.at..cursor.at(), !HIDDEN.contains(&key.name.as_ref()));
@@ -221,20 +226,21 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
 }
 
 /// Counts of single steps. Those of the answer's own steps are in its counts already, those of a compaction are not.
-fn iterations(cursor: &mut Cursor<'_>, names: &Names, wire: &mut WireUsage) -> Result<(), JsonError> {
+fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) -> Result<(), JsonError> {
     let mut beside = None;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
         let Some(step) = read(cursor, names)? else { continue };
+        seen.step_models.extend(step.model);
         if step.kind.is_none_or(|kind| cursor.string_at(kind) != "compaction") {
             continue;
         }
         match (step.wire.reading(false), beside.unwrap_or_default()) {
             (Reading::Counted(usage), sum) => beside = usage.plus(&sum),
-            _ => wire.malformed = true,
+            _ => seen.wire.malformed = true,
         }
     }
-    wire.beside = beside;
+    seen.wire.beside = beside;
     Ok(())
 }
 

@@ -164,6 +164,26 @@ fn compactions_are_charged_too() {
     assert_eq!(reader.usage().reading(false), Reading::Counted(expected));
 }
 
+/// The upstream's name of the model stands in each step as well.
+#[test]
+fn the_models_of_single_steps_are_marked() {
+    let usage = r#"{"input_tokens":1,"output_tokens":2,"iterations":[{"type":"message","model":"up-1"},{"model":null},{"model":"up-2"}]}"#;
+    let named = |bytes: &[u8], places: Vec<std::ops::Range<usize>>| -> Vec<String> {
+        places.into_iter().map(|place| String::from_utf8_lossy(&bytes[place]).into_owned()).collect()
+    };
+    let answer = format!(r#"{{"type":"message","model":"up-1","content":[],"usage":{usage}}}"#);
+    let facts = Family::Messages.protocol().read_answer(answer.as_bytes()).expect("JSON");
+    assert_eq!(named(answer.as_bytes(), facts.marks.step_models), ["\"up-1\"", "\"up-2\""]);
+    for data in [
+        format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#),
+        format!(r#"{{"type":"message_start","message":{{"model":"up-1","usage":{usage}}}}}"#),
+    ] {
+        let frame = frames(format!("event: x\ndata: {data}\n\n").as_bytes()).pop().expect("one frame");
+        let facts = Family::Messages.protocol().reader().read(&frame);
+        assert_eq!(named(frame.raw(), facts.marks.step_models), ["\"up-1\"", "\"up-2\""], "{data}");
+    }
+}
+
 #[test]
 fn long_cache_writes_are_told_apart() {
     let usage = json!({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": {

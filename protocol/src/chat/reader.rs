@@ -52,6 +52,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     Some(AnswerFacts {
         marks: Marks {
             model: said.model,
+            step_models: Vec::new(),
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
             cuts: said.cuts,

@@ -50,6 +50,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     Some(AnswerFacts {
         marks: Marks {
             model: said.model,
+            step_models: usage.step_models,
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
             cuts: said.cuts.into_iter().chain(usage.cuts).collect(),
@@ -131,6 +132,7 @@ impl Reader {
             facts.usage = true;
             facts.marks.usage_end = Some(frame.raw_position(usage.end));
             facts.marks.usage_empty = usage.empty;
+            facts.marks.step_models = usage.step_models.into_iter().map(|span| frame.raw_range(span)).collect();
             facts.marks.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
         facts.marks.cuts.extend(said.cuts.into_iter().map(|span| frame.raw_range(span)));
