@@ -120,7 +120,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         // It comes back with the whole bill: too late, and it may write nothing any more.
         let late = silent.finish_hold(finish(20, 1_000_000)).await;
         assert!(matches!(late, Err(LedgerError::Unavailable(_))), "{late:?}");
-        assert!(silent.fatal().await.contains("took this one for dead") && silent.stopped());
+        assert!(silent.fatal().await.contains("considered this one dead") && silent.stopped());
         assert!(matches!(silent.open_hold(new_hold(1, 23, "1")).await, Err(LedgerError::Unavailable(_))));
         let kept = cluster.psql(&database, "SELECT cost, epoch FROM late_bills").unwrap();
         assert_eq!(kept, "1000000000000|3", "what it cost is the operator's exposure");

@@ -49,7 +49,7 @@ async fn one_gateway_for_one_ledger_and_a_second_one_may_wait() {
     let refused = farebox(folder.path(), &ports).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("served by process"), "{said}");
+    assert!(said.contains("in use by process"), "{said}");
     let folder = folder.path().to_owned();
     let waiting = std::thread::spawn(move || Served::start(&folder, &["--wait-lock", "15"]));
     std::thread::sleep(Duration::from_millis(300));

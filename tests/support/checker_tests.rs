@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farebox::clock;
-use farebox_ledger::{Amount, Bill, Finish, Ledger, Line, NewHold, OperationId};
+use farebox_ledger::{Amount, Bill, Evidence, Finish, Ledger, Line, NewHold, OperationId};
 use farebox_protocol::Family;
 
 use super::{Outside, Payment, judge};
@@ -25,7 +25,14 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
     let request = clock::operation_id();
     hold(&ledger, &key, request).await;
     let lines = vec![Line { what: "output".into(), count: 1, rate: Amount::from_picos(charge) }];
-    ledger.finish_hold(Finish { request, bill: Bill { lines, ..Bill::default() }, at: clock::now() }).await.unwrap();
+    ledger
+        .finish_hold(Finish {
+            request,
+            bill: Bill { lines, evidence: Some(Evidence::Provider), ..Bill::default() },
+            at: clock::now(),
+        })
+        .await
+        .unwrap();
     ledger.close();
     let cost = Some(Amount::from_picos(charge));
     let told = Told { key: key.id, number: 1, request: Some(request), cost, complete: false, status: 200 };
