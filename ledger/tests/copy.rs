@@ -126,7 +126,7 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
         assert!(refused(&file, &other).await.contains("ledger backup"));
         assert!(refused(&there, &there).await.contains("pg_dump"));
         let lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
-        assert!(refused(&file, &there).await.contains("is served by process"));
+        assert!(refused(&file, &there).await.contains("is in use by process"));
         drop(lock);
         assert!(refused(&there, &other).await.contains("no ledger in this database"));
 
