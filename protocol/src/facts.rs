@@ -12,6 +12,8 @@ use crate::{TextSize, UpstreamError, WireUsage};
 pub struct Marks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
+    /// Where else it is named: in choices, blocks, items or steps. Apart, because most frames name it once.
+    pub more_models: Vec<Range<usize>>,
     /// The closing brace of the usage object, where `cost` can be added.
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).

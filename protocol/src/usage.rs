@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span};
+use crate::json::{Cursor, JsonError, Kind, Value, string_span};
+use crate::members::{Members, Places};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -186,8 +187,8 @@ pub(crate) struct UsageObject {
     pub(crate) end: usize,
     /// It has no members that customers see.
     pub(crate) empty: bool,
-    /// Members that customers must not see.
-    pub(crate) cuts: Vec<Range<usize>>,
+    /// What customers must not see, also in its steps.
+    pub(crate) places: Places,
 }
 
 /// What an upstream says about its own price.
@@ -200,20 +201,20 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
         return Ok(None);
     }
     let mut seen = UsageObject::default();
-    let mut cuts = Cuts::default();
+    let mut members = Members::hiding(HIDDEN);
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match (key.name.as_ref(), cursor.peek()?) {
             ("type", _) => seen.kind = string_span(cursor)?,
-            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen.wire)?,
+            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen)?,
             (name, _) => take(cursor, names, ("", name), &mut seen.wire, &mut write_5m)?,
         }
-        cuts.take(key.at..cursor.at(), !HIDDEN.contains(&key.name.as_ref()));
+        members.take(cursor, &key);
     }
     seen.end = cursor.at().saturating_sub(1);
-    seen.empty = cuts.nothing_stays();
-    seen.cuts = cuts.finish();
+    seen.empty = members.nothing_stays();
+    members.finish(&mut seen.places);
     if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some()) {
         seen.wire.cache_write = write_5m.unwrap_or(0).checked_add(seen.wire.cache_write_1h.unwrap_or(0));
     }
@@ -221,20 +222,21 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
 }
 
 /// Counts of single steps. Those of the answer's own steps are in its counts already, those of a compaction are not.
-fn iterations(cursor: &mut Cursor<'_>, names: &Names, wire: &mut WireUsage) -> Result<(), JsonError> {
+fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) -> Result<(), JsonError> {
     let mut beside = None;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
         let Some(step) = read(cursor, names)? else { continue };
+        seen.places.add(step.places);
         if step.kind.is_none_or(|kind| cursor.string_at(kind) != "compaction") {
             continue;
         }
         match (step.wire.reading(false), beside.unwrap_or_default()) {
             (Reading::Counted(usage), sum) => beside = usage.plus(&sum),
-            _ => wire.malformed = true,
+            _ => seen.wire.malformed = true,
         }
     }
-    wire.beside = beside;
+    seen.wire.beside = beside;
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use crate::config::Model;
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Meter, Terms};
 use crate::upstream::Attempt;
+use crate::upstream::redact::Redacted;
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -57,7 +58,7 @@ pub(super) struct Admitted {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) target: String,
-    pub(super) answer_id: Option<String>,
+    pub(super) answer_id: Option<Redacted>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
@@ -171,7 +172,7 @@ impl Admitted {
             end_reason: end.reason.into(),
             first_byte_ms: self.outcome.first_byte.map(millis),
             total_ms: millis(self.request.arrived.elapsed()),
-            answer_id: self.outcome.answer_id.clone(),
+            answer_id: self.outcome.answer_id.as_deref().cloned(),
             hold: self.hold.amount(),
             loss: Amount::ZERO,
             evidence: counted.evidence,

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, LedgerError, Status};
-use farebox_protocol::{BadRequest, Case, ErrorBody, Family, UpstreamError};
+use farebox_protocol::{BadRequest, Case, ErrorBody, Family};
 use serde_json::json;
 
 use crate::config::Lookup;
 use crate::metering::Shortfall;
-use crate::upstream::redact::Redacted;
+use crate::upstream::redact::CustomerError;
 
 /// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
 const LONGEST_RETRY_AFTER: u128 = 5;
@@ -48,7 +48,7 @@ pub enum Failure {
     /// It could, if its running requests did not hold the money.
     BalanceInUse(Balance),
     /// The upstream says that the request is at fault.
-    Upstream(u16, Redacted<UpstreamError>),
+    Upstream(u16, CustomerError),
     /// No target is left.
     NoTarget(Option<Duration>),
     /// The ledger cannot be written.

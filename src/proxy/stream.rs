@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{
-    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UpstreamError, UsageWish, Writer,
-};
+use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -22,7 +20,7 @@ use crate::clock;
 use crate::config::{Capability, OnDisconnect};
 use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::redact::{self, Redacted};
+use crate::upstream::redact::{self, CustomerError, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
 
 /// A customer who accepts no byte for so long is gone.
@@ -73,7 +71,7 @@ struct Relay {
     /// Since when output is being made that the stream does not show.
     hidden_since: Option<Instant>,
     /// The customer's own error, in the upstream's words.
-    told: Option<Redacted<UpstreamError>>,
+    told: Option<CustomerError>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -193,7 +191,8 @@ impl Relay {
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
-            return Err(self.failed(error));
+            let judged = self.frames.judge(error, &self.admitted.model.route);
+            return Err(self.failed(judged));
         }
         self.count_hidden(&facts);
         self.stop = self.stop.or(facts.stop);
@@ -228,16 +227,15 @@ impl Relay {
     }
 
     /// Whose fault an error in the stream is. The customer's own is charged like a leaving once something was made for it.
-    fn failed(&mut self, error: UpstreamError) -> End {
-        let kind = error.kind.clone().or_else(|| error.code.clone()).unwrap_or_else(|| "unnamed".to_owned());
-        match self.frames.judge(error, &self.admitted.model.route) {
-            Some(told) => {
+    fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
+        match judged {
+            Ok(told) => {
                 let charged = self.admitted.meter.made_anything();
                 self.told = Some(told);
                 if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
             }
-            None => {
-                self.broke(&format!("error event ({kind})"));
+            Err(word) => {
+                self.broke(&format!("error event ({word})"));
                 self.broken()
             }
         }
@@ -464,7 +462,7 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
 }
 
 /// The error event of a stream that did not come to its end: the customer's own error where the upstream told one.
-fn why_it_broke(family: Family, told: Option<&Redacted<UpstreamError>>, request_id: String) -> ErrorBody {
+fn why_it_broke(family: Family, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
     match told {
         Some(told) => refused(family, told, request_id),
         None => broken(family, request_id),
@@ -472,8 +470,9 @@ fn why_it_broke(family: Family, told: Option<&Redacted<UpstreamError>>, request_
 }
 
 /// The customer's own error: its type, code and message are kept, because clients act on them.
-fn refused(family: Family, told: &UpstreamError, request_id: String) -> ErrorBody {
+fn refused(family: Family, told: &CustomerError, request_id: String) -> ErrorBody {
     let words = family.protocol().words(farebox_protocol::Case::BadRequest);
-    let UpstreamError { kind, code, param, message } = told.clone();
-    ErrorBody { kind: kind.unwrap_or_else(|| words.kind.to_owned()), code, param, message, details: None, request_id }
+    let (code, param, message) = (told.code.clone(), told.param.clone(), told.message.clone());
+    let kind = told.kind.clone().unwrap_or_else(|| words.kind.to_owned());
+    ErrorBody { kind, code, param, message, details: None, request_id }
 }
