@@ -6,7 +6,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use super::lowly::lowly;
 use super::requests::{self, Draws};
 
 const IDLE: u64 = 2_000;
@@ -80,21 +80,6 @@ impl Crowd {
     pub(crate) fn stop(self) {
         self.runtime.shutdown_timeout(Duration::from_secs(5));
     }
-}
-
-/// A runtime whose threads run when nobody else does.
-pub(super) fn lowly() -> tokio::runtime::Builder {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().on_thread_start(|| {
-        let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
-        let mut command = Command::new("chrt");
-        command.args(["--idle", "--pid", "0", &thread]).stdin(Stdio::null()).stdout(Stdio::null());
-        if !command.status().is_ok_and(|status| status.success()) {
-            // Without util-linux at least a lower priority.
-            let _ = rustix::process::nice(19);
-        }
-    });
-    builder
 }
 
 /// Does a thing again and again; a number that no other round has says which form of it.

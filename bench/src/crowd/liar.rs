@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::hostile::lowly;
+use super::lowly::lowly;
 use crate::answers::{Answer, Family, UPSTREAM_MODEL};
 use crate::wire::Reader;
 

@@ -6,6 +6,7 @@
 mod customer;
 mod hostile;
 mod liar;
+mod lowly;
 mod requests;
 
 use std::fs;
