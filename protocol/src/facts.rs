@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::members::Places;
 use crate::{TextSize, UpstreamError, WireUsage};
 
 /// Where a frame or a whole answer is changed on its way to the customer.
@@ -20,6 +21,19 @@ pub struct Marks {
     pub usage_empty: bool,
     /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
     pub cuts: Vec<Range<usize>>,
+}
+
+impl Marks {
+    /// What is changed at these places; `at` says where a place of the JSON text stands in what is forwarded.
+    pub(crate) fn at(places: Places, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
+        let (model, more) = places.models;
+        Self {
+            model: model.map(&at),
+            more_models: more.into_iter().map(&at).collect(),
+            cuts: places.cuts.into_iter().map(&at).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Why the upstream stopped. An empty stop reason is none.

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use crate::Marks;
 use crate::json::{Cursor, Cuts, Key};
 
 /// Members that identify the provider, its account, or its request.
@@ -26,8 +25,9 @@ pub(crate) struct Members {
 /// Places in an answer or a frame that are changed: found in all its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    models: (Option<Range<usize>>, Vec<Range<usize>>),
-    cuts: Vec<Range<usize>>,
+    /// The first, and all others.
+    pub(crate) models: (Option<Range<usize>>, Vec<Range<usize>>),
+    pub(crate) cuts: Vec<Range<usize>>,
 }
 
 impl Members {
@@ -86,16 +86,5 @@ impl Places {
         self.cuts.extend(other.cuts);
         self.add_model(other.models.0);
         self.models.1.extend(other.models.1);
-    }
-
-    /// As marks; `at` says where a place of the JSON text stands in what is forwarded.
-    pub(crate) fn marks(self, at: impl Fn(Range<usize>) -> Range<usize>) -> Marks {
-        let (model, more) = self.models;
-        Marks {
-            model: model.map(&at),
-            more_models: more.into_iter().map(&at).collect(),
-            cuts: self.cuts.into_iter().map(&at).collect(),
-            ..Marks::default()
-        }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         marks: Marks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..said.places.marks(|span| span)
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage { input_is_total: true, ..usage.wire },
@@ -111,7 +111,7 @@ impl Reader {
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        let mut facts = FrameFacts { marks: said.places.marks(|span| frame.raw_range(span)), ..FrameFacts::default() };
+        let mut facts = FrameFacts { marks: Marks::at(said.places, |span| frame.raw_range(span)), ..FrameFacts::default() };
         let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
         if changed {
             self.created = said.created.unwrap_or(0);

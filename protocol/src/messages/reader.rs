@@ -51,7 +51,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         marks: Marks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..said.places.marks(|span| span)
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: usage.wire,
@@ -128,7 +128,7 @@ impl Reader {
             said.places.add(std::mem::take(&mut usage.places));
             usage
         });
-        facts.marks = said.places.marks(|span| frame.raw_range(span));
+        facts.marks = Marks::at(said.places, |span| frame.raw_range(span));
         if let Some(usage) = usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;

@@ -63,7 +63,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         marks: Marks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..said.places.marks(|span| span)
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage { input_is_total: true, ..usage.wire },
@@ -149,7 +149,7 @@ impl Reader {
         facts.marks = Marks {
             usage_end: facts.marks.usage_end,
             usage_empty: facts.marks.usage_empty,
-            ..places.marks(|span| frame.raw_range(span))
+            ..Marks::at(places, |span| frame.raw_range(span))
         };
         facts.step = Step::Event(step(kind, event, facts.end));
         Ok(facts)
@@ -195,7 +195,7 @@ pub(super) fn public_items(text: String, slug: &str) -> String {
 
 fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>) -> String {
     let Ok(places) = Cursor::new(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
-    let marks = places.marks(|span| span);
+    let marks = Marks::at(places, |span| span);
     let slug = quoted(slug);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
     edits.extend(marks.model.into_iter().chain(marks.more_models).map(|span| Edit::replace(span, slug.as_bytes())));
