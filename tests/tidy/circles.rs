@@ -15,7 +15,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("farebox_ledger", &["account", "audit", "chain", "entry", "hold", "key", "page", "reference", "tx"]),
     ("farebox_ledger::sqlite", &["backup", "verify"]),
     ("farebox_protocol", &["chat", "messages", "responses", "translate"]),
-    ("farebox_protocol", &["inspect", "json", "sample", "usage"]),
+    ("farebox_protocol", &["inspect", "json", "members", "sample", "usage"]),
     ("farebox_protocol::responses", &["encode_answer", "encode_items"]),
 ];
 
