@@ -85,10 +85,12 @@ pub enum AddressError {
     #[error("give the path of a SQLite file, or a database as postgres://user@host/database")]
     Empty,
     /// An address of PostgreSQL that cannot be read.
-    #[error("write a database whole, as in postgres://user:password@host:5432/database; special characters as %40")]
+    #[error(
+        "write the whole address, as in postgres://user:password@host:5432/database, with special characters percent-encoded, as in %40"
+    )]
     Postgres,
     /// A URL of another kind.
-    #[error("this is neither the path of a SQLite file nor a URL of PostgreSQL")]
+    #[error("this is neither the path of a SQLite file nor a PostgreSQL URL")]
     Unknown,
 }
 

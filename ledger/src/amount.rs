@@ -106,7 +106,7 @@ impl Amount {
             return error("type a number of US dollars, like 12.50");
         }
         if text.contains(char::is_whitespace) {
-            return error("type it without blanks, like 1000.50");
+            return error("type it without spaces, like 1000.50");
         }
         if text.contains([',', '\'', '_']) {
             return error("it is ambiguous: type 1000 for a thousand dollars, 1.50 for one dollar and a half");

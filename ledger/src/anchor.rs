@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::KeyId;
-use crate::chain::{Hash, NOTHING};
+use crate::head::{Hash, NOTHING};
 
 /// How each line begins; what a power cut may have left of one begins so, too.
 const LINE_START: &str = "{\"at\":\"";
@@ -212,7 +212,7 @@ impl AnchorFile {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.nlink() != 1 {
-            return Err(Error::other("it is not a plain file of its own"));
+            return Err(Error::other("it is not a regular file, or has more than one name"));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
@@ -223,7 +223,7 @@ impl AnchorFile {
             if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
                 return Err(Error::other("it is not a file of anchors"));
             }
-            tracing::warn!("{}: the last line was cut off; it is removed", path.display());
+            tracing::warn!("{}: the last line is incomplete and was removed", path.display());
             file.set_len(whole.try_into().unwrap_or(u64::MAX))?;
         }
         Ok(Self { path: path.to_owned(), file, last })
@@ -275,7 +275,7 @@ mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::chain::Hash;
+    use crate::head::Hash;
 
     pub(super) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(&digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())

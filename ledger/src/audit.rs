@@ -7,11 +7,27 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::tx::AuditHead;
-use crate::{
-    AuditRecord, Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, Refusal, SecretHash, Timestamp,
-    reference,
-};
+use crate::head::AuditHead;
+use crate::{Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, SecretHash, Timestamp, reference};
+
+/// One administrative act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Position in the audit, ascending.
+    pub position: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
+    pub act: String,
+    /// On which key.
+    pub key: KeyId,
+    /// The operation's id.
+    pub operation: OperationId,
+    /// Details as one JSON object, without secrets.
+    pub details: String,
+}
 
 /// An act before it has its place in the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,17 +132,6 @@ pub(crate) fn state(key: &Key) -> String {
         "created_by": key.created_by,
     })
     .to_string()
-}
-
-/// Texts of administrators are bounded, so that no row is a surprise.
-pub(crate) fn check_text(what: &str, text: &str, chars: usize, required: bool) -> Result<(), Refusal> {
-    if required && text.trim().is_empty() {
-        return Err(Refusal::NotApplicable(format!("{what} is required")));
-    }
-    if text.chars().count() > chars {
-        return Err(Refusal::Limit(format!("{what} has at most {chars} characters")));
-    }
-    Ok(())
 }
 
 fn settings(settings: &KeySettings) -> Value {

@@ -11,13 +11,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::audit::Record;
+use crate::head::Hash;
 use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
-
-/// A link of the chain.
-pub(crate) type Hash = [u8; 32];
-
-/// What stands before a key's first entry and first audit record in format 1, and in the row of a key that has none yet.
-pub(crate) const NOTHING: Hash = [0; 32];
 
 /// The format of what is written today.
 pub(crate) const FORMAT: i64 = 2;
@@ -192,6 +187,7 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
+    use crate::head::NOTHING;
     use crate::{Amount, KeyId, Line, OperationId, Timestamp, Usage};
 
     fn charge() -> Entry {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::account::Ending;
-use crate::tx::{Head, Held};
+use crate::head::Head;
 use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
 
 /// A request for a hold.
@@ -89,6 +89,13 @@ pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position
         refunds: None,
         bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
     })
+}
+
+/// What extending or ending a hold reads of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) key: KeyId,
+    pub(crate) amount: Amount,
 }
 
 /// What ending a hold did.
@@ -179,7 +186,7 @@ impl Hold {
         self.amount
     }
 
-    /// Whether others may be about to end this hold, because its gateway has lost touch with the ledger.
+    /// Whether other gateways may be about to end this hold, because this one has lost contact with the ledger.
     #[must_use]
     pub fn lapsed(&self) -> bool {
         self.ledger.lapsed()
@@ -234,9 +241,11 @@ impl Drop for Hold {
         match self.state {
             State::Ended => return,
             // Ordinary: the customer left before an upstream was asked.
-            State::Opening => tracing::info!(request = %self.request, "a hold was given up while it was written; it is released"),
+            State::Opening => {
+                tracing::info!(request = %self.request, "a request was abandoned while its hold was being opened; the hold is released")
+            }
             State::Open => {
-                tracing::error!(request = %self.request, "a hold was dropped before it was settled; its last noted bill goes to the resolver");
+                tracing::error!(request = %self.request, "a hold was dropped without being settled; its last noted bill goes to the resolver");
             }
         }
         if let Some(finish) = self.noted.take() {

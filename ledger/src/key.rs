@@ -9,8 +9,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::audit::check_text;
-use crate::{Account, Amount, Credit, CreditKind, KeyId, OperationId, Refusal, Timestamp};
+use crate::text::check_text;
+use crate::{Account, Amount, KeyId, OperationId, Refusal, Timestamp};
 
 const PREFIX: &str = "sk-fb-";
 const RANDOM_CHARS: usize = 43;
@@ -228,7 +228,7 @@ impl Key {
     /// Refuses to take money for a key that can never use it.
     pub(crate) fn check_payable(&self) -> Result<(), Refusal> {
         match self.stored_status {
-            Status::Revoked => Err(Refusal::NotApplicable(format!("key {} is revoked, it takes no more money", self.id))),
+            Status::Revoked => Err(Refusal::NotApplicable(format!("key {} is revoked and takes no more money", self.id))),
             _ => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ impl Key {
     /// Applies a change. Blocking a blocked key and the like are fine; nothing but revoking again applies to a revoked one.
     pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
         if self.stored_status == Status::Revoked && !matches!(change, Change::Revoke) {
-            return Err(Refusal::NotApplicable(format!("key {} is revoked, which is for ever", self.id)));
+            return Err(Refusal::NotApplicable(format!("key {} is revoked, which cannot be undone", self.id)));
         }
         match change {
             Change::Set(settings) => {
@@ -261,7 +261,7 @@ impl KeySettings {
         check_text("a label", &self.label, 200, false)?;
         let models = self.models.as_deref().unwrap_or_default();
         if models.len() > 1000 {
-            return Err(Refusal::Limit("a key names at most 1000 models".to_owned()));
+            return Err(Refusal::Limit("a key lists at most 1000 models".to_owned()));
         }
         models.iter().try_for_each(|model| check_text("a model", model, 200, true))
     }
@@ -288,13 +288,6 @@ impl NewKey {
             created_by: self.act.actor.clone(),
             last_entry_at: None,
         }
-    }
-
-    /// The credit it is created with.
-    pub(crate) fn credit(&self) -> Option<Credit> {
-        let (amount, reference) = self.first_credit.clone()?;
-        let Act { operation, actor, at } = self.act.clone();
-        Some(Credit { operation, key: self.id, kind: CreditKind::TopUp, amount, reference, actor, at })
     }
 }
 

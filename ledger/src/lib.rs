@@ -5,7 +5,7 @@
 //!
 //! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
 //! - [`Ledger`] is the contract. [`sqlite`] keeps it on disk, [`memory`] is the reference the tests compare with.
-//! - [`entry`] is the journal: append-only, one hash chain per key.
+//! - [`entry`] is the journal: append-only, one hash chain per key; [`credit`] is money in, [`bill`] what a request cost.
 //!
 //! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id made by
 //! its caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any
@@ -18,13 +18,16 @@ mod address;
 pub mod amount;
 pub mod anchor;
 mod apply;
-mod audit;
+pub mod audit;
+pub mod bill;
 mod chain;
 pub mod clock;
+pub mod credit;
 pub mod csv;
 pub mod document;
 mod end_reason;
 pub mod entry;
+mod head;
 pub mod hold;
 pub mod id;
 pub mod key;
@@ -40,6 +43,7 @@ mod reference;
 pub mod sqlite;
 pub mod store;
 mod stored;
+mod text;
 mod tx;
 
 use std::sync::Arc;
@@ -49,16 +53,17 @@ use async_trait::async_trait;
 pub use account::Account;
 pub use address::{AddressError, LedgerAddress};
 pub use amount::{Amount, AmountError};
+pub use audit::AuditRecord;
+pub use bill::{Bill, Evidence, Facts, Line, Usage};
+pub use credit::{Credit, CreditKind, Posted};
 pub use end_reason::EndReason;
-pub use entry::{Bill, Credit, CreditKind, Entry, EntryKind, Evidence, Facts, Line, Posted, Usage};
+pub use entry::{Entry, EntryKind};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use link::{LINK_LIFETIME, LinkToken};
 pub use operation::{Operation, Outcome};
-pub use page::{
-    AuditRecord, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
-};
+pub use page::{EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
 pub use public_url::{gateway_root, parse_public_url};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
@@ -128,8 +133,8 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether it is shared and was out of reach for so long that other gateways may take this one for dead, or already do:
-    /// nothing begins, and what streams ends.
+    /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: no new request
+    /// starts, and running streams end.
     fn lapsed(&self) -> bool {
         false
     }
@@ -241,7 +246,7 @@ pub enum LedgerError {
     Unusable(String),
 }
 
-/// A definite no from the rules.
+/// A definite refusal by the rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -1,8 +1,8 @@
-//! What can be asked of a ledger, and the rows it answers with.
+//! Queries to a ledger, and the rows that answer them.
 
 use serde::Serialize;
 
-use crate::{Amount, Bill, Entry, Key, KeyId, OperationId, SecretHash, Status, Timestamp, Usage};
+use crate::{Amount, Bill, Entry, Key, KeyId, SecretHash, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub enum KeyOrder {
     LastUsed,
 }
 
-/// A place in an order: where a page ended. It carries the value that the page showed, so that a balance that moves meanwhile
+/// A position in an order: where a page ended. It carries the value that the page showed, so that a balance that changes meanwhile
 /// neither repeats nor hides other keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPlace {
@@ -170,7 +170,7 @@ impl UsageRow {
     }
 }
 
-/// How much a slug was used.
+/// The usage of a slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlugUse {
     /// The slug.
@@ -200,26 +200,7 @@ pub struct Totals {
     pub loss: i128,
 }
 
-/// One administrative act.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditRecord {
-    /// Position in the audit, ascending.
-    pub position: i64,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
-    pub act: String,
-    /// On which key.
-    pub key: KeyId,
-    /// The operation's id.
-    pub operation: OperationId,
-    /// Details as one JSON object, without secrets.
-    pub details: String,
-}
-
-/// A slug the gateway has served under at some time.
+/// A slug that the gateway has published at some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedSlug {
     /// The slug.

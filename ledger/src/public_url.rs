@@ -6,7 +6,7 @@
 /// Where it is not whole; the text says how to write it.
 pub fn parse_public_url(text: &str) -> Result<String, String> {
     if !text.starts_with("https://") && !text.starts_with("http://") {
-        return Err("write it whole, as in https://llm.example.com".to_owned());
+        return Err("write the whole URL, as in https://llm.example.com".to_owned());
     }
     Ok(gateway_root(text).to_owned())
 }

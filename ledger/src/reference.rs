@@ -7,6 +7,7 @@ use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::Refusal;
+use crate::text::check_text;
 
 const MAX_CHARS: usize = 200;
 
@@ -24,12 +25,14 @@ pub(crate) fn folded(text: &str) -> String {
 /// Refuses what cannot be a reference.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
     let normal = normal(text);
-    crate::audit::check_text("a reference", &normal, MAX_CHARS, true)?;
+    check_text("a reference", &normal, MAX_CHARS, true)?;
     match normal.chars().find(|character| is_unseen(*character)) {
         None => Ok(()),
         Some(unseen) => {
             let code = u32::from(unseen);
-            Err(Refusal::NotApplicable(format!("a reference has no control or invisible characters; this one has U+{code:04X}")))
+            Err(Refusal::NotApplicable(format!(
+                "a reference must not contain control or invisible characters; this one contains U+{code:04X}"
+            )))
         }
     }
 }

@@ -1,11 +1,12 @@
 //! A transaction of a store, as the procedures in `apply` see it: the few reads and writes that every operation is made of.
 //!
-//! Reads see the writes made before them in the same batch. A store decides nothing: it only reads and writes rows for
-//! the procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a
-//! refusal leaves nothing behind.
+//! Reads see the writes made before them in the same batch. A store decides nothing; it only reads and writes rows for the
+//! procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a refusal
+//! leaves nothing behind.
 
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::head::{AuditHead, Hash, Head};
+use crate::hold::Held;
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal, SecretHash, Session, Status,
     Timestamp,
@@ -48,45 +49,12 @@ impl Payer {
     }
 }
 
-/// Where a key's history ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
-    pub(crate) seq: i64,
-    /// The store's own place of that entry; 0 when there is none.
-    pub(crate) last: i64,
-    pub(crate) hash: Hash,
-    pub(crate) last_at: Option<Timestamp>,
-}
-
-impl Head {
-    /// An instant that is not before the last entry's, whatever the clock says.
-    pub(crate) fn not_before(&self, at: Timestamp) -> Timestamp {
-        self.last_at.map_or(at, |last| at.max(last))
-    }
-}
-
-/// Where a key's audit ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AuditHead {
-    pub(crate) seq: i64,
-    /// The store's own place of the newest record; 0 when there is none.
-    pub(crate) last: i64,
-    pub(crate) hash: Hash,
-}
-
 /// A key with the ends of its chains.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredKey {
     pub(crate) key: Key,
     pub(crate) head: Head,
     pub(crate) audit: AuditHead,
-}
-
-/// What extending or ending a hold reads of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
-    pub(crate) key: KeyId,
-    pub(crate) amount: Amount,
 }
 
 /// An open hold with what the lists do not show.
@@ -111,7 +79,7 @@ pub(crate) trait Tx {
     fn account(&mut self, key: KeyId) -> Step<Self, Option<(Account, Head)>>;
     /// Whether an operation made an entry.
     fn has_entry(&mut self, operation: OperationId) -> Step<Self, bool>;
-    /// Whose an open hold is, and how much.
+    /// The key and amount of an open hold.
     fn held(&mut self, request: OperationId) -> Step<Self, Option<Held>>;
     /// All of an open hold.
     fn hold(&mut self, request: OperationId) -> Step<Self, Option<StoredHold>>;

@@ -38,7 +38,7 @@ fn a_missing_ledger_is_created_only_when_asked() {
     }
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(unusable(open(dir.path(), OpenMode::Serve)).contains("is not a file"));
-    assert!(unusable(open(&dir.path().join("no/such/dir.db"), OpenMode::Serve)).contains("there is no folder for"));
+    assert!(unusable(open(&dir.path().join("no/such/dir.db"), OpenMode::Serve)).contains("does not exist; choose the ledger"));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn one_gateway_serves_a_ledger() {
     let path = dir.path().join("farebox.db");
     let lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
     let Err(LedgerError::Unusable(text)) = ServeLock::acquire(&path, Duration::from_millis(60)) else { unreachable!() };
-    assert!(text.contains(&format!("is served by process {} since 2", std::process::id())), "{text}");
+    assert!(text.contains(&format!("is in use by process {} since 2", std::process::id())), "{text}");
     let waiting = std::thread::spawn({
         let path = path.clone();
         move || ServeLock::acquire(&path, Duration::from_secs(20))

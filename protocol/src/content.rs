@@ -1,8 +1,8 @@
 //! Walks what the model will read: messages, input items, and the parts inside them, in one pass.
 //!
-//! All families share this walk because their names do not clash: a picture is known by its `image_url` or `source` wherever it
-//! stands, also in tool results. Every string counts as text, whatever its name, apart from media, whose rules are here. Text is
-//! measured as it stands in JSON. Must not keep content; must not walk anything twice.
+//! All families share this walk because their names do not clash: a picture is recognised by its `image_url` or `source` anywhere,
+//! tool results included. Every string counts as text, whatever its name, apart from media, whose rules are here. Text is measured
+//! as it stands in JSON. Must not keep content; must not walk anything twice.
 
 use std::borrow::Cow;
 

@@ -36,7 +36,7 @@ impl Marks {
     }
 }
 
-/// Why the upstream stopped. An empty stop reason is none.
+/// Why the upstream stopped; an empty stop reason counts as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// By itself, or at a stop sequence.
@@ -127,7 +127,7 @@ pub enum Step {
         /// Index of each choice, and whether it has ended.
         choices: Vec<(u64, bool)>,
     },
-    /// Any event of a responses stream: an ending repeats what was streamed.
+    /// Any event of a responses stream, because an ending made by the gateway repeats what was streamed.
     Event(ItemEvent),
 }
 
@@ -161,7 +161,7 @@ pub enum Brings {
     Part,
     /// A part as it ended.
     PartDone,
-    /// More output text, also of a part that nobody announced.
+    /// More output text, also of a part that was not announced.
     OutputText,
     /// More text of another kind.
     Text,

@@ -1,7 +1,7 @@
 //! Request fields that buy more than tokens of the slug: another model, host, tier, stored state, or a server's work.
 //!
-//! Each family has one table of these; here is how a table is read. No price, no service: a field is refused with a 400 unless
-//! its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
+//! Each family has one table of these, `REFUSED`; here is how a table is read. No price, no service: a field is refused with a 400
+//! unless its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
 
 use crate::BadRequest;
 use crate::json::{Cursor, Kind, Value};

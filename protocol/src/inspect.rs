@@ -1,4 +1,4 @@
-//! The facts the gateway needs from a request, the same for every family.
+//! The facts that the gateway needs from a request, the same for every family.
 //!
 //! An [`Inspection`] borrows nothing: it records where things stand as byte ranges, so that the body can be spliced later
 //! without a second walk. Every string of the body counts as text, whatever its field, apart from media.
@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
+use crate::TextSize;
 use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
 use crate::sample::Sample;
 use crate::token_estimate::Weight;
@@ -14,7 +15,7 @@ use crate::usage::count;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
-/// A field with options of its own is short; what is longer is text under another name.
+/// Option objects are shorter than this; a longer value counts as text, whatever its name.
 const SHORT: usize = 256;
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;
@@ -73,10 +74,12 @@ pub struct Places {
     pub stream_options: Option<Range<usize>>,
     /// The value of `store` when present.
     pub store: Option<Range<usize>>,
-    /// Whole members or array elements to take out, each with one neighbouring comma so that the rest stays valid.
+    /// What is taken out for every target: whole members or array elements, each with one neighbouring comma so that the rest
+    /// stays valid.
     pub cuts: Vec<Range<usize>>,
-    /// All top-level members, where some are unknown: which of them are cut depends on the target.
-    pub members: Vec<(Range<usize>, Fate)>,
+    /// Filled only if the request has unknown top-level fields, whose fate depends on the target (`pass`). Then every top-level
+    /// member is listed here and none is in `cuts`: which comma goes with a member depends on which of its neighbours stay.
+    pub members_by_target: Vec<(Range<usize>, Fate)>,
 }
 
 /// What becomes of a top-level member.
@@ -97,7 +100,7 @@ pub struct Edits<'a> {
     pub model: &'a str,
     /// An output limit to set: the field's name where none is declared, and the value.
     pub limit: Option<(&'a str, u32)>,
-    /// Fields that no table knows and that this provider takes all the same.
+    /// Unknown fields that this provider accepts (its `pass` list).
     pub pass: &'a [String],
 }
 
@@ -118,15 +121,6 @@ pub struct Content {
     pub pictures: Vec<Picture>,
     /// Documents.
     pub documents: Vec<Document>,
-}
-
-/// Bytes of text by kind, as they stand in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TextSize {
-    /// ASCII bytes.
-    pub ascii: u64,
-    /// Bytes of other characters.
-    pub other: u64,
 }
 
 /// One picture.
@@ -232,27 +226,6 @@ impl Content {
     }
 }
 
-impl TextSize {
-    /// All bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.ascii.saturating_add(self.other)
-    }
-
-    /// Adds another size to this one.
-    pub fn add(&mut self, more: Self) {
-        self.ascii = self.ascii.saturating_add(more.ascii);
-        self.other = self.other.saturating_add(more.other);
-    }
-
-    /// The size of a text.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        let other = text.bytes().filter(|byte| *byte >= 0x80).count() as u64;
-        Self { ascii: text.len() as u64 - other, other }
-    }
-}
-
 impl BadRequest {
     /// A refusal that concerns the request as a whole.
     #[must_use]
@@ -301,7 +274,8 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Walks the body; `field` takes the value of each member and says what becomes of it. Samples lie where `seed` puts them.
+    /// Walks the body; `field` takes the value of each member and decides what becomes of it. `seed` places the samples of the
+    /// text.
     pub(crate) fn walk(
         body: &'a [u8],
         seed: u64,
@@ -375,7 +349,7 @@ impl<'a> Request<'a> {
             seen.places.cuts.extend(cuts.finish());
             seen.places.cuts.sort_by_key(|cut| cut.start);
         } else {
-            seen.places.members = self.members.into_iter().map(|member| (member.span, member.fate)).collect();
+            seen.places.members_by_target = self.members.into_iter().map(|member| (member.span, member.fate)).collect();
         }
         seen
     }

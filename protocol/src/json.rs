@@ -1,8 +1,8 @@
 //! Walks JSON bytes without building a tree, and splices them.
 //!
 //! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and pulls: the caller says what it wants next.
-//! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions are always
-//! positions in the whole text, also those of a cursor set to a value inside.
+//! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions always refer to the
+//! whole text, even if a cursor was set to a value inside it.
 
 mod block;
 mod edit;
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
         self.raw_text(value).map(unescape)
     }
 
-    /// The text of a string that was skipped, as it stands between its quotes.
+    /// The raw text between the quotes of a skipped string.
     #[must_use]
     pub fn raw_text(&self, value: &Value) -> Option<&'a str> {
         (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
@@ -423,7 +423,7 @@ impl<'a> Cursor<'a> {
                 (block.quotes(), block.controls())
             };
             if wrong & below(end) != 0 {
-                // Once more, for the place of what is wrong.
+                // Scans again to find the position of the error.
                 self.at = at - begun_before;
                 return self.string_end(has_escapes);
             }

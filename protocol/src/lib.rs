@@ -27,6 +27,7 @@ pub mod responses;
 mod sample;
 pub mod sse;
 pub mod synthetic;
+mod text_size;
 pub mod token_estimate;
 mod tools;
 pub mod translate;
@@ -41,11 +42,12 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use prompt::Prompt;
 
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, TextSize};
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture};
 pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
+pub use text_size::TextSize;
 pub use usage::{Reading, Usage, WireUsage};
 
 /// A wire dialect.
@@ -66,6 +68,15 @@ impl Family {
     /// This family's dialect.
     #[must_use]
     pub fn protocol(self) -> &'static dyn Protocol {
+        match self {
+            Self::Chat => &chat::Chat,
+            Self::Responses => &responses::Responses,
+            Self::Messages => &messages::Messages,
+        }
+    }
+
+    /// This family's part in translation.
+    pub(crate) fn translates(self) -> &'static dyn translate::Translates {
         match self {
             Self::Chat => &chat::Chat,
             Self::Responses => &responses::Responses,
@@ -142,13 +153,13 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The field of an output limit; providers of the chat family disagree, and `chat` is the one this provider knows.
     fn limit_field(&self, chat: ChatLimit) -> &'static str;
 
-    /// The field of the conversation, for refusals of what stands in it.
+    /// The field that holds the conversation, for refusals of something inside it.
     fn conversation_field(&self) -> &'static str;
 
     /// Headers in which customers of this family send their key, in the order in which they count.
     fn credentials(&self) -> &'static [AuthStyle];
 
-    /// How providers of this family take their key unless told otherwise.
+    /// How providers of this family take their key by default.
     fn default_auth(&self) -> AuthStyle;
 
     /// Names (lower case) of request headers that go upstream; all others stop here.
@@ -157,11 +168,13 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;
 
-    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400. `seed` is a fresh random number: it
-    /// decides which parts of a long text are read.
+    /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
+    ///
+    /// Of a long text only samples are weighed, and `seed` decides where they lie. The caller passes a fresh random number: if
+    /// customers could predict the samples, they could write prompts that look cheap there and are expensive everywhere else.
     ///
     /// # Errors
-    /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or something bought that has no price.
+    /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or a field that has no price.
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
     /// The request as the upstream gets it: the original bytes with only the named places changed. One copy.
@@ -170,7 +183,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;
 
-    /// A sample of what a whole answer shows, drawn by a secret seed: a walk of its own, for the few answers that need one.
+    /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is made only for the few answers
+    /// that need it.
     fn sample_answer(&self, body: &[u8], seed: u64) -> Sample;
 
     /// A reader for one streamed answer of a target of this family.
@@ -191,10 +205,10 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// What is wrong with it, for the customer.
     fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String>;
 
-    /// A whole answer made here (the simulated provider).
+    /// A whole answer of the simulated provider.
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8>;
 
-    /// A streamed answer made here: whole frames, terminal marker included.
+    /// A streamed answer of the simulated provider: whole frames, terminal marker included.
     fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>>;
 
     /// What this family calls an error case, and its status.
@@ -219,11 +233,11 @@ pub trait Reader: Send {
     fn sample(&self) -> &Sample;
 }
 
-/// Writes how a streamed answer ends when it is ended here: the family of the customer who gets it.
+/// Writes the end of a streamed answer that the gateway ends itself, in the family of the customer.
 ///
-/// It knows only what was passed on: open blocks, indices, sequence numbers. Endings cut in after any frame observed so far.
+/// It knows only what was passed on: open blocks, indices, sequence numbers. An ending can follow any frame observed so far.
 pub trait Writer: Send {
-    /// Takes note of a frame that goes to the customer, and of what it says.
+    /// Notes a frame that goes to the customer, with its facts.
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
 
     /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here.
@@ -245,7 +259,7 @@ pub struct PublicAnswer<'a> {
     pub id: Option<&'a str>,
 }
 
-/// What the customer asked to see about usage in an ending made here.
+/// What the customer asked to see about usage, for an ending that the gateway writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageWish<'a> {
     /// Chat: the usage chunk is wanted ([`Inspection::asks_usage`]). The other families always report usage.

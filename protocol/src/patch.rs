@@ -8,7 +8,7 @@ use crate::inspect::Fate;
 use crate::json::{Cursor, Cuts, Edit, quoted};
 use crate::{Edits, Inspection};
 
-/// The model, the limit, and what is taken out.
+/// The edits that all families share: the model, the limit, and removed members.
 pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
     let places = &seen.places;
     let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
@@ -28,10 +28,10 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
     out
 }
 
-/// The members to take out of a request with unknown ones, for a provider that passes some.
+/// The cuts of a request with unknown fields, for a provider that passes some of them.
 fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
     let mut cuts = Cuts::default();
-    for (span, fate) in &seen.places.members {
+    for (span, fate) in &seen.places.members_by_target {
         let stays = match fate {
             Fate::Stays => true,
             Fate::Goes => false,

@@ -1,7 +1,8 @@
 //! What the simulated provider understands of a request: one walk for all families, with one table of names for each.
 //!
-//! The gateway never reads a request this way: it builds a tree and forgets bytes. The walk is linear in the body and keeps only the last turn's text. All text passes the [`Tape`], in the order in which a
-//! provider's prompt cache sees it: tools, system prompt, conversation.
+//! The gateway never reads a request this way: it builds a tree and forgets bytes. The walk is linear in the body and keeps only
+//! the last turn's text. All text passes the [`Tape`], in the order in which a provider's prompt cache sees it: tools, system
+//! prompt, conversation.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -37,12 +38,12 @@ const UNREAD: [&str; 13] = [
     "ttl",
 ];
 
-/// Where a family keeps what is read here.
+/// Where a family keeps the parts that the simulated provider reads.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// Output limits; the smallest counts.
     pub(crate) limits: &'static [&'static str],
-    /// Instructions beside the conversation, if the family has such a field.
+    /// The field for instructions outside the conversation; empty if the family has none.
     pub(crate) instructions: &'static str,
     /// The conversation.
     pub(crate) conversation: &'static str,
@@ -293,10 +294,12 @@ fn all_text(content: &Value) -> String {
     }
 }
 
-/// The last text of a turn; clients put reminders of their own around what was typed.
+/// The last text of a turn: clients put reminders of their own before what the user typed.
 fn last_text(content: &Value) -> Option<&str> {
     if let Some(text) = content.as_str() {
-        return Some(text);
+        // A translated turn has the reminders and what was typed in one text.
+        let typed = text.rsplit("</system-reminder>").next().unwrap_or(text).trim_start();
+        return Some(if typed.is_empty() { text } else { typed });
     }
     let texts = || content.as_array().into_iter().flatten().rev().filter_map(|block| block["text"].as_str());
     texts().find(|text| !text.trim_start().starts_with("<system-reminder>")).or_else(|| texts().next())

@@ -2,7 +2,7 @@
 //!
 //! A text of up to [`Sample::MOST`] bytes is kept whole. Of a longer one, blocks of equal size are kept, each with the same
 //! chance (reservoir sampling), so that a tokenizer can read four kilobytes and speak for megabytes. The seed must be secret:
-//! whoever knows it can write a text whose sample is not like the rest. Must not keep more than [`Sample::MOST`] bytes.
+//! someone who knows it can write a text whose sample is unlike the rest. Must not keep more than [`Sample::MOST`] bytes.
 
 use std::borrow::Cow;
 use std::fmt;

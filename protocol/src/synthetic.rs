@@ -1,4 +1,4 @@
-//! An answer made here rather than upstream, before any family gives it a shape.
+//! An answer that the gateway makes itself, before a family encodes it.
 //!
 //! The simulated provider writes drafts; each family's `draft.rs` turns one into a whole answer or into frames.
 

@@ -1,4 +1,4 @@
-//! Weighs text: how many tokens a tokenizer is likely to make of it.
+//! Estimates how many tokens a tokenizer makes of a text.
 //!
 //! Tokenizers cut where the kind of character changes, and cut long runs again. So every character weighs by its class, more where
 //! a run begins. The weights were fitted to public tokenizers over many kinds of text (`bench/estimate`) and lean a little high.
@@ -14,7 +14,7 @@ const WHOLE: u64 = 1_024;
 /// Of what follows, `SAMPLE` bytes in every `STRIDE` stand for all, at a random place in each.
 const STRIDE: u64 = 256;
 const SAMPLE: u64 = 16;
-/// Weight of one byte of text that cannot be read here: a token to three and a half bytes.
+/// Weight of one byte of text that cannot be read: one token per 3.5 bytes.
 const UNREAD: u64 = 18;
 /// Characters of sealed reasoning to a token.
 const SEALED: u64 = 6;
@@ -32,17 +32,17 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Nothing yet; the samples will lie where the seed puts them.
+    /// An empty weight; the seed decides where the samples lie.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut state = seed;
-        // Strides do not begin where the text does: so every byte has the same chance, also at the edge of a stride.
+        // The first stride begins at a random offset, so that every byte has the same chance of being sampled.
         let stride = WHOLE - random(&mut state) % STRIDE;
         let sample = stride + random(&mut state) % (STRIDE - SAMPLE + 1);
         Self { weight: 0, seen: 0, stride: stride + STRIDE, sample, state }
     }
 
-    /// Tokens that this is likely to be.
+    /// The estimated number of tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.weight.div_ceil(TOKEN)

@@ -29,7 +29,7 @@ pub(crate) enum Tool {
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     kept: u32,
-    /// Types and names of what was taken out, to find a choice that dangles.
+    /// Types and names of removed tools, to find a `tool_choice` that refers to one.
     gone: Vec<String>,
     choice: Option<Range<usize>>,
 }

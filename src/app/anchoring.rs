@@ -1,4 +1,4 @@
-//! Writes down every minute, and at the end, what the journal came to: outside the ledger, in the file given by `--anchors`.
+//! Writes an anchor of the journal every minute and at the end, to the file given by `--anchors`, outside the ledger.
 //!
 //! An anchor only covers what is on disk: what a power cut may still take away would later look like tampering.
 
@@ -34,8 +34,8 @@ impl Anchoring {
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
         let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);
         if i64::try_from(entries).is_ok_and(|entries| entries < covered) {
-            let why = format!("they cover {covered} entries, the ledger has {entries}; was an older copy restored?");
-            return Err(unusable(why + " Move the anchors away to serve from it all the same"));
+            let why = format!("they cover {covered} entries, but the ledger has {entries}; was an older copy restored?");
+            return Err(unusable(why + " To serve from it anyway, move the anchor file away"));
         }
         Ok(Self { file, ledger })
     }
@@ -61,7 +61,7 @@ impl Anchoring {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            tracing::error!(error, "no anchor was written; the next one covers the same");
+            tracing::error!(error, "no anchor was written; the next one covers the same entries");
         }
     }
 }

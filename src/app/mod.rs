@@ -39,7 +39,7 @@ pub use settings::{Files, Settings, StartError};
 /// How long a stopping gateway waits for running requests.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
-/// The same after its ledger has failed: nothing that ends now can be booked before the next start.
+/// The same after its ledger has failed: no request that ends now can be charged before the next start.
 const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
 
 /// A gateway that is ready to serve.
@@ -130,7 +130,7 @@ impl App {
     /// Serves until `stop` ends or the ledger fails; then drains.
     ///
     /// # Errors
-    /// What stopped it, when it was not asked to.
+    /// What stopped it, if nobody asked it to stop.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut file } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
@@ -151,7 +151,7 @@ impl App {
             let outcome = tokio::select! {
                 () = stop => Ok(()),
                 () = over.notified() => Ok(()),
-                why = ledger.fatal() => Err(format!("the ledger has stopped: {why}")),
+                why = ledger.fatal() => Err(format!("the ledger stopped: {why}")),
             };
             notify::tell(config::notify_socket(), notify::STOPPING);
             admin.drain();
@@ -183,7 +183,7 @@ impl App {
         if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait()).await.is_err() {
             tracing::warn!(
                 running = front.proxy.tasks.len(),
-                "stopping with requests that did not end; the next start recovers their holds"
+                "stopping although some requests are still running; the next start recovers their holds"
             );
         }
         ledger.close();
@@ -245,7 +245,7 @@ impl Aside {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
                 if let Err(error) = server::serve(listening, None, connections, service, drop).await {
-                    tracing::error!(%error, "the admin listener has stopped");
+                    tracing::error!(%error, "the admin listener stopped");
                 }
             }));
         }
@@ -266,11 +266,11 @@ async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
         match tls.as_ref().map(|tls| tls.reload()) {
-            Some(Ok(())) => tracing::info!("the certificate was read again"),
-            Some(Err(error)) => tracing::error!(%error, "the certificate cannot be used; the one in force stays"),
+            Some(Ok(())) => tracing::info!("reloaded the certificate"),
+            Some(Err(error)) => tracing::error!(%error, "cannot use the new certificate; the old one stays in force"),
             None => {}
         }
-        // A request that is waiting already will do for this one too.
+        // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
     }
 }

@@ -1,4 +1,4 @@
-//! Tells the service manager how the gateway is: systemd's `Type=notify`, one datagram for each word. Without one, nothing.
+//! Reports the gateway's state to systemd (`Type=notify`), one datagram per state; does nothing without a service manager.
 
 use std::ffi::OsString;
 use std::os::linux::net::SocketAddrExt;
@@ -10,7 +10,7 @@ pub(super) const READY: &str = "READY=1\nSTATUS=serving";
 /// The gateway has begun to stop.
 pub(super) const STOPPING: &str = "STOPPING=1\nSTATUS=waiting for running requests";
 
-/// Sends a word to the socket that the service manager named. It is a courtesy: failures are logged and nothing else.
+/// Sends a state to the service manager's socket. The gateway runs without it, so a failure is only logged.
 pub(super) fn tell(socket: Option<OsString>, word: &str) {
     let Some(name) = socket else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
@@ -19,7 +19,7 @@ pub(super) fn tell(socket: Option<OsString>, word: &str) {
     };
     let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address));
     if let Err(error) = sent {
-        tracing::warn!(%error, "the service manager could not be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::config::ConfigHandle;
 
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks for ever. A lock that another process has taken ends all writing.
+/// Checks for ever. If another process has taken the lock, nothing is written any more.
 pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, config: &ConfigHandle) -> Infallible {
     let mut returned = false;
     loop {
@@ -37,15 +37,15 @@ pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, conf
                     returned = false;
                     ledger.resume();
                 }
-                Err(error) => tracing::error!(%error, "the ledger that returned is not recovered yet"),
+                Err(error) => tracing::error!(%error, "the restored ledger is not recovered yet"),
             }
         }
     }
 }
 
-/// What a start does with a ledger, too.
+/// Recovers the ledger as a start does.
 async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<(), LedgerError> {
     let recovered = ledger.recover(clock::now()).await?;
-    tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds in the ledger that returned");
+    tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the open holds of the restored ledger");
     ledger.publish(reload::slugs(&config.current()), clock::now()).await
 }

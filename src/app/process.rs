@@ -1,8 +1,8 @@
-//! What the system allows this process: as many descriptors as it may have, and no core dumps, which would hold secrets.
+//! Limits of this process: as many descriptors as the system allows, and no core dumps, because they would contain secrets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is assumed where the system names no number.
+/// Assumed if the system reports no limit.
 const UNLIMITED: u64 = 1 << 20;
 
 /// Raises the soft limit of open descriptors to the hard one, and returns what is in force.
@@ -18,11 +18,11 @@ pub fn descriptors() -> usize {
     usize::try_from(in_force).unwrap_or(usize::MAX)
 }
 
-/// Makes sure that a crash writes no memory to a disk.
+/// Turns off core dumps.
 pub fn no_core_dumps() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none) {
-        tracing::warn!(%error, "core dumps cannot be turned off; they would hold secrets");
+        tracing::warn!(%error, "cannot turn off core dumps, which would contain secrets");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens after a reload: pools follow the snapshot, the ledger remembers the slugs, the log reports the findings.
+//! After a reload: reconciles the connection pools, stores the published slugs in the ledger, logs the findings.
 //!
 //! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
 
@@ -20,16 +20,16 @@ pub(super) struct Following(Arc<Follower>);
 
 struct Follower {
     admin: Arc<Admin>,
-    /// What was followed last. Held while a snapshot is followed, so that one does not overtake the other.
+    /// The snapshot that was handled last. Locked while one is handled, so that a newer one cannot overtake it.
     before: Mutex<Summary>,
-    /// Findings of the last load, which are not said again while they stand.
+    /// Findings of the last load, which are not logged again while they persist.
     said: Mutex<Vec<Diagnostic>>,
 }
 
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().summary());
-        // What was found at the start was said at the start.
+        // The findings at the start were logged at the start.
         let said = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
         Self(Arc::new(Follower { admin, before, said: Mutex::new(said) }))
     }
@@ -46,7 +46,7 @@ impl Follower {
         let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.publish(slugs, clock::now()).await {
-                tracing::error!(%error, "the published slugs could not be remembered; one that vanishes may not be missed");
+                tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
             }
         });
         let now = config.summary();
@@ -76,7 +76,7 @@ impl ReloadObserver for Following {
         match reload {
             Reload::Swapped(config, findings) => {
                 let (follower, config, findings) = (Arc::clone(&self.0), Arc::clone(config), findings.clone());
-                // Comparing thousands of models takes a while; threads that serve requests are not for it.
+                // Comparing thousands of models takes too long for a thread that serves requests.
                 self.0.admin.front.proxy.tasks.spawn_blocking(move || follower.follow(&config, &findings));
             }
             Reload::Kept(findings) => {
@@ -85,16 +85,16 @@ impl ReloadObserver for Following {
                 tracing::error!(generation, "the files have {found}: rejected, the running configuration stays in force");
                 self.0.say_new(findings);
             }
-            Reload::Unchanged { mended: true } => tracing::info!("the files are again what is in force"),
+            Reload::Unchanged { mended: true } => tracing::info!("the files match the running configuration again"),
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
-                tracing::info!("asked to reload: the files have not changed");
+                tracing::info!("reload requested: the files have not changed");
             }
             Reload::Unchanged { mended: false } => {}
         }
     }
 
     fn unwatched(&self, directory: &Path, problem: &str) {
-        tracing::warn!(directory = %directory.display(), problem, "this directory cannot be watched; its files are looked at twice a second");
+        tracing::warn!(directory = %directory.display(), problem, "cannot watch this directory; polling its files twice a second");
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn say(findings: &Diagnostics) {
     }
 }
 
-/// `+1 model, ~2 models`: what changed, in a few words. Things are counted, not their fields.
+/// `+1 model, ~2 models`: a short summary that counts things, not their fields.
 fn summary(rows: &[DiffRow]) -> String {
     let mut parts = Vec::new();
     for subject in [Subject::Model, Subject::Retired, Subject::Provider] {
@@ -152,5 +152,5 @@ fn summary(rows: &[DiffRow]) -> String {
     if more > 0 {
         parts.push(format!("{more} more prices"));
     }
-    if parts.is_empty() { "nothing that shows".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no visible change".to_owned() } else { parts.join(", ") }
 }

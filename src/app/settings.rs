@@ -1,4 +1,4 @@
-//! What a gateway is started with, and why one does not start.
+//! The settings of a gateway, and the reasons why it may not start.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,30 +12,30 @@ use crate::config::{Config, Diagnostics, Secrets};
 use crate::server::TlsFiles;
 use crate::server::admin::TokenError;
 
-/// What a gateway is started with.
+/// The settings of a gateway.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The ledger.
     pub ledger: LedgerAddress,
-    /// When changes count as safe.
+    /// When changes are on disk.
     pub durability: Durability,
     /// The customers' address.
     pub listen: SocketAddr,
-    /// The operator's address, if there is to be one.
+    /// The operator's address, if an admin listener is wanted.
     pub admin_listen: Option<SocketAddr>,
-    /// What opens `/status` and `/live` there.
+    /// The token for `/status` and `/live` there.
     pub admin_token_file: Option<PathBuf>,
     /// Host names, in addition to `localhost`, that the admin listener answers to.
     pub admin_hosts: Vec<String>,
     /// The only base of printed URLs; the scheme and the address when `None`.
     pub public_url: Option<String>,
-    /// The customers' certificate, if they are to use HTTPS without a proxy.
+    /// The customers' certificate, for HTTPS without a proxy.
     pub tls: Option<TlsFiles>,
     /// Only from these addresses do forwarded headers count.
     pub trusted_proxies: Vec<IpNet>,
     /// Web pages from these origins may use customers' paths.
     pub cors_origins: Vec<String>,
-    /// How long to wait for another gateway to give up the ledger.
+    /// How long to wait for another gateway to release the ledger.
     pub wait_lock: Duration,
     /// Where anchors are written, if anywhere.
     pub anchors: Option<PathBuf>,
@@ -72,7 +72,7 @@ pub enum Files {
         catalog: PathBuf,
         /// Where requests go.
         routes: PathBuf,
-        /// Where the routes' secrets come from.
+        /// The source of the routes' secrets.
         secrets: Box<dyn Secrets + Send + Sync>,
     },
 }

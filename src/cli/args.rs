@@ -1,4 +1,4 @@
-//! What can be typed. Process settings have environment twins and may stand before or after any command.
+//! The command line. Every process setting also has an environment variable, and may stand before or after any command.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url
 
 use super::dates::{expiry, instant};
 
-/// The heading of what may stand before or after any command.
+/// The help heading of the settings that may stand before or after any command.
 const GLOBAL: &str = "Process settings (for every command)";
 
 /// A prepaid gateway to language models.
 #[derive(Debug, Parser)]
 #[command(name = "farebox", version, about, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
     /// The slug table
@@ -38,7 +38,7 @@ pub struct Args {
     /// The token that opens /status and /live there; needed off loopback
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
-    /// Names by which the admin listener is reached, besides addresses and localhost; may be repeated
+    /// Another host name that the admin listener answers to, besides addresses and localhost; may be repeated
     #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
     pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
@@ -53,19 +53,19 @@ pub struct Args {
     /// Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto count; may be repeated
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxy: Vec<ipnet::IpNet>,
-    /// Web pages from this origin may use the customers' paths, or * for any; may be repeated [default: none]
+    /// Let web pages of this origin use the customers' paths, or * for any origin; may be repeated [default: none]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub cors_origin: Vec<String>,
-    /// When charges count as safe: at most 50 ms later, or before anything is answered
+    /// When charges are on disk: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
-    /// Where what the journal came to is written down every minute, and compared by `ledger verify`
+    /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
-    /// Who is acting, for the audit [default: who called sudo, else the system user]
+    /// Your name for the audit [default: the user who called sudo, else the system user]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     pub operator: Option<String>,
-    /// How results are printed
+    /// The format of results
     #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
     pub format: Format,
     /// The same as --format json
@@ -74,10 +74,9 @@ pub struct Args {
 }
 
 impl Args {
-    /// What was typed; a usage error does not repeat the settings that every command takes.
+    /// Parses the command line. A usage error does not list the settings that every command takes.
     ///
-    /// # Errors
-    /// What clap wants to be printed: help, the version, or what is wrong.
+    /// # Errors What clap wants to be printed: help, the version, or the mistake.
     pub fn typed() -> Result<Self, clap::Error> {
         Self::try_parse().map_err(|mut error| {
             let command = Self::command();
@@ -95,7 +94,7 @@ impl Args {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// Who is acting.
+    /// The name for the audit.
     #[must_use]
     pub fn actor(&self) -> String {
         let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
@@ -103,7 +102,7 @@ impl Args {
     }
 }
 
-/// How results are printed.
+/// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
@@ -116,12 +115,12 @@ pub enum Format {
     Markdown,
 }
 
-/// When charges count as safe.
+/// When charges are on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// Money in at once, charges at most 50 ms later.
+    /// Payments before they are confirmed, charges at most 50 ms later.
     Prompt,
-    /// Everything before it is answered.
+    /// Everything before it is confirmed.
     Strict,
 }
 
@@ -143,9 +142,9 @@ pub enum Command {
     Demo(DemoOptions),
     /// Check both TOML files and report every mistake at once
     Check(CheckOptions),
-    /// Compare the files with what runs: + new, − gone, ~ changed, and how many keys used it this week
+    /// Compare the files with the running configuration: + new, − removed, ~ changed, and how many keys used it this week
     Diff,
-    /// Write commented files to begin with; nothing is overwritten
+    /// Write commented starter files; nothing is overwritten
     Init(InitOptions),
     /// Print the canonical model table
     Models,
@@ -162,7 +161,7 @@ pub enum Command {
 /// Options of `serve`.
 #[derive(Debug, ClapArgs)]
 pub struct ServeOptions {
-    /// Seconds to wait for another gateway to give up the ledger
+    /// Seconds to wait for another gateway to release the ledger
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub wait_lock: u64,
 }
@@ -170,7 +169,7 @@ pub struct ServeOptions {
 /// Options of `demo`.
 #[derive(Debug, ClapArgs)]
 pub struct DemoOptions {
-    /// What the demonstration key starts with
+    /// The demo key's starting balance
     #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment)]
     pub balance: Amount,
 }
@@ -178,7 +177,7 @@ pub struct DemoOptions {
 /// Options of `check`.
 #[derive(Debug, ClapArgs)]
 pub struct CheckOptions {
-    /// Do not require that secrets are set
+    /// Do not require secrets to be set
     #[arg(long)]
     pub no_secrets: bool,
 }
@@ -186,7 +185,7 @@ pub struct CheckOptions {
 /// Options of `init`.
 #[derive(Debug, ClapArgs)]
 pub struct InitOptions {
-    /// One real service instead of simulated models
+    /// Start with this service instead of simulated models
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(crate::config::presets().iter().map(|preset| preset.name.as_str())))]
     pub provider: Option<String>,
 }
@@ -194,13 +193,13 @@ pub struct InitOptions {
 /// Options of `setup`.
 #[derive(Debug, ClapArgs)]
 pub struct SetupOptions {
-    /// Which program
+    /// The client program
     #[arg(value_parser = PossibleValuesParser::new(crate::setup::clients().iter().map(|client| client.id.as_str())))]
     pub client: String,
     /// The gateway's address [default: the running gateway's, else the public URL]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The key to fill in: - asks for it, @FILE reads it from a file [default: a placeholder]
+    /// The key to fill in: - prompts for it, @FILE reads it from a file [default: a placeholder]
     #[arg(long)]
     pub key: Option<String>,
     /// The slug to fill in [default: the catalog's first for this program]
@@ -223,7 +222,7 @@ pub enum KeysCommand {
     Adjust(AdjustOptions),
     /// Give money back for one charged request
     Refund(RefundOptions),
-    /// Change what a key is allowed
+    /// Change a key's label, models, expiry or limits
     Set(SetOptions),
     /// Give a key a new secret; balance and history stay
     Rotate(RotateOptions),
@@ -247,13 +246,13 @@ pub struct OneKey {
 /// Options of `keys create`.
 #[derive(Debug, ClapArgs)]
 pub struct CreateOptions {
-    /// For people: who has this key
+    /// A name that tells you who has this key
     #[arg(long, value_parser = label)]
     pub label: String,
-    /// First money on the key
+    /// The key's starting balance
     #[arg(long, value_name = "USD", value_parser = payment, requires = "reference")]
     pub balance: Option<Amount>,
-    /// Invoice or payment id of that money; unique
+    /// The invoice or payment id of the starting balance; unique
     #[arg(long, requires = "balance")]
     pub reference: Option<String>,
     /// Slugs the key may use [default: all]
@@ -262,7 +261,7 @@ pub struct CreateOptions {
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
     #[arg(long, value_name = "DATE", value_parser = expiry)]
     pub expires: Option<farebox_ledger::Timestamp>,
-    /// Make the ledger if there is none; without this, a wrong path is an error
+    /// Create the ledger if it does not exist; without this flag a wrong path is an error
     #[arg(long)]
     pub new_ledger: bool,
 }
@@ -283,7 +282,7 @@ pub struct TopUpOptions {
     /// USD with a decimal point, as in 25 or 25.50
     #[arg(value_parser = payment)]
     pub amount: Amount,
-    /// Invoice or payment id; the same one again is applied only once
+    /// Invoice or payment id; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
 }
@@ -293,13 +292,13 @@ pub struct TopUpOptions {
 pub struct AdjustOptions {
     /// The key's id
     pub id: KeyId,
-    /// USD with a sign, as in +2.50 or -10; downwards at most what is available
+    /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
     #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
     pub amount: Amount,
-    /// Why, for the journal
+    /// The reason, for the journal
     #[arg(long)]
     pub reason: String,
-    /// The correction's own name; the same one again is applied only once
+    /// An id for this correction; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
 }
@@ -310,13 +309,13 @@ pub struct RefundOptions {
     /// The charged request, as in req_…
     #[arg(value_name = "REQUEST_ID")]
     pub request: OperationId,
-    /// USD; all refunds of a request together never exceed its charge
+    /// USD; all refunds of a request together cannot exceed its charge
     #[arg(value_parser = payment)]
     pub amount: Amount,
-    /// Why, for the journal
+    /// The reason, for the journal
     #[arg(long)]
     pub reason: String,
-    /// The refund's own name; the same one again is applied only once
+    /// An id for this refund; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
 }
@@ -328,7 +327,7 @@ pub struct RefundOptions {
 pub struct SetOptions {
     /// The key's id
     pub id: KeyId,
-    /// For people: who has this key
+    /// A name that tells you who has this key
     #[arg(long, value_parser = label)]
     pub label: Option<String>,
     /// Slugs the key may use, or `all`
@@ -337,15 +336,15 @@ pub struct SetOptions {
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
     #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
     pub expires: Option<Setting<farebox_ledger::Timestamp>>,
-    /// Paid requests each second, or `none` for no limit
+    /// Paid requests per second, or `none` for no limit
     #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
     pub rate: Option<Setting<u32>>,
-    /// Requests at once, or `none` for the gateway's default
+    /// Concurrent requests, or `none` for the gateway's default
     #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
     pub concurrency: Option<Setting<u32>>,
 }
 
-/// A value, or none at all.
+/// A value, or an explicit `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting<T>(pub Option<T>);
 
@@ -362,7 +361,7 @@ pub struct RotateOptions {
 /// How long an old secret still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Overlap {
-    /// It stops at once.
+    /// It stops working at once.
     #[value(name = "0")]
     None,
     /// An hour.
@@ -380,21 +379,21 @@ pub enum LedgerCommand {
     Entries(EntriesOptions),
     /// Recompute balances, charges and chains, and compare with --anchors
     Verify,
-    /// Make a verified copy, also while the gateway serves
+    /// Make a verified copy; the gateway may be running
     Backup(BackupOptions),
 }
 
 /// Options of `ledger backup`.
 #[derive(Debug, ClapArgs)]
 pub struct BackupOptions {
-    /// The new file; an existing one is never written over, a missing folder is made
+    /// The new file; an existing file is never overwritten, a missing folder is created
     pub file: PathBuf,
 }
 
 /// Options of `ledger entries`.
 #[derive(Debug, ClapArgs)]
 pub struct EntriesOptions {
-    /// Only of this key
+    /// Only entries of this key
     #[arg(long)]
     pub key: Option<KeyId>,
     /// From this instant on
@@ -403,18 +402,14 @@ pub struct EntriesOptions {
     /// Before this instant
     #[arg(long, value_name = "DATE", value_parser = instant)]
     pub until: Option<farebox_ledger::Timestamp>,
-    /// The newest so many [default: all]
+    /// Only the newest N entries [default: all]
     #[arg(long)]
     pub limit: Option<usize>,
 }
 
-/// A label that people can tell from another.
+/// A label that is not empty.
 fn label(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        Err("write who has this key; an empty label says nothing".to_owned())
-    } else {
-        Ok(text.to_owned())
-    }
+    if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn payment(text: &str) -> Result<Amount, String> {
@@ -427,21 +422,21 @@ fn network(text: &str) -> Result<ipnet::IpNet, String> {
     one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
 }
 
-/// Where a web page comes from, as browsers write it: scheme, host and port, nothing behind.
+/// The origin of a web page as browsers send it: scheme, host and port without a path.
 fn origin(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let bare = |host: &str| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte));
     if text == "*" || host.is_some_and(bare) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err("write an origin as browsers do, as in https://app.example.com, without a path; or *".to_owned())
+        Err("write an origin the way browsers do, as in https://app.example.com, without a path; or *".to_owned())
     }
 }
 
-/// A payment with a sign before it, or without one for a credit.
+/// A correction: an amount with a sign; without a sign it is a credit.
 fn correction(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
-    if amount == Amount::ZERO { Err("a correction of nothing changes nothing".to_owned()) } else { Ok(amount) }
+    if amount == Amount::ZERO { Err("a correction of zero changes nothing".to_owned()) } else { Ok(amount) }
 }
 
 fn number_or_none(text: &str) -> Result<Setting<u32>, String> {

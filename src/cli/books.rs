@@ -1,4 +1,4 @@
-//! What the commands on keys begin and end with: the ledger opened, the act signed, the key found, and printed. Decides nothing.
+//! What the commands on keys share: open the ledger, sign the act, find the key and print it. Decides nothing.
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
@@ -15,7 +15,7 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Fai
     Ok(args.ledger.open(mode, args.durability.into()).await?)
 }
 
-/// An administrative act by the user who runs this command.
+/// An administrative act in the name of the user who runs this command.
 pub(super) fn act(args: &Args) -> Act {
     Act { operation: clock::operation_id(), actor: args.actor(), at: clock::now() }
 }
@@ -62,7 +62,7 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
         _ => {
             print_key(args, key);
             output::print(&format!("\nsecret  {}", secret.reveal()));
-            output::note("The secret is shown this once and is not stored; give it to the customer now.");
+            output::note("The secret is shown only now and is not stored; give it to the customer.");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `farebox check`: every mistake of both files at once. Also how other commands load the files.
+//! `farebox check`: reports every mistake in both files at once. Other commands load the files through it too.
 
 use farebox_protocol::Family;
 
@@ -15,7 +15,7 @@ pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
         output::print(&diagnostics.render(paint()));
     }
     match config {
-        // The report ends with its summary.
+        // The report already ends with a summary.
         None => Err(Failed::configuration("")),
         Some(config) => {
             if args.format() != Format::Json {
@@ -43,12 +43,12 @@ pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
     }
 }
 
-/// The end of a command that cannot go on with these files.
+/// The error of a command that needs files without mistakes.
 pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
-    Failed::configuration(format!("the configuration has mistakes\n\n{}", diagnostics.render(paint()).trim_end()))
+    Failed::configuration(format!("the configuration has errors\n\n{}", diagnostics.render(paint()).trim_end()))
 }
 
-/// Which callers of a model are served by translation, and which by nothing.
+/// Which families of callers get a model by translation, and which not at all.
 fn translated(model: &Model) -> Option<String> {
     let mut parts = Vec::new();
     for family in Family::ALL {

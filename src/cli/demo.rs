@@ -49,7 +49,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
 }
 
-/// The address asked for, or a free port if it is taken: a demo must not fail because something else is running.
+/// The address asked for, or a free port if it is taken: a demo should not fail because another program uses the port.
 fn free_address(wanted: SocketAddr) -> SocketAddr {
     if TcpListener::bind(wanted).is_ok() {
         return wanted;
@@ -67,7 +67,7 @@ fn shipped() -> Result<Config, Failed> {
         .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
 }
 
-/// For each family, the slug that it serves best.
+/// For each family, the slug whose best path it is.
 fn samples(config: &Config) -> Vec<(Family, String)> {
     let best =
         |family| config.catalog.models.iter().find(|model| model.best_path == family).map(|model| (family, model.slug.clone()));

@@ -1,7 +1,7 @@
-//! `farebox diff`: the files against what runs, row by row, with how many customers each change reaches.
+//! `farebox diff`: compares the files with the running configuration, and says how many keys each change affects.
 //!
-//! What runs is asked of the gateway's admin listener. Where no gateway answers, the files are compared with the slugs that the
-//! ledger remembers as published. Nothing is changed.
+//! The running configuration comes from the gateway's admin listener. If no gateway answers, the files are compared with the slugs
+//! that the ledger remembers as published. Nothing is changed.
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
@@ -26,7 +26,7 @@ struct Running {
 /// What the files are compared with.
 enum Against {
     Gateway(Box<Running>),
-    /// No gateway answers; why, and the slugs that the ledger remembers.
+    /// No gateway answered: the reason, and the slugs that the ledger remembers.
     Memory(String, Vec<String>),
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     }
     for slug in vanished(&rows, &files) {
         output::note(&format!(
-            "warning: `{slug}` is published and would be gone without a word; add [[retired]] with slug = \"{slug}\""
+            "warning: `{slug}` is published and would be removed without a replacement text; add [[retired]] with slug = \"{slug}\""
         ));
     }
     Ok(())
@@ -141,7 +141,7 @@ fn cells<'a>(
         .collect()
 }
 
-/// A spreadsheet would take the marks for formulas.
+/// A spreadsheet would read the marks + and − as formulas.
 const fn word(change: Change) -> &'static str {
     match change {
         Change::Added => "added",
@@ -173,10 +173,10 @@ impl Against {
         let files = format!("{} and {}", args.catalog.display(), args.routes.display());
         match self {
             Self::Gateway(running) => {
-                format!("{files} against the running gateway at {} (generation {})", args.admin_listen, running.generation)
+                format!("{files} compared with the running gateway at {} (generation {})", args.admin_listen, running.generation)
             }
             Self::Memory(why, _) => {
-                format!("{why}\n{files} against the slugs that the ledger remembers as published; prices are not compared")
+                format!("{why}\n{files} compared with the slugs that the ledger remembers as published; prices are not compared")
             }
         }
     }

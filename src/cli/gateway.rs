@@ -1,4 +1,4 @@
-//! Asks the gateway that runs on this machine, at its admin listener. Only reads.
+//! Reads from the admin listener of the gateway that runs on this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::args::Args;
 use super::http;
 
-/// A part of the running gateway's `/status`, or why it cannot be had.
+/// A part of the running gateway's `/status`, or why it cannot be read.
 pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String> {
     let token = match &args.admin_token_file {
         Some(file) => Some(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?),
@@ -18,13 +18,13 @@ pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String
     let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)
-            .map_err(|error| format!("{address} is another kind of server, or another version: {error}")),
-        401 | 403 => Err(format!("the gateway at {address} wants its token: set --admin-token-file")),
+            .map_err(|error| format!("{address} is not this gateway, or is another version of it: {error}")),
+        401 | 403 => Err(format!("the gateway at {address} requires its token: set --admin-token-file")),
         status => Err(format!("{address} answered {status}")),
     }
 }
 
-/// An address that means "all" is reached on loopback.
+/// A wildcard address is reached on loopback.
 pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,

@@ -1,4 +1,4 @@
-//! `farebox init`: both files to begin with, commented: simulated models as this repository ships them, or one known service.
+//! `farebox init`: writes two commented starter files: simulated models as this repository ships them, or one known service.
 //! Nothing is ever overwritten.
 
 use std::fs::OpenOptions;
@@ -21,13 +21,13 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         Some(preset) => (preset.starter_catalog(), preset.starter_routes()),
     };
     let files = [(args.routes.as_path(), routes), (args.catalog.as_path(), catalog)];
-    // Both or none: looked at before anything is written.
+    // Checked before anything is written, so that either both files are written or neither.
     if let Some((taken, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        let advice = "move it away, or name other files with --catalog and --routes";
-        return Err(Failed::refused(format!("{} is already there and is not overwritten; {advice}", taken.display())));
+        let advice = "move it away, or choose other paths with --catalog and --routes";
+        return Err(Failed::refused(format!("{} already exists and was not overwritten; {advice}", taken.display())));
     }
     for (path, text) in &files {
-        write(path, text).map_err(|error| Failed::refused(format!("{} cannot be written: {error}", path.display())))?;
+        write(path, text).map_err(|error| Failed::refused(format!("cannot write {}: {error}", path.display())))?;
     }
     let (catalog, routes) = (args.catalog.display(), args.routes.display());
     let content = preset.map_or_else(

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_ledger::csv;
 
-/// Keys are read from the ledger in pages of this size.
+/// Keys are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
@@ -54,7 +54,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
             output::print_json(&json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }))
         }
         Format::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
-        _ if keys.is_empty() => output::note("There is no key yet. Make one: farebox keys create --label NAME"),
+        _ if keys.is_empty() => output::note("There are no keys yet. Create one: farebox keys create --label NAME"),
         _ => output::print(&table(&keys)),
     }
     Ok(())
@@ -79,7 +79,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
         _ => {
             output::print(&link);
             output::note(&format!(
-                "It signs in once, within {LINK_LIFETIME}. Whoever has it sees this key's account; give it to the customer only."
+                "The link signs in once, within {LINK_LIFETIME}. Anyone who has it can see this key's account: give it only to the customer."
             ));
         }
     }

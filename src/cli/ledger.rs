@@ -41,20 +41,20 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     if report.faults.is_empty() {
         Ok(())
     } else {
-        Err(Failed::refused("the books do not add up; do not serve from this ledger before you know why"))
+        Err(Failed::refused("the books do not add up; do not serve from this ledger until you know why"))
     }
 }
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
     let file = &options.file;
     if file.symlink_metadata().is_ok() {
-        let advice = "nothing was done; a backup never writes over a file, so name a new one";
-        return Err(Failed::refused(format!("{} is already there: {advice}", file.display())));
+        let advice = "nothing was done; a backup never overwrites a file, so choose a new name";
+        return Err(Failed::refused(format!("{} already exists: {advice}", file.display())));
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
-            .map_err(|error| Failed::refused(format!("the folder {} cannot be made: {error}", folder.display())))?;
+            .map_err(|error| Failed::refused(format!("cannot create the folder {}: {error}", folder.display())))?;
     }
     let report = ledger.backup(file).await?;
     match args.format() {

@@ -90,7 +90,7 @@ async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Fa
     Ok(())
 }
 
-/// A credit of nothing yet.
+/// A credit whose amount, kind and reference the caller fills in.
 fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) -> Credit {
     Credit {
         operation: clock::operation_id(),

@@ -1,4 +1,4 @@
-//! The command line: what was typed, and one file for each command. Commands wire; the rooms do the work.
+//! The command line, and one file for each command. Commands only wire things together; the rooms do the work.
 
 mod args;
 mod books;
@@ -27,7 +27,7 @@ pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand};
 use output::{Exit, Failed};
 
-/// Runs the command that was typed.
+/// Runs the command.
 pub async fn run() -> ExitCode {
     let args = match Args::typed() {
         Ok(args) => args,

@@ -10,9 +10,9 @@ use serde_json::Value;
 pub(super) enum Exit {
     /// The rules say no, or something failed; nothing changed.
     Refused = 1,
-    /// What was typed makes no sense.
+    /// The command line is wrong.
     Usage = 2,
-    /// It may or may not have happened: repeat it with the same reference.
+    /// The change may or may not have been made: repeat the command with the same reference.
     Unknown = 75,
     /// The two files have mistakes.
     Configuration = 78,
@@ -53,7 +53,7 @@ impl From<LedgerError> for Failed {
     }
 }
 
-/// Prints a result. A reader that went away is not an error.
+/// Prints a result. A closed pipe is not an error.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
@@ -85,7 +85,7 @@ pub(super) fn note(text: &str) {
 
 /// Prints what went wrong.
 pub(super) fn complain(message: &str) {
-    // Some commands have printed all there is to say as their result.
+    // Some commands have already printed the reason as their result.
     if message.is_empty() {
         return;
     }

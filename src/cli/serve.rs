@@ -30,7 +30,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Faile
     Ok(())
 }
 
-/// The settings that were typed.
+/// The process settings from the command line.
 fn settings(args: &Args) -> Settings {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
     Settings {
@@ -47,7 +47,7 @@ fn settings(args: &Args) -> Settings {
     }
 }
 
-/// Prints what is served at which address, and warns about settings that are probably mistakes.
+/// Logs what is served where, and warns about settings that are probably mistakes.
 fn announce(args: &Args, app: &App) {
     let models = app.front.proxy.config.current().catalog.models.len();
     let base = &app.front.public_url;
@@ -55,7 +55,7 @@ fn announce(args: &Args, app: &App) {
     let address = app.address();
     if !address.ip().is_loopback() && args.tls_cert.is_none() {
         tracing::warn!(
-            "{address} is not a loopback address and is served without TLS, so keys travel in the clear: \
+            "{address} is not a loopback address and is served without TLS, so keys travel unencrypted: \
              set --tls-cert and --tls-key, or listen on loopback behind a TLS proxy"
         );
     }
@@ -72,9 +72,9 @@ fn announce(args: &Args, app: &App) {
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
     if !address.ip().is_loopback() {
         tracing::warn!(
-            "the admin listener {address} is not on a loopback address: /metrics is open to whoever reaches it, and {}",
+            "the admin listener {address} is not on a loopback address: /metrics is open to anyone who can reach it, and {}",
             if args.admin_token_file.is_some() {
-                "the token for /status and /live travels in the clear"
+                "the token for /status and /live travels unencrypted"
             } else {
                 "/status and /live are closed until --admin-token-file is set"
             }
@@ -82,7 +82,7 @@ fn announce(args: &Args, app: &App) {
     }
 }
 
-/// Starts the log as the environment wants it.
+/// Starts the log in the format that the environment asks for.
 pub(super) fn start_logging(default: &str) {
     let format = match (config::log_as_json(), std::io::stderr().is_terminal() && !config::no_color()) {
         (true, _) => LogFormat::Json,
@@ -92,7 +92,7 @@ pub(super) fn start_logging(default: &str) {
     telemetry::start_logging(config::log_filter().as_deref(), default, format);
 }
 
-/// Ends at the first SIGTERM or ctrl-c from now on, also at one that comes before anybody waits for it.
+/// Ends at the first SIGTERM or ctrl-c from now on, even if it arrives before this future is polled.
 pub(super) fn stop_signal() -> impl Future<Output = ()> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     async move {
@@ -101,7 +101,7 @@ pub(super) fn stop_signal() -> impl Future<Output = ()> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("stopping: running requests are given time to end");
+        tracing::info!("stopping: waiting for running requests to end");
     }
 }
 

@@ -9,8 +9,7 @@ use super::{check, gateway};
 use crate::setup::{self, Block, Client};
 
 pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
-    let client =
-        setup::client(&options.client).ok_or_else(|| Failed::usage(format!("there is no client {:?}", options.client)))?;
+    let client = setup::client(&options.client).ok_or_else(|| Failed::usage(format!("unknown client {:?}", options.client)))?;
     let typed = options.key.as_deref().map(key).transpose()?;
     let public_url = match options.base_url.as_ref().or(args.public_url.as_ref()) {
         Some(typed) => typed.clone(),
@@ -22,7 +21,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     };
     for (name, value) in [("--base-url", Some(&public_url)), ("--key", typed.as_ref()), ("--model", Some(&model))] {
         if value.is_some_and(|value| !setup::is_plain(value)) {
-            return Err(Failed::usage(format!("{name} has characters that do not belong into settings")));
+            return Err(Failed::usage(format!("{name} has characters that cannot be used in settings")));
         }
     }
     let (base_url, key) = (client.base_url(&public_url), typed.as_deref().unwrap_or(setup::KEY));
@@ -39,7 +38,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     }
     output::note(&client.note);
     if typed.is_none() {
-        output::note(&format!("Put your key in the place of {}, or give it with --key - or --key @FILE.", setup::KEY));
+        output::note(&format!("Replace {} with your key, or pass it with --key - or --key @FILE.", setup::KEY));
     }
     let headed = |block: &Block| match block.place.as_str() {
         "shell" => fill(block),
@@ -63,7 +62,7 @@ async fn served(args: &Args) -> String {
     }
 }
 
-/// The key that was meant: as typed, from a file, or asked for, because other users of a machine can read what was typed.
+/// The key: as given, from a file, or from a prompt, because other users of the machine can read command lines.
 fn key(typed: &str) -> Result<String, Failed> {
     let unreadable = |error: std::io::Error| Failed::refused(format!("--key: {error}"));
     let text = match (typed, typed.strip_prefix('@')) {
@@ -79,7 +78,7 @@ fn key(typed: &str) -> Result<String, Failed> {
     Ok(text.trim().to_owned())
 }
 
-/// The slug to begin with, from the catalog.
+/// The default slug, from the catalog.
 fn usual_model(args: &Args, client: &Client) -> Result<String, Failed> {
     let config = check::load(args, true)?;
     let model = client.usual_model(config.catalog.models.iter().map(AsRef::as_ref)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `farebox keys show`: one key as a page for people; the same document as ever for scripts.
+//! `farebox keys show`: one key as a page for people, or as the JSON document that scripts read.
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::{Entry, EntryQuery, Key};
@@ -27,7 +27,7 @@ fn page(key: &Key, newest: &[Entry]) -> String {
     let account = key.account;
     let settings = &key.settings;
     let last_use = newest.iter().rev().find_map(|entry| entry.bill.as_ref().map(|bill| format!("{} {}", entry.at, bill.slug)));
-    let unused = if newest.len() < NEWEST { "never" } else { "not among the newest entries" };
+    let unused = if newest.len() < NEWEST { "never" } else { "not in the newest entries" };
     let or_none = |limit: Option<u32>, unit: &str| limit.map(|limit| format!("{limit} {unit}"));
     let limits: Vec<String> =
         [or_none(settings.rate, "requests/s"), or_none(settings.concurrency, "at once")].into_iter().flatten().collect();

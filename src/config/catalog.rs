@@ -1,7 +1,7 @@
 //! The catalog: the canonical slug table and what each model costs.
 //!
-//! A [`Model`] is complete and consistent: defaults are filled in, its route is at hand. How one is read from the file is in
-//! `publish.rs`; nothing here can fail.
+//! A [`Model`] is complete and consistent: defaults are filled in, and it has its route. `read/catalog.rs` reads one from the file;
+//! nothing here can fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Model {
     pub route: Arc<Route>,
 }
 
-/// A public tokenizer that comes near the model's own.
+/// A public tokenizer similar to the model's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Tokenizer {
     /// `o200k`

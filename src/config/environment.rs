@@ -1,18 +1,18 @@
 //! Environment variables other than secrets.
 
-/// Who called `sudo`, if this process was started by it.
+/// The user who called `sudo`, if this process was started by it.
 #[must_use]
 pub fn sudo_user() -> Option<String> {
     std::env::var("SUDO_USER").ok().filter(|user| !user.is_empty())
 }
 
-/// Whether colours are unwanted (<https://no-color.org>).
+/// Whether colours are turned off (<https://no-color.org>).
 #[must_use]
 pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// What is logged, as in `FAREBOX_LOG=farebox=debug`.
+/// The log filter, as in `FAREBOX_LOG=farebox=debug`.
 #[must_use]
 pub fn log_filter() -> Option<String> {
     std::env::var("FAREBOX_LOG").ok().filter(|filter| !filter.is_empty())

@@ -7,6 +7,7 @@ pub mod abilities;
 pub mod catalog;
 mod environment;
 mod findings;
+mod grouped;
 mod presets;
 mod read;
 mod reload;
@@ -98,7 +99,7 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
             let finding = report.add(Code::Unreadable, Span::top(file), message);
             // `farebox init` writes both files or none.
             if file == File::Catalog && [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
-                finding.help("`farebox init` writes both files to begin with; `--catalog` and `--routes` name files elsewhere");
+                finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
             }
         }
     }

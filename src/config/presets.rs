@@ -17,7 +17,7 @@ pub struct Preset {
     pub name: String,
     /// What people call it.
     pub title: String,
-    /// What stands before `/chat/completions`, `/responses`, `/messages`.
+    /// The base URL, before `/chat/completions`, `/responses`, `/messages`.
     pub base_url: String,
     speaks: Vec<String>,
     auth: Option<String>,
@@ -95,13 +95,13 @@ impl Preset {
         self.reasoning.as_deref() == Some("outside")
     }
 
-    /// A catalog to begin with: one model of this service.
+    /// A starter catalog with one model of this service.
     #[must_use]
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
         let capabilities = if model.vision { r#"["vision", "tools", "streaming"]"# } else { r#"["tools", "streaming"]"# };
         let rates = |fill: &dyn Fn(&str) -> String| {
-            // As a price list has them, not by the alphabet.
+            // In the order of a price list, not alphabetically.
             let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
             let rates = order.iter().filter_map(|name| model.price.get(*name).map(|rate| format!("{name} = \"{}\"", fill(rate))));
             rates.collect::<Vec<_>>().join(", ")
@@ -129,7 +129,7 @@ impl Preset {
              capabilities      = {capabilities}\n\
              limits            = {{ context = {context}, max_output = {output} }}\n\
              \n\
-             # The next one: take the marks away, fill in, and add its [[route]] to routes.toml (save that file first).\n\
+             # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
              #\n\
              # [[model]]\n\
              # model             = \"…\"\n\
@@ -144,18 +144,20 @@ impl Preset {
             slug = model.slug,
             provider = model.provider,
             best_path = model.best_path,
-            context = grouped(model.context),
-            output = grouped(model.output),
+            context = underscored(model.context),
+            output = underscored(model.output),
             blank = rates(&|_| "…".to_owned()),
         )
     }
 
-    /// Routes to begin with: this service and its one model.
+    /// A starter routes file with this service and its one model.
     #[must_use]
     pub fn starter_routes(&self) -> String {
         let name = self.provider_name();
         let mut text = format!("{ROUTES_HEAD}[provider.{name}]\nkind = \"{}\"", self.name);
-        text.push_str("   # base URL, families and habits of this service; a field written here wins (docs/config.md)\n");
+        text.push_str(
+            "   # base URL, families and other settings of this service; fields written here take precedence (docs/config.md)\n",
+        );
         match &self.key {
             Some(key) => {
                 let _ = writeln!(
@@ -184,10 +186,6 @@ impl Preset {
     }
 }
 
-fn grouped(number: u32) -> String {
-    super::read::fields::grouped(number.into()).replace(',', "_")
-}
-
 const CATALOG_HEAD: &str = "\
 # catalog.toml: what customers see and pay. Where requests go is in routes.toml.
 #
@@ -204,3 +202,8 @@ const ROUTES_HEAD: &str = "\
 # the catalog second: a route without a model is only a warning. docs/config.md has every field.
 
 ";
+
+/// `200000` as `200_000`, as TOML may write it.
+fn underscored(number: u32) -> String {
+    super::grouped::grouped(number.into()).replace(',', "_")
+}

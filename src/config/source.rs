@@ -1,4 +1,4 @@
-//! The texts of the two files, and what it takes to get them.
+//! Reads the texts of the two files.
 //!
 //! `Debug` never shows a text: the routes may hold a secret that does not belong there.
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A file that could not be had.
+/// A file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// The path as the operator wrote it.
@@ -69,8 +69,8 @@ pub struct Unreadable {
 /// An I/O error without the operating system's number.
 pub(crate) fn plain(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "it may not be read (permission denied)".to_owned(),
+        std::io::ErrorKind::NotFound => "the file does not exist".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => error.to_string(),
     }

@@ -28,7 +28,7 @@ pub(super) struct Refused {
     pub(super) family: &'static str,
     pub(super) status: u16,
     pub(super) reason: String,
-    /// What the customer was told; empty when the words belong to a provider.
+    /// The error text; empty if it came from a provider.
     pub(super) message: String,
 }
 
@@ -58,7 +58,7 @@ impl Activity {
         refusals.get(&key)?.iter().find(|refused| refused.request == request).cloned()
     }
 
-    /// What rings when a request of this key ends. Forgotten when the last page drops it.
+    /// Notified when a request of this key ends. Removed when the last page drops it.
     pub(super) fn bell(&self, key: KeyId) -> Arc<Notify> {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bell) = bells.get(&key).and_then(Weak::upgrade) {

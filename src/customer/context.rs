@@ -1,4 +1,4 @@
-//! What the customer's side works with, and its answers to programs that call with a key.
+//! The parts of the gateway that the customer's side uses, and its answers to programs that call with a key.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -123,11 +123,11 @@ impl Context {
                 match query("format").as_deref() {
                     Some("csv") => Ok(Document::csv(usage::spreadsheet(&rows))),
                     None | Some("" | "json") => Ok(Document::json(usage::document(&statement, &rows))),
-                    Some(_) => Err(Failure::bad_query("format", "format is json or csv".to_owned())),
+                    Some(_) => Err(Failure::bad_query("format", "format must be json or csv".to_owned())),
                 }
             }
             Read::Receipt => {
-                let id = query("id").ok_or_else(|| Failure::bad_query("id", "say which request: ?id=req_…".to_owned()))?;
+                let id = query("id").ok_or_else(|| Failure::bad_query("id", "name the request, as in ?id=req_…".to_owned()))?;
                 Ok(Document::json(DecimalJson::object([("data", self.receipt(key, &id).await?)]).document()))
             }
         }

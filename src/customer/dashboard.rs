@@ -44,7 +44,7 @@ pub enum Room {
     Live,
     /// A file to download.
     Export(export::Export),
-    /// Something to do.
+    /// An action.
     Act(Act),
     /// Style or script.
     Asset(&'static Asset),
@@ -74,7 +74,7 @@ pub struct Dashboard {
 
 #[handler]
 impl Dashboard {
-    /// The door to one room.
+    /// Serves one path.
     #[must_use]
     pub fn new(context: Arc<Context>, room: Room) -> Self {
         Self { context, room }
@@ -87,7 +87,7 @@ impl Dashboard {
         res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Err(failure) = self.answer(req, res).await {
             let status = failure.status(Family::Chat);
-            html(res, status, page::notice("This did not work", &failure.message()));
+            html(res, status, page::notice("Something went wrong", &failure.message()));
             for (name, value) in failure.headers() {
                 header(res, HeaderName::from_static(name), &value);
             }
@@ -119,7 +119,7 @@ impl Dashboard {
         Ok(())
     }
 
-    /// The rooms of who is signed in.
+    /// The views of a signed-in customer.
     async fn serve(&self, visitor: Visitor, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
         let query = |name: &str| req.query::<String>(name);
         match self.room {
@@ -148,7 +148,7 @@ impl Dashboard {
         Ok(session::visitor(self.ledger(), req.headers(), self.context.is_secure()).await?)
     }
 
-    /// Views lead to the form; programs and forms are told why.
+    /// Views redirect to the sign-in form; programs and posted forms get an error.
     fn send_to_sign_in(&self, req: &Request, res: &mut Response) {
         let had_cookie = session::has_cookie(req.headers(), self.context.is_secure());
         match self.room {
@@ -185,7 +185,7 @@ impl Dashboard {
         match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
             Some(key) => self.sign_in(req, res, key, None).await,
             None => {
-                let text = "This link was used, has expired or is not whole. Ask for a new one, or sign in with your key.";
+                let text = "This link was used, has expired or is incomplete. Ask for a new one, or sign in with your key.";
                 html(res, 401, page::enter(Some(text)));
                 Ok(())
             }
@@ -214,7 +214,7 @@ impl Dashboard {
         Ok(())
     }
 
-    /// What is to be said about a pasted key, or about the page's own.
+    /// The result of checking a pasted key, or the page's own.
     async fn check(&self, visitor: &Visitor, pasted: &str) -> Result<Checked, Failure> {
         let key = if pasted.trim().is_empty() {
             visitor.key.clone()
@@ -235,7 +235,7 @@ impl Dashboard {
     }
 }
 
-/// A failed sign-in in words that fit a form.
+/// A failed sign-in as a message for the form.
 fn problem(failure: &Failure) -> String {
     match failure {
         Failure::Unauthenticated(why) => format!("{}{}.", why[..1].to_uppercase(), &why[1..]),

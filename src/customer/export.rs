@@ -1,6 +1,6 @@
 //! Files to download: usage by day, and every request of a range, written as it is read.
 //!
-//! A long history is walked in short reads, page by page, so that no read holds up the ledger's writer.
+//! A long history is read page by page, so that no long read delays the ledger's checkpoints.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ impl Wanted {
     }
 }
 
-/// What shows that something has changed.
+/// The values that are compared to notice a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trace {
     account: Account,

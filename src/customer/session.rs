@@ -34,7 +34,7 @@ pub fn new_token() -> String {
 /// 401 for a secret that opens nothing, 403 for a key that is blocked or revoked.
 pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Option<Timestamp>), Failure> {
     let Ok((id, secret)) = Secret::parse(pasted.trim()) else {
-        return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied whole"));
+        return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied completely"));
     };
     match ledger.find_key(id).await? {
         Some(key) if key.opens_with(secret.hash(), clock::now()) => {
@@ -111,8 +111,8 @@ const fn cookie_name(secure: bool) -> &'static str {
     if secure { "__Host-farebox" } else { "farebox" }
 }
 
-/// Whether a POST comes from our own page: the public URL's origin, or the listener itself on this machine. Programs that send
-/// no origin carry no foreign page's wish.
+/// Whether a POST comes from our own page: the public URL's origin, or the listener itself on this machine. A program that sends no
+/// origin does not act for a foreign page.
 pub(super) fn is_own_origin(headers: &HeaderMap, public_url: &str, address: SocketAddr) -> bool {
     let Some(sent) = headers.get(ORIGIN) else {
         let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());

@@ -52,7 +52,7 @@ impl Days {
         };
         let length = (to - from).get_days();
         match length {
-            ..0 => Err(bad("from", "the first day comes after the last one")),
+            ..0 => Err(bad("from", "the first day is after the last one")),
             MOST_DAYS.. => Err(bad("from", "a range has at most 366 days; ask for less at once")),
             _ => Ok(Self { from, to }),
         }
@@ -146,7 +146,7 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("held", account.held.into()),
         ("unit", "USD".into()),
         // Refunds and adjustments are payments: they move the balance and change no day.
-        ("refunds", "not in days; they are in balance".into()),
+        ("refunds", "not part of any day; they are included in the balance".into()),
         ("days", DecimalJson::List(days.iter().map(day_document).collect())),
     ])
     .document()

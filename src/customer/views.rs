@@ -32,7 +32,7 @@ pub(super) type Query<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 /// One view of a key.
 ///
 /// # Errors
-/// When the ledger cannot be read, or the query makes no sense.
+/// When the ledger cannot be read, or the query is invalid.
 pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<'_>) -> Result<Markup, Failure> {
     let ledger = context.ledger.as_ref();
     match view {
@@ -94,13 +94,13 @@ fn filter(query: Query<'_>) -> Result<Filter, Failure> {
     let slug = |text: &str| text.len() <= 100 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
     let day = |text: &str| text.is_empty() || (text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok());
     if !slug(&filter.model) {
-        return Err(Failure::bad_query("model", "model is a slug".to_owned()));
+        return Err(Failure::bad_query("model", "model must be a slug".to_owned()));
     }
     if !day(&filter.day) {
-        return Err(Failure::bad_query("day", "day is a date like 2026-11-22".to_owned()));
+        return Err(Failure::bad_query("day", "day must be a date like 2026-11-22".to_owned()));
     }
     if !["", "ok", "cut"].contains(&filter.status.as_str()) {
-        return Err(Failure::bad_query("status", "status is ok or cut".to_owned()));
+        return Err(Failure::bad_query("status", "status must be ok or cut".to_owned()));
     }
     Ok(filter)
 }
@@ -215,10 +215,10 @@ pub(super) fn checked(context: &Context, key: &Key) -> Checked {
     let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
         Status::Active if available > Amount::ZERO => {
-            (true, format!("This key is right and active: {available} USD available, models it may use: {models}."))
+            (true, format!("This key is valid and active: {available} USD available, models it may use: {models}."))
         }
-        Status::Active => (false, "This key is right, but out of balance: top it up, then retry.".to_owned()),
-        other => (false, format!("This key is right, but {other}.")),
+        Status::Active => (false, "This key is valid, but out of balance: top it up, then retry.".to_owned()),
+        other => (false, format!("This key is valid, but {other}.")),
     };
     Checked { good, text }
 }

@@ -14,46 +14,47 @@ const PER_MESSAGE: u64 = 4;
 const PER_TOOL: u64 = 8;
 /// Tokens that frame the whole prompt.
 const PER_PROMPT: u64 = 8;
-/// The most that the published rules bill for one picture.
+/// The largest bill for one picture under the published rules.
 const LARGEST_PICTURE: u64 = 1_600;
-/// A picture looked at with low detail.
+/// A picture with `detail: low`.
 const LOW_DETAIL_PICTURE: u64 = 85;
 
 /// Input tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// Likely, rather a little high.
+    /// The likely count, leaning high.
     pub input: u64,
-    /// Never exceeded; at most the model's context.
+    /// An upper bound; at most the model's context.
     pub ceiling: u64,
-    /// Seldom undercut.
+    /// A low estimate: the true count is rarely smaller.
     pub least: u64,
-    /// As likely, but not bounded by the context, and without documents that could not be read.
+    /// The likely count without the bound of the context, and without unreadable documents.
     pub known: u64,
 }
 
 impl Estimate {
-    /// Both at once, on the side of whoever is paid.
+    /// The larger of both.
     #[must_use]
     pub fn dearer(self, other: Self) -> Self {
         Self {
             input: self.input.max(other.input),
             ceiling: self.ceiling.max(other.ceiling),
-            // Less input leaves more room for output that is held.
+            // If the input is smaller, more output fits, and that is held too.
             least: self.least.min(other.least),
             known: self.known.max(other.known),
         }
     }
 }
 
-/// Measures what the model will read. The context bounds all but what is known: more than that is never billed, it is refused.
+/// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that instead of billing
+/// it.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits) -> Estimate {
     let context = limits.context;
     let fixed = fixed(content, limits);
     let unread = content.documents.iter().any(is_unread);
     let bytes = content.text.ascii.saturating_add(content.text.other);
-    // Samples may weigh more than the whole can.
+    // A sample may be denser than the whole can be.
     let likely = content.weight.tokens().min(bytes);
     let known = fixed.saturating_add(likely);
     Estimate {
@@ -64,7 +65,7 @@ pub fn input(content: &Content, limits: &Limits) -> Estimate {
     }
 }
 
-/// Tokens of everything that is no text: what frames it, pictures, and the documents that could be read.
+/// Tokens of everything but text: framing, pictures, and readable documents.
 #[must_use]
 pub fn fixed(content: &Content, limits: &Limits) -> u64 {
     let framing = PER_PROMPT
@@ -75,32 +76,32 @@ pub fn fixed(content: &Content, limits: &Limits) -> u64 {
     pictures.chain(documents).fold(framing, u64::saturating_add)
 }
 
-/// Input tokens, rather too few: for what no provider counted. A share of the estimate, for text that takes few tokens.
+/// A low estimate of input tokens, for local counts: a share of the estimate, as if the text took few tokens.
 #[must_use]
 pub fn least(text: TextSize, estimate: u64) -> u64 {
     lower(text).min(estimate.saturating_mul(7) / 10)
 }
 
-/// Tokens of an answer's text, rather too many: for holding.
+/// A high estimate of an answer's tokens, for holds.
 #[must_use]
 pub fn upper(text: TextSize) -> u64 {
     // English prose has about 4.3 ASCII bytes to a token, code and JSON about 3.3; other scripts about 2 bytes.
     text.ascii.saturating_mul(2).div_ceil(7).saturating_add(text.other.div_ceil(2))
 }
 
-/// Tokens of a text, rather too few: for charging what no provider counted.
+/// A low estimate of a text's tokens, for charging without a provider's count.
 #[must_use]
 pub fn lower(text: TextSize) -> u64 {
     (text.ascii / 5).saturating_add(text.other / 4)
 }
 
-/// Tokens that a text has by any tokenizer: only long runs of one character take more bytes to a token.
+/// Fewest tokens that any tokenizer makes of a text: only long runs of one character take more bytes per token.
 #[must_use]
 pub fn surely(text: TextSize) -> u64 {
     text.ascii.saturating_add(text.other) / 16
 }
 
-/// Tokens of one picture by the published rules: of the three in use the dearest.
+/// Tokens of one picture: the dearest of the three published rules.
 #[must_use]
 pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
     if let Some(tokens) = limits.picture_tokens {

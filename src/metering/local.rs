@@ -1,8 +1,8 @@
-//! Counts that no provider made: near the truth, and rounded a little to the customer's side.
+//! Local token counts, for answers without a usable count of the provider: accurate, and rounded slightly in the customer's favour.
 //!
 //! Three steps. What a tokenizer makes of a sample is scaled to the whole text. What the target itself counted for other requests
-//! corrects the tokenizer, which is not the model's own. The result is lowered by a fiftieth. Pure; what reads
-//! a sample is slow and must run on a thread that nobody waits for.
+//! corrects the tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must
+//! run on a blocking thread.
 
 use std::collections::VecDeque;
 
@@ -11,18 +11,18 @@ use farebox_protocol::{Content, Sample};
 use super::estimate;
 use crate::config::{Limits, Tokenizer};
 
-/// The customer's side of what cannot be known: 2 %.
+/// The deduction in the customer's favour, for what cannot be known: 2 %.
 const ROUNDED: (u64, u64) = (98, 100);
 /// One in a calibration factor.
 const ONE: u64 = 1_000;
-/// A target's own count changes ours at most this far.
+/// The furthest that a target's own counts can move ours.
 const CLAMP: (u64, u64) = (800, 1_250);
 /// Keys whose votes are remembered for a target.
 const VOTERS: usize = 101;
-/// Votes before a calibration says anything.
+/// Votes needed before a calibration counts.
 const QUORUM: usize = 5;
 
-/// Output tokens of an answer whose text this is a sample of.
+/// Output tokens of an answer, given a sample of its text.
 #[must_use]
 pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
     scaled(tokenizer.count(&sample.text()), sample.seen(), sample.kept())
@@ -55,16 +55,16 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The count that is charged: as the target would have counted, rounded to the customer's side.
+/// The count that is charged: as the target would have counted, rounded in the customer's favour.
 #[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {
     let factor = factor.clamp(CLAMP.0, CLAMP.1);
     let tokens = u128::from(count) * u128::from(factor) * u128::from(ROUNDED.0) / u128::from(ONE * ROUNDED.1);
-    // Nothing that was counted becomes free.
+    // A positive count never rounds down to zero.
     u64::try_from(tokens).unwrap_or(u64::MAX).max(count.min(1))
 }
 
-/// What one target counted, against what is counted here for the same answers.
+/// How one target's counts compare with ours for the same answers.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {
     /// The last vote of each key, the newest at the end.

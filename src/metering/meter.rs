@@ -1,8 +1,8 @@
 //! The running count of one answer, and the one place that says what is charged at its end.
 //!
-//! Two counts stand side by side: what the provider said, and what was shown since. While a stream runs, both together and at
-//! the dearest rates decide whether the hold still covers it; at the end the provider's count is charged when it is there and
-//! believable, else ours, near and a little to the customer's side.
+//! It keeps two counts: what the provider reported, and what was shown since. While a stream runs, both together at the dearest
+//! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
+//! ours, rounded slightly in the customer's favour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Meter {
     model: Arc<Model>,
     /// Input as estimated before the call.
     estimated_input: u64,
-    /// The same, leaning to the customer's side, until a tokenizer has read it.
+    /// The same, but a low estimate, until a tokenizer has counted it.
     input_at_least: u64,
     /// Pictures, where they have a price of their own.
     images: u64,
@@ -31,33 +31,33 @@ pub struct Meter {
     /// The request asked for cache writes of the dearer kind.
     one_hour_cache: bool,
     shown: TextSize,
-    /// Of which the provider's count knows.
+    /// The part of it that the provider's count includes.
     shown_counted: TextSize,
-    /// Time in which output was made that the stream does not show, since the provider counted last.
+    /// Time in which hidden output was produced, since the provider's last count.
     hidden: Duration,
-    /// The last believable count of the provider's.
+    /// The provider's last plausible count.
     reported: Option<Usage>,
-    /// It came with the end of the answer, so it is all of it.
+    /// It came with the end of the answer, so it is complete.
     complete: bool,
     /// What was shown when the provider counted last.
     shown_at_report: TextSize,
-    /// The provider's last count, where it was not believable.
+    /// The provider's last count, if it was not plausible.
     claimed: Option<Usage>,
 }
 
-/// What was counted here, near the truth and a little to the customer's side.
+/// Local counts, rounded slightly in the customer's favour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Local {
     /// Tokens of the request.
     pub input: u64,
-    /// Tokens of what was shown.
+    /// Tokens of the output shown.
     pub output: u64,
 }
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// As the provider meant it.
+    /// The provider finished it.
     Complete,
     /// Cut by us or the customer while it ran: the balance was used up, the customer left, the time was over.
     Cut,
@@ -74,7 +74,7 @@ pub struct Counted {
     pub usage: Usage,
     /// Their prices.
     pub lines: Vec<Line>,
-    /// Who counted; nobody where nothing is charged.
+    /// Who counted; `None` if nothing is charged.
     pub evidence: Option<Evidence>,
 }
 
@@ -137,17 +137,17 @@ impl Meter {
         self.shown.add(shown);
     }
 
-    /// Takes in time during which output was made that the stream does not show.
+    /// Takes in time during which hidden output was produced.
     pub fn hide(&mut self, elapsed: Duration) {
         self.hidden = self.hidden.saturating_add(elapsed);
     }
 
-    /// Takes in what a tokenizer made of the request.
+    /// Takes in a tokenizer's count of the request.
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
     }
 
-    /// Takes in what the provider says; `last`: at the end of its answer. An absurd count never replaces a believable one.
+    /// Takes in the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         let counted = match wire.reading(self.reasoning_outside) {
@@ -181,18 +181,19 @@ impl Meter {
         self.shown_anything() || self.reported.is_some() || self.claimed.is_some()
     }
 
-    /// What the answer has cost up to now, rather too much: the hold must cover it. What the provider has not counted yet may
-    /// turn out to be of the dearest class.
+    /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the
+    /// dearest rates, because it may turn out to be of the dearest class. Nobody is ever charged this; see
+    /// [`Meter::charge_if_cut`].
     #[must_use]
-    pub fn running_cost(&self) -> Amount {
+    pub fn cost_at_most(&self) -> Amount {
         self.cost_with(self.uncounted_output().saturating_add(self.hidden_tokens()))
     }
 
-    /// The same without what is only thought to be made: beyond this a stream may not go unpaid. Time is no reason to end a
-    /// stream whose limit was affordable, unless the provider's limit leaves reasoning out.
+    /// The same without hidden output, which is only assumed: a stream may never run beyond this amount unpaid. Metered time alone
+    /// never ends a stream whose limit was affordable, unless the provider's limit does not include reasoning.
     #[must_use]
-    pub fn certain_cost(&self) -> Amount {
-        if self.reasoning_outside { self.running_cost() } else { self.cost_with(self.uncounted_output()) }
+    pub fn cost_of_shown(&self) -> Amount {
+        if self.reasoning_outside { self.cost_at_most() } else { self.cost_with(self.uncounted_output()) }
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {
@@ -209,7 +210,7 @@ impl Meter {
         price::to_amount(counted.saturating_add(output))
     }
 
-    /// Output tokens up to now, rather too many.
+    /// Output tokens so far, a high estimate.
     #[must_use]
     pub fn running_output(&self) -> u64 {
         self.counted_output().saturating_add(self.uncounted_output()).saturating_add(self.hidden_tokens())
@@ -219,14 +220,14 @@ impl Meter {
         self.reported.as_ref().map_or(0, output_total)
     }
 
-    /// Shown output that the provider's count does not know yet, rather too much.
+    /// Shown output that the provider's count does not include yet, a high estimate.
     fn uncounted_output(&self) -> u64 {
         let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
         let other = self.shown.other.saturating_sub(self.shown_counted.other);
         estimate::upper(TextSize { ascii, other })
     }
 
-    /// Output that was made and not shown, by the time it took; within the limit that was sent, where the limit covers it.
+    /// Hidden output, derived from the time it took; at most the limit sent, if that limit includes reasoning.
     fn hidden_tokens(&self) -> u64 {
         let tokens = self.by_time(self.hidden);
         if self.reasoning_outside {
@@ -235,27 +236,27 @@ impl Meter {
         tokens.min(self.output_limit.saturating_sub(self.counted_output().saturating_add(self.uncounted_output())))
     }
 
-    /// What one choice can have made in so much time.
+    /// The output that one choice can have produced in this much time.
     fn by_time(&self, elapsed: Duration) -> u64 {
         let tokens = u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
-    /// The rates in force for what is known of the input.
+    /// The rates that apply to the input known so far.
     #[must_use]
     pub fn rates(&self) -> &Rates {
         let input = self.reported.as_ref().map_or(self.estimated_input, price::input_total);
         self.model.price.for_input(input)
     }
 
-    /// What would be charged if the answer were cut here: the larger of the provider's count so far and ours, and what was
-    /// hidden since.
+    /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger
+    /// of the provider's count so far and ours, and hidden output since.
     #[must_use]
-    pub fn so_far(&self) -> Counted {
+    pub fn charge_if_cut(&self) -> Counted {
         self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local)
     }
 
-    /// Whether the end takes a count of ours.
+    /// Whether the end needs a local count.
     #[must_use]
     pub fn needs_local(&self, ending: Ending) -> bool {
         match ending {
@@ -266,7 +267,7 @@ impl Meter {
         }
     }
 
-    /// The provider has counted all of the answer, believably.
+    /// Whether the provider has a complete and plausible count of the answer.
     fn counted_whole(&self) -> bool {
         let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
         let something = |usage: &Usage| {
@@ -276,14 +277,14 @@ impl Meter {
         all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
     }
 
-    /// What is charged for this answer, which took so long. `local` is what a tokenizer made of it, where that was needed.
+    /// What is charged for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
     #[must_use]
     pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
         let local = local.unwrap_or_else(|| self.estimated());
         match (ending, &self.reported, &self.claimed) {
             (Ending::Nothing, ..) => free(),
             (Ending::Broken, ..) if !self.shown_anything() => free(),
-            // The prompt bought nothing that the customer can use: the next try sends it again.
+            // The prompt bought nothing that the customer can use, because the next attempt sends it again.
             (Ending::Broken, ..) => {
                 let usage = Usage { output: local.output, ..Usage::default() };
                 let mut counted = self.counted(usage, Evidence::Local);
@@ -303,7 +304,7 @@ impl Meter {
         }
     }
 
-    /// Our count by the fast estimate, for as long as no tokenizer has read anything.
+    /// Our count by the fast estimate, until a tokenizer has counted.
     fn estimated(&self) -> Local {
         Local { input: self.input_at_least, output: estimate::lower(self.shown) }
     }
@@ -321,7 +322,7 @@ impl Meter {
         usage
     }
 
-    /// What the provider claims, no more than it can have read and made, and no less than we have seen.
+    /// What the provider claims, bounded by what it can have read and produced, and at least what we have seen.
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
         let mut room = self.model.limits.context;

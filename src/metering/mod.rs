@@ -1,7 +1,7 @@
 //! Room 5: counting. Pure: no async, no I/O, no clock of its own.
 //!
-//! - [`estimate`]: how large a request is before anyone has counted it.
-//! - [`local`]: counts that no provider made.
+//! - [`estimate`]: the size of a request before a provider has counted it.
+//! - [`local`]: our own counts, where the provider's are missing.
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.

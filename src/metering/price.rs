@@ -22,7 +22,7 @@ pub fn lines(price: &Price, usage: &Usage) -> Vec<Line> {
     used.map(|(what, count, rate)| Line { what: Cow::Borrowed(what), count, rate }).collect()
 }
 
-/// What a usage costs; `None` when the sum does not fit, which no real usage comes near.
+/// What a usage costs; `None` if the sum overflows, which no real usage comes near.
 #[must_use]
 pub fn cost(price: &Price, usage: &Usage) -> Option<Amount> {
     i64::try_from(picos(price, usage)).ok().map(Amount::from_picos)
@@ -57,8 +57,8 @@ pub fn to_amount(picos: i128) -> Amount {
 
 fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 8] {
     let rates = price.for_input(input_total(usage));
-    // A one-hour write without a price of its own is refused before it is sent; an upstream that reports one all the same is
-    // paid for a write of the default time.
+    // Requests for one-hour writes without a price are refused beforehand; if an upstream reports one anyway, it is priced as an
+    // ordinary write.
     let one_hour = rates.cache_write_1h.unwrap_or(rates.cache_write);
     let request = u64::from(rates.per_request != Amount::ZERO);
     [

@@ -1,4 +1,4 @@
-//! What a request must have before it is sent: the hold, and the output limit that its balance can pay.
+//! The terms of a request: the hold, and the output limit that the balance can pay.
 //!
 //! Refusal is always decided by the estimate, never by the ceiling: a request that is probably affordable is served, and only
 //! what is held grows towards the ceiling when the key is nearly empty. All arithmetic is in `i128`, so nothing overflows.
@@ -47,11 +47,11 @@ pub struct Terms {
     pub limit: Option<u32>,
     /// Most output tokens of all choices together that the upstream may produce.
     pub output_limit: u64,
-    /// The input as estimated, for what is counted while nobody else has.
+    /// The estimated input, used until a provider has counted.
     pub estimated_input: u64,
 }
 
-/// The balance does not reach.
+/// The balance is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
     /// What the smallest acceptable form of the request needs.
@@ -60,15 +60,16 @@ pub struct Shortfall {
     pub affordable_output: u64,
 }
 
-/// Decides the terms for a key with so much available.
+/// Decides the terms for a key with this much available.
 ///
 /// # Errors
-/// [`Shortfall`] when the balance does not reach.
+/// [`Shortfall`] if the balance is too small.
 pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
     let rates = price.for_input(ask.estimate.input);
     let budget = Budget::new(ask, rates, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
-    // Input and output share the context. What is required assumes the estimate, what is held the least input there can be.
+    // Input and output share the context. What is required assumes the estimated input; what is held assumes the smallest possible
+    // input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     let (limit, sent, held) = if ask.stream {
@@ -97,7 +98,7 @@ pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
     to_amount(dearest_output(rates) * i128::from(choices) * i128::from(tokens))
 }
 
-/// A limit that has to be written because it differs from what the customer declared (or from what none means).
+/// The limit to write, if it differs from what the customer declared (or from the default when nothing was declared).
 fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
     let asked = u64::from(declared.unwrap_or(max_output));
     if sent == asked { None } else { u32::try_from(sent).ok() }
@@ -112,7 +113,7 @@ struct Budget {
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
-    /// With less than this many ceilings the key is nearly empty.
+    /// The key is nearly empty if it has less than this many ceilings available.
     nearly_empty: i128,
 }
 

@@ -1,7 +1,7 @@
-//! Public tokenizers, for counts that no provider made.
+//! Public tokenizers, for local counts.
 //!
-//! A vocabulary is read on first use, which takes a tenth of a second, and counting takes longer than anything else here: call
-//! this only on a thread that nobody waits for. The work is linear in the text, whatever the text.
+//! A vocabulary is loaded on first use, which takes 0.1 s, and counting is slow too: call this only on a blocking thread. The work
+//! is linear in the text, whatever the text.
 
 use crate::config::Tokenizer;
 

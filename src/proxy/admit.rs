@@ -1,8 +1,8 @@
 //! Admission: the one place where money is held.
 //!
-//! The first decision is made on the key as it was read at the door, moments ago: what it admits is checked again by the
-//! ledger's writer in its own transaction. A refusal is never told without a fresh look at the account, and costs no write.
-//! When another request took the money in between, the terms are decided anew from what is left.
+//! The first decision uses the key as authentication read it, moments ago; the ledger's writer checks again inside its transaction.
+//! A refusal is answered only after a fresh read of the account, and costs no write. If another request took the money in between,
+//! the terms are decided again from what is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::clock;
 use crate::config::Model;
 use crate::metering::{Shortfall, Terms, terms};
 
-/// Tries before a key whose balance keeps changing under us is told to come back.
+/// Attempts before a request whose key's balance keeps changing is refused with a retry hint.
 const TRIES: usize = 5;
-/// A key that was read longer ago, because the body took its time to arrive, is read again.
+/// If the key was read longer ago than this, because the body arrived slowly, it is read again.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// Holds the money for a request.
@@ -47,7 +47,7 @@ pub(super) async fn admit(
             amount: terms.hold,
             slug: model.slug.clone(),
             family: request.family.name().to_owned(),
-            // Not the arrival: the body may have come slowly, and the key may have expired meanwhile.
+            // Not the arrival time: the body may have arrived slowly, and the key may have expired meanwhile.
             at: clock::now(),
         };
         match Hold::open(Arc::clone(ledger), new).await {

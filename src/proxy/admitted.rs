@@ -1,6 +1,6 @@
-//! One admitted request, as the task that owns it carries it from dispatch through the relay, and the one settlement.
+//! One admitted request, as its task carries it from dispatch through the relay, and its one settlement.
 //!
-//! [`Admitted::settle`] is the only place where held money ends. Whatever happens before it (a panic, a cancelled runtime), the
+//! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
 
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::upstream::redact::Redacted;
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks whether the resolver has settled.
+/// How often it checks whether the resolver has settled.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
-/// No request runs longer.
+/// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// Where the answer goes; closed when the customer has left.
+/// Where the answer is sent; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
 
 /// One admitted request.
@@ -42,19 +42,19 @@ pub(super) struct Admitted {
     pub(super) meter: Meter,
     pub(super) hold: Hold,
     pub(super) outcome: Outcome,
-    /// What the answer showed.
+    /// A sample of the answer's text.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
-    /// The request in other families, until somebody answers.
+    /// The request in other families, until a target answers.
     pub(super) forms: Forms,
-    /// How the answer gets back into the customer's family, when it has to.
+    /// Translates the answer into the customer's family, if it is in another.
     pub(super) translation: Option<Translation>,
 }
 
-/// What is known of the answer up to now, for the journal and the log.
+/// What is known about the answer so far, for the journal and the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) target: String,
@@ -63,17 +63,17 @@ pub(super) struct Outcome {
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<Attempt>,
-    /// What was taken out of the request for the target that answers.
+    /// What was removed from the request for the target that answers.
     pub(super) removed: String,
-    /// What its translation for that target lost.
+    /// What was lost in its translation for that target.
     pub(super) lost: String,
 }
 
 /// Charged and settled, or charged and with the resolver.
 pub(super) struct Settled {
-    /// What the lines come to.
+    /// The sum of the lines.
     pub(super) cost: Amount,
-    /// What the ledger did, unless it did not answer in time.
+    /// The ledger's outcome; `None` if it did not answer in time.
     pub(super) finished: Option<Finished>,
     /// The counts that are charged.
     pub(super) usage: Usage,
@@ -97,7 +97,7 @@ impl Admitted {
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
-        // In a box, because every step takes it over: futures that hand on two kilobytes grow to twenty.
+        // Boxed, because every step moves it: a future that passes two kilobytes on by value grows to twenty.
         Box::new(Self {
             proxy,
             request,
@@ -120,7 +120,7 @@ impl Admitted {
         self.outcome.prepared = self.request.arrived.elapsed();
     }
 
-    /// When the request ends at the latest.
+    /// When the request must end at the latest.
     pub(super) fn deadline(&self) -> Instant {
         self.request.arrived + LONGEST
     }
@@ -131,30 +131,30 @@ impl Admitted {
         self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
     }
 
-    /// What the journal would say if the request ended here.
+    /// What the journal would record if the request ended now.
     pub(super) fn checkpoint(&mut self) -> Bill {
         if let Some(tokens) = self.input_count.get() {
             self.meter.know_input(*tokens);
         }
-        self.bill(self.meter.so_far(), End::INTERRUPTED)
+        self.bill(self.meter.charge_if_cut(), End::INTERRUPTED)
     }
 
-    /// Ends the hold: the only place where a request's money is settled.
+    /// Ends the hold. This is the only place where a request's money is settled.
     pub(super) async fn settle(mut self: Box<Self>, end: End) -> Settled {
-        // In a box, because few answers need it and every open stream's task would be larger by it.
+        // Boxed, because few answers need it and it would enlarge the task of every open stream.
         let counted = Box::pin(self.counted(end)).await;
         let usage = counted.usage;
         let bill = self.bill(counted, end);
-        let cost = farebox_ledger::account::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&self.proxy.ledger);
-        // Dropped by the timeout, the hold's guard hands the bill to the ledger's resolver. In a box, because its size would be
-        // that of every open stream's task.
+        // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
+        // task of every open stream.
         let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
         let finished = settled.ok().flatten();
         if finished.is_none() {
-            tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement; the resolver has it");
+            tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement in time; its resolver will finish it");
         }
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
@@ -208,14 +208,16 @@ impl Admitted {
     }
 }
 
-/// Settles. A settlement that the ledger could not take at once is with its resolver, and is waited for.
+/// Settles. If the ledger cannot take the settlement at once, its resolver has it, and this waits for it.
 async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Finished> {
     let request = hold.request();
     match hold.settle(bill, clock::now()).await {
         Ok(finished) => return Some(finished),
-        Err(error) => tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the resolver"),
+        Err(error) => {
+            tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the ledger's resolver")
+        }
     }
-    // A ledger that has stopped resolves nothing: the next start does.
+    // A ledger that has stopped resolves nothing; the next start will.
     while !ledger.stopped() {
         tokio::time::sleep(SETTLE_LOOK).await;
         let Ok(Some(entry)) = ledger.entry(request).await else { continue };

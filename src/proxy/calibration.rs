@@ -1,7 +1,7 @@
-//! What targets count for finished requests, against what is counted here, and what a local count is made from.
+//! Compares what targets count for finished requests with our counts, and keeps what a local count is made from.
 //!
-//! Each finished request of a key is a vote, at most one a second for each target: reading a sample costs more than relaying a
-//! small answer. Must not count anything itself.
+//! Each finished request of a key is a vote, at most one per second and target, because tokenizing a sample costs more than
+//! relaying a small answer. Must not count anything itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,7 +16,7 @@ use crate::metering::local::Calibration;
 /// Between two votes at one target.
 const VOTES: Duration = Duration::from_secs(1);
 
-/// What the targets themselves count, by their names.
+/// The calibration of each target, by name.
 #[derive(Debug, Default)]
 pub struct Calibrations(Mutex<HashMap<String, Target>>);
 
@@ -24,7 +24,7 @@ pub struct Calibrations(Mutex<HashMap<String, Target>>);
 struct Target {
     votes: Calibration,
     last_vote: Option<Instant>,
-    /// It has counted reasoning for a request that had it turned off.
+    /// The target counted reasoning for a request that had it turned off.
     reasons_unasked: bool,
 }
 
@@ -37,7 +37,7 @@ impl Calibrations {
         self.lock().get(target).map_or_else(|| Calibration::default().factor(), |known| known.votes.factor())
     }
 
-    /// Whether a vote may be cast now.
+    /// Whether a vote is accepted now.
     pub(super) fn opens(&self, target: &str, now: Instant) -> bool {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
@@ -62,7 +62,7 @@ impl Calibrations {
     }
 }
 
-/// What an answer showed, as far as a tokenizer needs it.
+/// A sample of an answer's text, for a tokenizer.
 #[derive(Debug, Default)]
 pub(super) enum Shown {
     /// Nothing.

@@ -1,4 +1,5 @@
-//! What a model can do, against what a request asks of it. All of it is a 400 with the remedy, before any money is looked at.
+//! Compares what a model can do with what a request asks for. Every refusal is a 400 that names the remedy, before any money is
+//! involved.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::Failure;
 use crate::config::{Capability, Model};
 use crate::metering::{Estimate, estimate, local};
 
-/// Where native clients switch on what is not yet in the dialect.
+/// The header in which native clients switch on beta features.
 const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 
 /// Refuses what the model cannot do or what has no price.
@@ -19,7 +20,7 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
     let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
-    // Where no target is asked in the caller's family, the translation says what becomes of a field.
+    // If no target speaks the caller's family, the translation decides about fields.
     let translated = || providers().next().is_none() && model.route.serves(family).is_some();
     let judged = |name: &str| translate::fields(family).iter().any(|row| row.name == name);
     let passes = |name: &str| {
@@ -27,11 +28,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     };
     if let Some(name) = seen.unsold(passes).filter(|_| family.protocol().refuses_unknown_fields()) {
         let name = shown(name);
-        return refuse(
-            &name,
-            "unknown_parameter",
-            format!("`{name}` is not known here and {slug} is not sold with it; leave it out"),
-        );
+        return refuse(&name, "unknown_parameter", format!("`{name}` is not supported with {slug}; leave it out"));
     }
     let able = |capability| model.can(capability);
     if seen.stream && !able(Capability::Streaming) {
@@ -72,7 +69,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     Ok(())
 }
 
-/// Refuses a flag that one of the model's providers must not be sent: it would buy what has no price.
+/// Refuses a beta flag that one of the model's providers must not get, because it would buy something that has no price.
 ///
 /// # Errors
 /// [`Failure::BadRequest`], in the words by which native clients know which flag to leave out when they try again.
@@ -94,23 +91,23 @@ fn covers(listed: &str, flag: &str) -> bool {
     listed.strip_suffix('*').map_or(listed == flag, |stem| flag.starts_with(stem))
 }
 
-/// A field's name, short enough for a sentence.
+/// A field's name, shortened for an error text.
 fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// The size of what the model will read; refuses what is well over its context.
+/// The size of the model's input; refuses input well over its context.
 ///
 /// # Errors
 /// [`Failure::BadRequest`].
 pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
     let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
-    // A tenth more may be a mistake: then the provider decides.
+    // The estimate may be off by a tenth, so up to that much the provider decides.
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
     if !too_long(estimate.known) {
         return Ok(estimate);
     }
-    // The fast estimate leans high, so a tokenizer looks at it again before anybody is refused.
+    // The fast estimate leans high, so a tokenizer counts before a request is refused.
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
     let counting = tokio::task::spawn_blocking(move || {
         let tokens = local::known(&content, &model.limits, model.tokenizer);
@@ -121,7 +118,7 @@ pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Es
     if !too_long(tokens) {
         return Ok(estimate);
     }
-    // Clients that shorten their conversation by themselves know these words.
+    // Clients that shorten their conversation automatically match on these words.
     let message = format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
     Err(Failure::BadRequest(BadRequest { message, param: None, code: Some("context_length_exceeded") }))
 }

@@ -1,6 +1,6 @@
-//! What is charged at the end of a request: the provider's count, or one of ours where that is missing or cannot be right.
+//! Decides what is charged at the end of a request: the provider's count, or ours if that is missing or impossible.
 //!
-//! Tokenizers run on threads that serve nobody, a few at a time. Must not change money: it only counts.
+//! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::clock;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Ending, Local, local};
 
-/// Tokenizers that run at the same time, over all requests.
+/// Tokenizer runs at the same time, over all requests.
 static TOKENIZERS: Semaphore = Semaphore::const_new(2);
-/// Smaller prompts say little about a tokenizer: what frames them weighs too much.
+/// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
 
 impl Admitted {
-    /// What is charged when the request ends like this.
+    /// What is charged for a request that ends this way.
     pub(super) async fn counted(&mut self, end: End) -> Counted {
         let local = if self.meter.needs_local(end.ending) { self.count_locally().await } else { None };
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
@@ -30,7 +30,7 @@ impl Admitted {
         counted
     }
 
-    /// Has the request counted for the checkpoints, without waiting for it.
+    /// Starts counting the request for its checkpoints, in the background.
     pub(super) fn count_input(&self) {
         let (content, limits, tokenizer) = (self.seen.content.clone(), self.model.limits, self.model.tokenizer);
         let (count, factor) = (Arc::clone(&self.input_count), self.proxy.calibrations.factor(&self.outcome.target));
@@ -43,7 +43,7 @@ impl Admitted {
         });
     }
 
-    /// A tokenizer's counts, as the target would have made them.
+    /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
         let (limits, tokenizer, known) = (self.model.limits, self.model.tokenizer, self.input_count.get().copied());
         let (content, shown) = (std::mem::take(&mut self.seen.content), std::mem::take(&mut self.shown));
@@ -56,7 +56,7 @@ impl Admitted {
         counting.await.ok()
     }
 
-    /// Learns from what the target counted for a finished request.
+    /// Updates the calibration with what the target counted for a finished request.
     fn learn(&mut self, counted: &Counted) {
         let (proxy, target) = (Arc::clone(&self.proxy), self.outcome.target.clone());
         if self.seen.reasoning_off && counted.usage.reasoning > 0 {

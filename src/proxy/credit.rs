@@ -1,7 +1,7 @@
-//! Credit control of a running stream: the hold is extended before it runs low, and nothing is produced beyond it.
+//! Credit control of a running stream: extends the hold before it runs low, and stops the stream before it costs more than is held.
 //!
-//! A stream holds its output slice by slice, so that many can run side by side on a small balance. When nothing is left to
-//! extend with, the last grants are smaller, and then the stream ends.
+//! A stream holds its output slice by slice, so that many streams can run side by side on a small balance. When the balance runs
+//! out, the last slices are smaller, and then the stream ends.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use crate::metering::terms::{SLICE, slice_cost};
 const LOW_PART: i64 = 5;
 /// … or less than this much time at the observed rate.
 const LOW_TIME: Duration = Duration::from_secs(2);
-/// Pause between attempts while the balance has nothing to give.
+/// Pause between attempts to extend while nothing is available.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How long a covered stream waits for the ledger before it goes on and asks again …
+/// How long a stream whose hold still suffices waits for the ledger before it goes on and tries again …
 const PATIENCE: Duration = Duration::from_millis(500);
-/// … and one that is not covered, before it ends.
+/// … and how long one whose hold is used up waits before it ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a stream ends that the ledger could not be asked about: our fault, not the customer's.
+/// The end reason of a stream if the ledger did not respond: our fault, not the customer's.
 pub(super) const NO_LEDGER: &str = "ledger_unavailable";
 
-/// Keeps one stream inside its money.
+/// Keeps one stream within its hold.
 #[derive(Debug)]
 pub(super) struct Credit {
     choices: u32,
@@ -42,7 +42,7 @@ pub(super) struct Credit {
 pub(super) enum Verdict {
     /// The hold covers it.
     Covered,
-    /// It does not, and cannot be made to; the reason for the journal.
+    /// It does not, and cannot be extended; the reason for the journal.
     Spent(&'static str),
 }
 
@@ -59,11 +59,11 @@ impl Credit {
         let held = admitted.hold.amount();
         let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
         let checkpoint = admitted.checkpoint();
-        let covered = admitted.meter.certain_cost() < held;
+        let covered = admitted.meter.cost_of_shown() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
-        // In a box, because every open stream's task would be larger by it.
+        // Boxed, because it would enlarge the task of every open stream.
         let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
-        // An extension that is given up may still happen: the ledger then holds more than we know of, never less.
+        // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
         let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(NO_LEDGER)));
         match outcome {
             Ok(granted) => {
@@ -80,11 +80,11 @@ impl Credit {
         }
     }
 
-    /// What the hold should be raised to now, if it should.
+    /// The amount to raise the hold to, if it has to be raised now.
     fn plan(&mut self, meter: &Meter, held: Amount, now: Instant) -> Option<Amount> {
-        let cost = meter.running_cost().picos();
+        let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
-        let certainly_left = held.picos().saturating_sub(meter.certain_cost().picos());
+        let certainly_left = held.picos().saturating_sub(meter.cost_of_shown().picos());
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
         let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
@@ -92,7 +92,7 @@ impl Credit {
             return None;
         }
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
-        // Our count runs high: near its end a stream seems to have had everything, and goes on in the smallest steps.
+        // Our count runs high, so near its end a stream seems to have used its whole limit; it then goes on in the smallest steps.
         let more = slice.max(low.saturating_mul(2)).min(to_come.max(slice / LOW_PART));
         Some(Amount::from_picos(cost.saturating_add(more)))
     }
@@ -102,31 +102,31 @@ impl Credit {
         self.output_limit.saturating_sub(meter.running_output())
     }
 
-    /// The upstream cannot produce more than its limit: a hold that covers all of it is never extended.
+    /// The upstream cannot produce more than its limit, so a hold that covers all of it is never extended.
     fn covers_everything(&self, meter: &Meter, held: Amount) -> bool {
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
-        meter.running_cost().picos().saturating_add(to_come) <= held.picos()
+        meter.cost_at_most().picos().saturating_add(to_come) <= held.picos()
     }
 }
 
-/// How fast a stream is: over its whole life or lately, whichever is faster.
+/// A stream's rate: over its whole life or the last window, whichever is higher.
 #[derive(Debug)]
 struct OutputRate {
     began: Instant,
-    /// Output at the beginning of the window before this one, and of this one.
+    /// Output at the start of the previous window and of this one.
     marks: [(Instant, u64); 2],
 }
 
 impl OutputRate {
     const WINDOW: Duration = Duration::from_secs(2);
-    /// Bursts shorter than this say nothing about a rate.
+    /// The length of a window; shorter bursts say nothing about a rate.
     const SHORTEST: Duration = Duration::from_millis(500);
 
     fn new(now: Instant) -> Self {
         Self { began: now, marks: [(now, 0); 2] }
     }
 
-    /// Tokens to expect in `time`, now that there are `output` of them.
+    /// Tokens to expect within `time`, given `output` tokens so far.
     fn tokens_in(&mut self, time: Duration, output: u64, now: Instant) -> u64 {
         let [_, (latest, _)] = self.marks;
         if now.duration_since(latest) >= Self::WINDOW {
@@ -145,9 +145,9 @@ impl OutputRate {
 /// Why a hold was not extended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// Perhaps later: the stream goes on as long as it is covered.
+    /// It may succeed later: the stream goes on as long as its hold suffices.
     Later(&'static str),
-    /// Never again: the stream ends.
+    /// It cannot succeed any more: the stream ends.
     Now(&'static str),
 }
 

@@ -1,8 +1,8 @@
-//! Sends an admitted request to a target of its route, and hands what it answers to a relay.
+//! Sends an admitted request to a target of its route, and hands the answer to a relay.
 //!
-//! A customer who leaves before a stream has begun still has a prompt that the provider reads and bills: the stream runs to its
-//! first frame, in the key's concurrency, and only then is it stopped and charged. When no target answers, the hold is released
-//! before the customer hears of it.
+//! If the customer leaves before a stream has begun, the provider still reads and bills the prompt. So the stream runs to its first
+//! frame, keeping its place in the key's concurrency, and is then stopped and charged. If no target answers, the hold is released
+//! before the customer gets the error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,18 +16,18 @@ use super::{Failure, holder, stream, whole};
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
 
-/// Sends the request and sees to its answer until it is settled.
+/// Sends the request and relays its answer until it is settled.
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
-    // A whole answer, and a stream that drains, is read to its usage whether or not somebody waits for it.
+    // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
     let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
     let prepare = |target: &Target, family: Family| prepare(&admitted, target, family);
-    // In a box that is gone when the answer has begun: the task of an open stream is no larger than its relay.
+    // Boxed and dropped once the answer has begun, so that the task of an open stream is no larger than its relay.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = loop {
         tokio::select! {
@@ -50,9 +50,9 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     }
 }
 
-/// Notes who answers, and gives back what.
+/// Notes which target answered, and returns its answer.
 fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
-    // The upstream has the request: an answer that runs for an hour must not keep it.
+    // The upstream has the request, so its memory is freed: an answer may run for an hour.
     admitted.request.body = Bytes::new();
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
@@ -72,7 +72,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     answer.content
 }
 
-/// No target answered; `left`: nor did anybody wait for it any longer.
+/// No target answered; `left` says that the customer was gone by then.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let failure = match error {
         DispatchError::ClientFault { status, error, target } => {
@@ -86,7 +86,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     };
     let status = failure.status(admitted.request.family);
     admitted.settle(if left { End::NEVER_BEGUN } else { End::nothing(failure.reason(), status) }).await;
-    // A customer who has left does not mind.
+    // The send fails if the customer has left, which does not matter.
     let _ = reply.send(Err(failure));
 }
 

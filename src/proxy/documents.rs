@@ -1,7 +1,7 @@
 //! Reads the documents of a request for their pages and text, before anything is held for them.
 //!
-//! Off the threads that serve, a few at a time: a document may take half a second. What cannot be read keeps no count of its own,
-//! and costs the whole context.
+//! Runs on blocking threads, a few at a time, because a document may take half a second. A document that cannot be read costs the
+//! whole context.
 
 use bytes::Bytes;
 use farebox_protocol::{Inspection, document_bytes};

@@ -1,4 +1,4 @@
-//! How an admitted request ends: what is charged, why, and the status the customer saw.
+//! The ways an admitted request can end: what is charged, the reason, and the status the customer saw.
 //!
 //! The reason is the true one: what the upstream said, or what was done here. It is the same word in the journal, the log, the
 //! receipt, the console and the page.
@@ -18,27 +18,27 @@ pub(super) struct End {
 impl End {
     /// The provider's stream broke.
     pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: "upstream_broken", status: 200 };
-    /// The provider says, in the stream, that the customer's request is at fault, after it had made or counted something.
+    /// The provider says in the stream that the customer's request is at fault, after it had already produced or counted something.
     pub(super) const REFUSED: Self = Self::cut("upstream_refused");
     /// The provider's stream broke after the customer had kept us from reading it.
     pub(super) const UNREAD: Self = Self::cut("upstream_broken");
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut("client_gone");
-    /// The customer left before the first frame, which came all the same.
+    /// The customer left before the first frame, which arrived later.
     pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: "client_gone", status: 499 };
     /// The customer left, and no answer ever began.
     pub(super) const NEVER_BEGUN: Self = Self::nothing("client_gone", 499);
     /// The answer took longer than a request may.
     pub(super) const TOO_LONG: Self = Self::cut("max_duration");
-    /// The gateway ended while the answer ran; only a checkpoint says so.
+    /// The gateway died while the answer ran. Only checkpoints carry this reason.
     pub(super) const INTERRUPTED: Self = Self::cut("interrupted");
 
-    /// Whether the customer is told of an error, however it is charged.
+    /// Whether the customer gets an error, however the request is charged.
     pub(super) fn is_error(self) -> bool {
         self == Self::REFUSED || self == Self::UNREAD
     }
 
-    /// The provider came to the end of its answer; `None` when it gave no reason.
+    /// The provider finished its answer; `None` if it gave no reason.
     pub(super) const fn complete(stop: Option<Stop>) -> Self {
         Self { ending: Ending::Complete, reason: reason(stop), status: 200 }
     }

@@ -1,6 +1,6 @@
-//! Every way a request can fail to be served: its status, its words and the headers that tell clients what to do.
+//! Every way a request can fail: its status, its text and the headers that tell clients what to do.
 //!
-//! A failure is made where it is found and turned into an answer at the edge, once. Texts name the remedy. Nothing in them
+//! A failure is created where it is found and becomes an answer once, at the edge. Its text names the remedy and nothing that
 //! identifies a provider's account.
 
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::config::Lookup;
 use crate::metering::Shortfall;
 use crate::upstream::redact::CustomerError;
 
-/// Longest `retry-after` that is ever sent; longer ones make SDKs hang without a word.
+/// The longest `retry-after` that is ever sent; with longer ones SDKs hang silently.
 const LONGEST_RETRY_AFTER: u128 = 5;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// No key, or none that we know. The text says which.
+    /// No key, or an unknown one. The text says which.
     Unauthenticated(&'static str),
     /// The key is blocked, expired or revoked.
     KeyState(Status),
@@ -39,13 +39,13 @@ pub enum Failure {
     BadRequest(BadRequest),
     /// The body is larger than this many bytes.
     TooLarge(usize),
-    /// The body is compressed in a way that is not read here.
+    /// The body has a content coding that is not supported.
     UnknownCoding,
     /// Too many requests of this key; when to come back.
     RateLimited(String, Duration),
     /// The key cannot pay for this request.
     OutOfBalance(Balance),
-    /// It could, if its running requests did not hold the money.
+    /// The key could pay if running requests did not hold the money.
     BalanceInUse(Balance),
     /// The upstream says that the request is at fault.
     Upstream(u16, CustomerError),
@@ -75,7 +75,7 @@ pub struct Balance {
 }
 
 impl Failure {
-    /// The refusal for lack of money: depletion is told apart from money that running requests hold.
+    /// The refusal for lack of money, which distinguishes an empty balance from money held by running requests.
     #[must_use]
     pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount) -> Self {
         let Shortfall { needed, affordable_output } = *short;
@@ -100,7 +100,7 @@ impl Failure {
         Self::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
     }
 
-    /// Whether the failure came after a hold was made; such a request has its entry in the journal.
+    /// Whether the failure came after a hold was opened; such a request has a journal entry.
     #[must_use]
     pub const fn after_hold(&self) -> bool {
         matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::Internal)
@@ -197,7 +197,9 @@ impl Failure {
             Self::Unauthenticated(_) => {
                 vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
             }
-            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned())],
+            // Clients built on the AI SDK ignore the first header and retry any 429: with the second their tries are over in a
+            // second or two instead of a minute, and the customer reads the reason. Their number is fixed, and a refusal is cheap.
+            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned()), ("retry-after-ms", "250".to_owned())],
             Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
             Self::NoTarget(wait) => vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))],
@@ -225,7 +227,7 @@ impl Failure {
         }
     }
 
-    /// What the customer is told.
+    /// The text for the customer.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -237,7 +239,7 @@ impl Failure {
             Self::NoPath(text) => text.clone(),
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
-                format!("no ended request {shown:?} of this key; one that still runs is found here when it has ended")
+                format!("this key has no finished request {shown:?}; a running one appears here when it has finished")
             }
             Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
             Self::RetiredModel(slug, Some(replacement)) => {
@@ -248,15 +250,17 @@ impl Failure {
             }
             Self::OtherPath(slug, path) => format!("model not found on this path: {slug:?} is served on {path}"),
             Self::BadRequest(bad) => bad.message.clone(),
-            Self::UnknownCoding => "this content-encoding is not read here; send the body plain, or as gzip or zstd".to_owned(),
+            Self::UnknownCoding => {
+                "this content-encoding is not supported; send the body uncompressed, or as gzip or zstd".to_owned()
+            }
             Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
             Self::OutOfBalance(balance) => out_of_balance(balance),
             Self::BalanceInUse(balance) => balance_in_use(balance),
             Self::Upstream(_, error) => error.message.clone(),
-            Self::NoTarget(_) => "this model cannot be reached at the moment; use another model, or try again later".to_owned(),
-            Self::Ledger => "requests cannot be accounted for at the moment, so none is served; try again later".to_owned(),
-            Self::Overloaded => "too much is in flight at the moment; try again later".to_owned(),
+            Self::NoTarget(_) => "this model is unavailable at the moment; use another model, or try again later".to_owned(),
+            Self::Ledger => "billing is unavailable at the moment, so no request is served; try again later".to_owned(),
+            Self::Overloaded => "the gateway is overloaded at the moment; try again later".to_owned(),
             Self::Internal => "something went wrong on our side; nothing was charged".to_owned(),
         }
     }
@@ -281,7 +285,7 @@ impl From<BadRequest> for Failure {
 }
 
 impl From<LedgerError> for Failure {
-    /// Refusals that mean something to the customer are handled where the numbers are known; what is left is ours.
+    /// Refusals that the customer can act on are handled where the numbers are known; any other one is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
@@ -300,9 +304,11 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
     }
 }
 
+/// The last words end Qwen Code's retries: it gives up at once when a message speaks of an exceeded quota that will reset, and
+/// waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
     format!(
-        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. Top up the same key, then retry",
+        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. Top up the same key, then retry; nothing else will reset the exceeded quota",
         balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
     )
 }

@@ -44,7 +44,7 @@ use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
 use translation::Forms;
 
-/// What the spine works with.
+/// The parts of the gateway that the spine uses.
 #[derive(Debug)]
 pub struct Proxy {
     /// The snapshot in force.
@@ -55,9 +55,9 @@ pub struct Proxy {
     pub upstreams: Upstreams,
     /// Every running request; a graceful stop waits for them.
     pub tasks: TaskTracker,
-    /// Told of every ended request.
+    /// Gets a record of every ended request.
     pub observer: Arc<dyn Observer>,
-    /// What the targets count, for local counts.
+    /// How targets' counts compare with ours, for local counts.
     pub calibrations: Calibrations,
 }
 
@@ -70,7 +70,7 @@ pub struct Request {
     pub key: Key,
     /// Keeps the key's count of running requests.
     pub pass: Pass,
-    /// The body's place among all bodies in flight; given back with the body.
+    /// The memory reserved for the body; freed with the body.
     pub room: Option<Share>,
     /// The path's family.
     pub family: Family,
@@ -108,7 +108,7 @@ impl Proxy {
     /// Serves one request.
     ///
     /// # Errors
-    /// Whatever keeps it from being answered. A hold is released before the failure is returned.
+    /// Any [`Failure`]. The hold is released before it is returned.
     pub async fn run(self: &Arc<Self>, mut request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
         let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
@@ -133,14 +133,14 @@ impl Proxy {
     }
 }
 
-/// The number that stands for a key where keys are not known: in budgets and in the health of targets.
+/// A number for the key, for rooms that do not know keys: memory budgets and the health of targets.
 #[must_use]
 pub fn holder(key: KeyId) -> Holder {
     Holder(key.to_i64().cast_unsigned())
 }
 
-/// Takes out thinking that was sealed here: a vendor of the customer's own family would refuse it for ever. What was lost, for
-/// `x-farebox-lost`.
+/// Removes thinking blocks that this gateway sealed, because a vendor of the customer's own family would reject them. Returns the
+/// losses, for `x-farebox-lost`.
 fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<String, Failure> {
     let Some((body, count)) = translate::cut_seals(&request.body) else { return Ok(String::new()) };
     *seen = request.family.protocol().inspect(&body, clock::seed())?;

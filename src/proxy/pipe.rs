@@ -28,14 +28,14 @@ pub struct Gone;
 #[derive(Debug, Default)]
 struct Pipe {
     chunks: VecDeque<Bytes>,
-    /// Bytes in `chunks`, and of the chunk handed out last: its room is given back when the connection comes for the next one.
+    /// Bytes in `chunks`, and of the chunk handed out last: its room is free again when the connection asks for the next one.
     full: usize,
     handed_out: usize,
     sender_gone: bool,
     receiver_gone: bool,
-    /// The sender waits for room.
+    /// The sender is waiting for room.
     blocked: bool,
-    /// The task that sends: to be woken when it is blocked and there is room, or when the receiver has left.
+    /// The sending task, to be woken when there is room again or the receiver has left.
     sender: Option<Waker>,
     receiver: Option<Waker>,
 }
@@ -51,7 +51,7 @@ fn lock(pipe: &Mutex<Pipe>) -> MutexGuard<'_, Pipe> {
     pipe.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers whom to wake.
+/// Remembers the task to wake.
 fn wait<T>(place: &mut Option<Waker>, context: &Context<'_>) -> Poll<T> {
     match place {
         Some(waker) => waker.clone_from(context.waker()),

@@ -1,4 +1,4 @@
-//! Limits that protect the gateway from one key: requests a second, and requests at once. Kept in memory, by key.
+//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
 
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use super::Failure;
 
-/// Requests at once where the key has no limit of its own.
+/// Concurrent requests of a key without a limit of its own.
 const DEFAULT_CONCURRENCY: u32 = 64;
-/// Requests each second on free paths, and how many may come at once.
+/// Requests per second on free paths, and the size of a burst.
 const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
-/// Keys without a running request and with full buckets are forgotten when so many are known.
+/// From this many keys on, those without a running request and with full buckets are forgotten.
 const KEYS_REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ struct Rate {
     burst: u32,
 }
 
-/// Counts of every key that called lately.
+/// Counts of every key that was active lately.
 #[derive(Debug, Default)]
 pub struct RateLimits {
     keys: Mutex<HashMap<KeyId, Traffic>>,
@@ -64,7 +64,7 @@ impl RateLimits {
         self.begin(key, now, |traffic| traffic.free.take(FREE_RATE, now))
     }
 
-    /// Admits a look at the dashboard, which is open to a key whose every place is taken.
+    /// Admits a dashboard request, even from a key that has used up its concurrency.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
@@ -85,7 +85,7 @@ impl RateLimits {
         let traffic = keys.entry(key.id).or_default();
         let most = key.settings.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
         if traffic.running >= most {
-            return Err(Failure::RateLimited(format!("at most {most} may run at once"), Duration::from_secs(1)));
+            return Err(Failure::RateLimited(format!("at most {most} may run at the same time"), Duration::from_secs(1)));
         }
         take(traffic)?;
         traffic.running += 1;
@@ -102,7 +102,7 @@ impl Drop for Pass {
     }
 }
 
-/// A token bucket: the calls made in advance of its rate, and since when.
+/// A token bucket: the calls ahead of its rate, and since when.
 #[derive(Debug, Default)]
 struct Bucket {
     used: f64,
@@ -116,7 +116,7 @@ impl Bucket {
         self.since = Some(now);
         if self.used + 1.0 > f64::from(rate.burst) {
             let wait = (self.used + 1.0 - f64::from(rate.burst)) / f64::from(rate.per_second.max(1));
-            return Err(Failure::RateLimited(format!("at most {} each second", rate.per_second), Duration::from_secs_f64(wait)));
+            return Err(Failure::RateLimited(format!("at most {} per second", rate.per_second), Duration::from_secs_f64(wait)));
         }
         self.used += 1.0;
         Ok(())

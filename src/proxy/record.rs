@@ -1,4 +1,4 @@
-//! What is told about every ended or refused request: for the log line, the metrics and the live views. Never a body.
+//! The record of an ended or refused request: for the log line, the metrics and the live views. Never a body.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use super::Failure;
 use crate::clock;
 use crate::upstream::Attempt;
 
-/// Characters of a model's name that are noted.
+/// Characters kept of a model's name.
 const LONGEST_NAME: usize = 100;
 
 /// One ended or refused request.
@@ -32,7 +32,7 @@ pub struct Record {
     pub origin: Origin,
     /// The public slug; empty when none was found.
     pub slug: String,
-    /// The model that was asked for, as the customer wrote it: a slug, an alias, or a name that is not published.
+    /// The requested model as the customer wrote it: a slug, an alias, or an unknown name.
     pub asked: String,
     /// The path's family.
     pub family: &'static str,
@@ -42,8 +42,8 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub end_reason: String,
-    /// What the customer was told when no money was held; else empty. It may repeat the customer's words, so only the customer
-    /// sees it again.
+    /// The error text, if no money was held; else empty. It may repeat the customer's words, so only the customer gets to see it
+    /// again.
     #[serde(skip)]
     pub message: String,
     /// Disjoint token counts.
@@ -119,14 +119,14 @@ pub trait Observer: Send + Sync + Debug {
     fn ended(&self, record: Arc<Record>);
 }
 
-/// Several observers, each told of everything.
+/// Several observers; each gets every record.
 #[derive(Debug)]
 pub struct FanOut(pub Vec<Arc<dyn Observer>>);
 
 impl Observer for FanOut {
     fn ended(&self, record: Arc<Record>) {
         for observer in &self.0 {
-            // A request that is settled is answered, whatever becomes of those who only watch.
+            // A settled request is answered even if an observer panics.
             let told = AssertUnwindSafe(|| observer.ended(Arc::clone(&record)));
             if catch_unwind(told).is_err() {
                 tracing::error!(?observer, "an observer of requests failed");

@@ -1,7 +1,7 @@
-//! Relays a streamed answer: frame by frame, metered, inside its money, and settled before its end is shown.
+//! Relays a streamed answer frame by frame: meters it, keeps it within its hold, and settles it before its end is shown.
 //!
-//! Frames go on raw and whole. From the one that carries the final usage on they are kept back until the settlement is
-//! acknowledged. A stream that breaks ends with the family's error event, never with a clean end.
+//! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
+//! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
 use std::time::Duration;
 
@@ -23,21 +23,22 @@ use crate::metering::Ending;
 use crate::upstream::redact::{self, CustomerError, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
 
-/// A customer who accepts no byte for so long is gone.
+/// A customer who accepts no byte for this long counts as gone.
 const STALL: Duration = Duration::from_secs(30);
-/// A comment is sent after so long without a frame, so that proxies on the way keep the connection.
+/// A comment is sent after this long without a frame, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// After the final usage, the terminal marker is waited for so long.
+/// How long to wait for the terminal marker after the final usage.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
-/// How often output that is not shown is metered.
+/// How often hidden output is metered.
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
-/// A customer who kept us from reading for so long shares in what the provider then breaks.
+/// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as a
+/// leaving.
 const UNREAD: Duration = Duration::from_secs(5);
-/// Bytes that are kept back for the settlement: an upstream that sends more behind its final usage is not read on.
+/// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
 const MOST_KEPT: usize = 1024 * 1024;
-/// Bytes that are sent at a time, so that a slow customer is told from one who accepts nothing.
+/// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream of a target of `family` to its end and settles it.
@@ -47,7 +48,7 @@ pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame,
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;
-    // In a box, because the end of a stream needs more room than all the time before it.
+    // Boxed, because the end of a stream needs more memory than all of it before.
     Box::pin(relay.finish(end)).await;
 }
 
@@ -63,12 +64,12 @@ struct Relay {
     /// Makes the customer's frames when the target is of another family; then the writer has nothing to do.
     translated: Option<Box<Streamed>>,
     credit: Credit,
-    /// Bytes that wait for the settlement.
+    /// Bytes kept back until the settlement.
     kept_bytes: usize,
     phase: Phase,
-    /// Why the whole answer stopped, once that was seen: what follows is only accounting.
+    /// Why the whole answer stopped, once known: what follows is only usage.
     stop: Option<Stop>,
-    /// Since when output is being made that the stream does not show.
+    /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
     /// The customer's own error, in the upstream's words.
     told: Option<CustomerError>,
@@ -81,7 +82,7 @@ struct Relay {
     alarm: Deadline,
 }
 
-/// How far a stream has come.
+/// The phase of a stream.
 enum Phase {
     /// Frames are passed on as they come.
     Passing,
@@ -92,7 +93,7 @@ enum Phase {
 }
 
 impl Phase {
-    /// Gives back what a translation made of a frame when it may be sent now, or keeps it.
+    /// Returns the translation of a frame if it may be sent now, or keeps it back.
     fn keep(&mut self, shown: Option<Bytes>, end: bool) -> Option<Bytes> {
         let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else { return shown };
         kept.extend(shown.map(|bytes| (bytes, Marks::default())));
@@ -102,7 +103,7 @@ impl Phase {
         None
     }
 
-    /// What was kept.
+    /// What was kept back.
     fn kept(self) -> impl Iterator<Item = Bytes> {
         let kept = match self {
             Self::Passing => Vec::new(),
@@ -123,7 +124,7 @@ impl Relay {
         let (model, seen) = (&admitted.model, &admitted.seen);
         let mut reader = family.protocol().reader();
         reader.expect(seen.choices, clock::seed());
-        // A model that can reason does so unasked, unless it was told not to and is known to obey.
+        // A model that can reason may do so even if not asked, unless reasoning is off and the target is known to obey.
         let obeys = seen.reasoning_off && !admitted.proxy.calibrations.reasons_unasked(&admitted.outcome.target);
         let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !obeys);
         Self {
@@ -147,7 +148,7 @@ impl Relay {
         }
     }
 
-    /// Reads and passes on frames until there is a reason to end.
+    /// Reads and passes on frames until there is a reason to stop.
     async fn pump(&mut self, first: Frame) -> End {
         let mut next = Next::Frame(first);
         loop {
@@ -180,7 +181,7 @@ impl Relay {
         if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
     }
 
-    /// Counts one frame and gives back what of it is to be sent now.
+    /// Counts one frame and returns the part of it to send now.
     fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
         facts.marks.cuts.extend(frame.other_lines().iter().cloned());
@@ -226,7 +227,8 @@ impl Relay {
         }
     }
 
-    /// Whose fault an error in the stream is. The customer's own is charged like a leaving once something was made for it.
+    /// Decides whose fault an error in the stream is. If it is the customer's, it is charged like a leaving once something was
+    /// produced.
     fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
         match judged {
             Ok(told) => {
@@ -241,12 +243,12 @@ impl Relay {
         }
     }
 
-    /// How a stream that the provider broke ends. A customer who would not read kept it open until it did: that is a leaving.
+    /// How a stream ends that the provider broke. If the customer had stopped reading for too long before, it counts as a leaving.
     fn broken(&self) -> End {
         if self.waited >= UNREAD { End::UNREAD } else { End::BROKEN }
     }
 
-    /// Notes why the answer that was begun did not come to its end.
+    /// Notes why the answer did not complete.
     fn broke(&mut self, reason: &str) {
         let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
@@ -266,7 +268,7 @@ impl Relay {
         }
     }
 
-    /// Waits for the next frame, and meanwhile for everything else that can happen.
+    /// Waits for the next frame, or for anything else that has to be handled first.
     async fn next(&mut self) -> Next {
         loop {
             let wake = self.wake();
@@ -299,7 +301,7 @@ impl Relay {
         }
     }
 
-    /// The next instant at which something has to be done without a frame.
+    /// The next instant at which something is due even without a frame.
     fn wake(&self) -> Instant {
         let last = self.admitted.deadline();
         let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
@@ -311,7 +313,7 @@ impl Relay {
     async fn woken(&mut self) -> Option<End> {
         let now = Instant::now();
         if let Phase::Keeping(since, _) = self.phase {
-            // What is kept will be paid by what is left; there is nothing more to extend for.
+            // The frames kept back are paid from what is held; there is nothing more to extend for.
             return (now >= since + LAST_FRAMES || now >= self.admitted.deadline()).then_some(End::complete(self.stop));
         }
         if now >= self.last_sent + KEEP_ALIVE {
@@ -322,7 +324,7 @@ impl Relay {
         self.control().await
     }
 
-    /// Meters time in which output was made that the stream did not show, until it shows something or is counted.
+    /// Meters the time in which the model produced hidden output, until output is shown or the provider counts it.
     fn count_hidden(&mut self, facts: &FrameFacts) {
         let now = Instant::now();
         if let Some(since) = self.hidden_since {
@@ -333,7 +335,7 @@ impl Relay {
         self.hidden_since = goes_on.then_some(now);
     }
 
-    /// Whether time and money still cover the stream.
+    /// Whether the stream still has time and money.
     async fn control(&mut self) -> Option<End> {
         let Self { credit, admitted, .. } = self;
         let now = Instant::now();
@@ -342,13 +344,13 @@ impl Relay {
         }
         match credit.check(admitted, now).await {
             Verdict::Covered => None,
-            // Nothing was delivered, and that is our fault: free.
+            // Nothing was delivered, through our fault: free.
             Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => Some(End::nothing(NO_LEDGER, 200)),
             Verdict::Spent(reason) => Some(End::cut(reason)),
         }
     }
 
-    /// Sends to the customer, who is gone when nothing is accepted for too long.
+    /// Sends to the customer, who counts as gone if nothing is accepted for too long.
     async fn send(&mut self, bytes: Bytes) {
         let Some(customer) = &self.customer else { return };
         self.admitted.first_byte();
@@ -361,7 +363,7 @@ impl Relay {
         }
     }
 
-    /// Without a customer, a stream goes on only for its usage: when that is all that is left, or by the route's policy.
+    /// Without a customer, a stream goes on only for its usage: if nothing but usage is left, or if the route's policy is `drain`.
     fn ends_without_customer(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
@@ -370,10 +372,10 @@ impl Relay {
         if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
     }
 
-    /// Settles, and only then shows the end.
+    /// Settles, and only then sends the end.
     async fn finish(self, mut end: End) {
         let Self { mut admitted, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
-        // The upstream is stopped before anything else: what nobody pays for is not to be made.
+        // The upstream is stopped first, so that it produces nothing that is not paid for.
         drop(frames);
         admitted.outcome.answer_id = match &translated {
             Some(translated) => Some(translated.answer_id.clone()),
@@ -430,7 +432,7 @@ impl Relay {
     }
 }
 
-/// Sends all of it, piece by piece; false when the customer left or accepted nothing for too long.
+/// Sends everything, piece by piece; false if the customer left or accepted nothing for too long.
 async fn deliver(customer: &Sender, mut bytes: Bytes) -> bool {
     while !bytes.is_empty() {
         let piece = bytes.split_to(bytes.len().min(PIECE));
@@ -455,13 +457,13 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
         kind: words.kind.to_owned(),
         code: words.code.map(str::to_owned),
         param: None,
-        message: "the provider's stream broke before it was complete; what was delivered is charged, nothing else".to_owned(),
+        message: "the provider's stream broke before it was complete; only what was delivered is charged".to_owned(),
         details: None,
         request_id,
     }
 }
 
-/// The error event of a stream that did not come to its end: the customer's own error where the upstream told one.
+/// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
 fn why_it_broke(family: Family, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
     match told {
         Some(told) => refused(family, told, request_id),

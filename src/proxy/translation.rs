@@ -1,8 +1,8 @@
 //! Requests for targets of another family, and their answers on the way back.
 //!
-//! A request is encoded for every foreign target before any money is held, because what is sent is what is paid for; after the
-//! hold only model, limit and thinking budget are written. Usage never comes from here: the reader of the target's family counts,
-//! and the counts that were settled are printed.
+//! A request is encoded for every foreign target before money is held, so that the hold covers what is really sent; after the hold
+//! only model, limit and thinking budget are written. Usage never comes from here: the reader of the target's family counts, and
+//! the counts that were settled are printed.
 
 use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
@@ -16,7 +16,7 @@ use crate::metering::{Estimate, Terms, estimate};
 use crate::upstream::Prepared;
 use crate::upstream::redact::{self, Redacted};
 
-/// The request in the words of one kind of foreign target.
+/// The request encoded for one kind of foreign target.
 #[derive(Debug)]
 struct Form {
     family: Family,
@@ -30,11 +30,11 @@ struct Form {
     limit: Option<u32>,
 }
 
-/// Every form in which a request may be sent besides the customer's own.
+/// All encodings of a request besides the customer's own.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     forms: Vec<Form>,
-    /// Some target takes the customer's own bytes.
+    /// Some target speaks the customer's family and gets the original bytes.
     direct: bool,
     /// The body as it came, seals included: answers repeat parts of it.
     original: Bytes,
@@ -91,7 +91,7 @@ impl Forms {
         self.forms.iter().find(|form| form.family == family && form.abilities == *abilities)
     }
 
-    /// What is asked of the balance: the dearest of all forms in which the request may go out.
+    /// What the hold must cover: the dearest of all forms in which the request may be sent.
     pub(super) fn ask(&self, request: &Request, seen: &Inspection, own: Estimate) -> Ask {
         let forms = self.forms.iter().map(|form| (&form.seen, form.estimate));
         let going = || self.direct.then_some((seen, own)).into_iter().chain(forms.clone());
@@ -101,7 +101,7 @@ impl Forms {
             // A family with a smallest limit raises what is below it.
             declared: seen.limit.map(|own| self.forms.iter().filter_map(|form| form.seen.limit).fold(own, u32::max)),
             choices: seen.choices,
-            // The budget of a translated request bends to its limit.
+            // A translated request's thinking budget is adapted to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),
             images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
@@ -110,7 +110,7 @@ impl Forms {
         }
     }
 
-    /// Writes what the balance allows: the limit of each form, and a budget of thinking that fits under it.
+    /// Writes what the balance allows: the limit of each form, and a thinking budget that fits under it.
     pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
         for form in &mut self.forms {
             form.limit = match (terms.limit, declared) {
@@ -131,13 +131,14 @@ impl Forms {
     pub(super) fn prepare(&self, target: &Target, family: Family, model: &Model) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
         let field = family.protocol().limit_field(target.provider.chat_limit);
-        // Every member is the encoder's own: what one family's provider passes says nothing about another family's request.
+        // The encoder wrote every member itself, so a provider's `pass` list of another family does not apply.
         let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
     }
 
-    /// The winner's form: what its answer needs, what was lost, and whether it reasons in silence. The others are dropped.
+    /// The form of the target that answered: what its answer needs, what was lost, and whether it reasons without showing it. The
+    /// other forms are dropped.
     pub(super) fn take(
         &mut self,
         request: &Request,
@@ -169,7 +170,7 @@ impl Form {
         abilities: Abilities,
         model: &Model,
     ) -> Result<Self, BadRequest> {
-        // The name is replaced for each target; the slug is as good as any until then.
+        // Replaced by each target's own name later; until then the slug stands there.
         let target = translate::Target { model: &model.slug, abilities: &abilities };
         let translate::Translated { body, memo, losses } = translate::request(caller, family, original, &target)?;
         let mut seen = family.protocol().inspect(&body, clock::seed()).inspect_err(|bad| {
@@ -181,8 +182,8 @@ impl Form {
         Ok(Self { family, abilities, body: body.into(), seen, memo, losses, estimate, limit: None })
     }
 
-    /// The largest limit that may be written where the customer declared none: what the context surely has room for. A long
-    /// conversation, of which bytes say little, still gets an ordinary answer.
+    /// The largest limit to write if the customer declared none: what surely fits the context. A long conversation, whose bytes say
+    /// little about its tokens, still gets an ordinary answer.
     fn room(&self, model: &Model) -> u32 {
         let (context, estimate) = (model.limits.context, &self.estimate);
         let surely = context.saturating_sub(estimate.ceiling);
@@ -233,17 +234,17 @@ impl Streamed {
         some(self.translator.frame(frame))
     }
 
-    /// What the customer gets while nothing comes.
+    /// What the customer gets while the upstream is silent.
     pub(super) fn ping(&mut self) -> Bytes {
         Bytes::copy_from_slice(self.translator.ping())
     }
 
-    /// The upstream's stream is over: what is still to be shown before its end.
+    /// The upstream's stream is over; returns what is still to be shown before the end.
     pub(super) fn end(&mut self) -> Option<Bytes> {
         some(self.translator.end())
     }
 
-    /// The frames so far make no answer, whatever their end says.
+    /// Whether the frames so far do not form an answer, whatever their end says.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.translator.ended(), Some(Err(_)))
     }

@@ -1,5 +1,5 @@
-//! Relays a whole answer: count, settle, then send. The customer never holds an answer whose charge is not in the ledger,
-//! unless the ledger did not speak for five seconds.
+//! Relays a whole answer: count, settle, then send. The customer gets the answer only when its charge is in the ledger, or after
+//! the ledger has not responded for five seconds.
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, UsageWish};
@@ -12,7 +12,7 @@ use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
-/// Counts, settles and sends a whole answer of a target of `family`; its bytes have their room until it is sent.
+/// Counts, settles and sends a whole answer of a target of `family`; its memory stays reserved until it is sent.
 pub(super) async fn relay(
     mut admitted: Box<Admitted>,
     family: Family,
@@ -42,7 +42,7 @@ pub(super) async fn relay(
     let settled = admitted.settle(end).await;
 
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
-    // A large answer keeps its room until the customer has read it.
+    // A large answer keeps its memory reservation until the customer has read it.
     let body = room.keep(match translation.zip(answer.flatten()) {
         None => rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)),
         Some((translation, answer)) => {
@@ -51,7 +51,7 @@ pub(super) async fn relay(
         }
     });
     told.extend(paid_headers(&settled));
-    // A customer who has left has been charged all the same: the answer was made.
+    // A customer who has left is charged anyway: the answer was produced.
     let _ = reply.send(Ok(Reply { headers: told, body: ReplyBody::Whole(body) }));
 }
 
@@ -61,7 +61,7 @@ fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
     })
 }
 
-/// Says what of the request did not reach the model: tools and fields that were taken out, and what a translation lost.
+/// Adds headers that name what did not reach the model: removed tools and fields, and losses in translation.
 pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
     let told = [("x-farebox-removed", &outcome.removed), ("x-farebox-lost", &outcome.lost)];
     told.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, value.clone())).collect()

@@ -45,7 +45,7 @@ impl Account {
         if let Some(known) = self.read.parameters() {
             let unknown = req.queries().keys().find(|name| !known.contains(&name.as_str()));
             if let Some(name) = unknown {
-                let message = format!("this parameter is not known here; there are {}", known.join(", "));
+                let message = format!("unknown parameter; this path takes {}", known.join(", "));
                 return Err(Failure::bad_query(&farebox_protocol::paths::shortened(name), message));
             }
         }

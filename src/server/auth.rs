@@ -19,7 +19,7 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
     let mut problem = "no key was sent";
     for text in credentials(headers, family) {
         let Ok((id, secret)) = Secret::parse(text) else {
-            problem = "this is not a key of this service, or it was not copied whole";
+            problem = "this is not a key of this service, or it was not copied completely";
             continue;
         };
         match ledger.find_key(id).await? {
@@ -35,7 +35,7 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
     Err(Failure::Unauthenticated(problem))
 }
 
-/// Everything in a request that could be a key, in the order in which it counts.
+/// Every credential in a request, in order of precedence.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
     let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     // Native clients send either header, some both with different values.

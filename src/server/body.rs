@@ -20,15 +20,15 @@ use crate::proxy::{Failure, holder};
 
 /// The largest body that is served.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-/// What a key may have in flight that has no money available.
+/// Bytes in flight allowed to a key with nothing available.
 const MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;
-/// The announced length is trusted only up to this much: what was announced need not come.
+/// The announced length is trusted only up to this much, because the bytes may never come.
 const TRUSTED: usize = 1024 * 1024;
 /// A body may take this long, plus a second for each [`SLOWEST`] bytes of it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes each second.
+/// Bytes per second.
 const SLOWEST: usize = 8 * 1024;
-/// What an early refusal reads and drops at most, and for how long.
+/// How much an early refusal reads and drops at most, and for how long.
 const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
 
 /// Noted on a request whose body was read to its end.
@@ -84,7 +84,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     Ok(Body { bytes: first.unwrap_or_else(|| whole.freeze()), room: share })
 }
 
-/// When a body of which `length` bytes are here has taken too long.
+/// The deadline of a body of which `length` bytes have arrived.
 fn latest(begun: Instant, length: usize) -> Instant {
     begun + PATIENCE + Duration::from_secs((length / SLOWEST) as u64)
 }
@@ -116,12 +116,12 @@ pub(super) fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
 
 fn too_slow() -> Failure {
     bad(
-        "the request body arrived too slowly: it has 30 seconds and one more for each 8 KiB; send it again over a faster connection",
+        "the request body arrived too slowly: 30 seconds plus one second per 8 KiB are allowed; send it again over a faster connection",
     )
 }
 
 pub(super) fn broken() -> Failure {
-    bad("the request body did not arrive whole; send it again")
+    bad("the request body is incomplete; send it again")
 }
 
 fn bad(message: &str) -> Failure {

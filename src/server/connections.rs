@@ -25,7 +25,7 @@ const MOST: usize = 16_384;
 const PART: usize = 4;
 /// Connections of the admin listener.
 const MOST_OF_OPERATOR: usize = 64;
-/// Descriptors for the ledger, the log, both listeners, the files and the admin's connections.
+/// Descriptors kept back for the ledger, the log, both listeners, the files and admin connections.
 const KEPT_BACK: usize = 128;
 /// Connections looked at to find an idle one.
 const LOOKS: usize = 32;
@@ -44,7 +44,7 @@ pub struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// All of them, the ones used longest ago first.
+    /// All of them, the least recently used first.
     all: BTreeMap<u64, Arc<Connection>>,
     peers: HashMap<IpAddr, BTreeMap<u64, Arc<Connection>>>,
     by_address: HashMap<SocketAddr, Arc<Connection>>,
@@ -62,7 +62,7 @@ pub(super) struct Connection {
     busy: AtomicUsize,
     /// Requests that ever began.
     begun: AtomicU64,
-    /// It was busy since it was last looked at.
+    /// It was busy since the last search for an idle connection.
     used: AtomicBool,
 }
 
@@ -179,7 +179,7 @@ impl Open {
         self.all.insert(at, connection);
     }
 
-    /// Takes one out; one that made way is not here any more.
+    /// Removes one, unless it was already closed for a newcomer.
     fn remove(&mut self, connection: &Connection) {
         let at = connection.at.load(Ordering::Relaxed);
         if self.all.remove(&at).is_none() {

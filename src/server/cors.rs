@@ -1,6 +1,6 @@
-//! Programs inside web pages: cross-origin requests to the customers' paths, for the origins the operator names. Off by default.
+//! CORS: cross-origin requests to the customers' paths, from origins that the operator names. Off by default.
 //!
-//! Only answers to keys are opened up, never the dashboard: cookies are not allowed across origins.
+//! Only paths that take keys are opened, never the dashboard: no cookie is accepted across origins.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::Front;
 /// The paths that programs use.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
 /// Response headers that a page's script may read.
-const EXPOSED: &str = "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, x-should-retry";
+const EXPOSED: &str = "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, retry-after-ms, x-should-retry";
 
-/// Lets the named origins in.
+/// Adds the CORS headers for the named origins.
 pub(super) struct Cors {
     front: Arc<Front>,
 }
@@ -37,7 +37,7 @@ impl Cors {
             return;
         }
         let headers = res.headers_mut();
-        // The same address answers other origins differently: nothing between may keep this answer for them.
+        // Answers differ by origin, so caches must not reuse one for another origin.
         headers.append(VARY, HeaderValue::from_static("origin"));
         let Some(origin) = req.headers().get(ORIGIN).filter(|origin| self.lets_in(origin)).cloned() else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,7 +1,7 @@
-//! Takes the compression off a request's body, within the limits of bodies that come without.
+//! Decompresses request bodies, within the same limits as plain ones.
 //!
-//! Room is taken as bytes come out, and in steps: a few bytes may say that they are gigabytes. Works on a thread that serves
-//! nobody. Must not judge the content.
+//! Memory is reserved as bytes come out, in steps, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
+//! judge the content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::body::{self, Body, LARGEST, broken, reserve};
 use crate::byte_room::{ByteRoom, Share};
 use crate::proxy::Failure;
 
-/// Reads the whole body of a key's request, without its coding.
+/// Reads the whole body of a key's request and decodes it.
 ///
 /// # Errors
 /// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
@@ -25,13 +25,13 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     coding.decode(body::read(req, room, key).await?).await
 }
 
-/// Bytes that are taken out at a time.
+/// Bytes decoded at a time.
 const STEP: u64 = 256 * 1024;
 
 /// A coding that request bodies may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
-    /// As it is.
+    /// Not encoded.
     Identity,
     /// RFC 1952.
     Gzip,
@@ -53,7 +53,7 @@ impl Coding {
         }
     }
 
-    /// The body without its coding.
+    /// The decoded body.
     ///
     /// # Errors
     /// 413 over the limit, 503 when too much is in flight, 400 for what is not coded like this.

@@ -1,4 +1,4 @@
-//! Where a request really came from, when a proxy that the operator trusts brought it.
+//! The origin of a request that came through a proxy that the operator trusts.
 //!
 //! Forwarded headers count only from trusted addresses: any other client could forge them. The result goes
 //! into the log; no decision about money or keys depends on it.

@@ -50,7 +50,7 @@ where
         loop {
             let accepted = self.inner.accept(fuse.clone()).await?;
             let Some(address) = accepted.remote_addr.clone().into_std() else { continue };
-            // What has no place is closed by being dropped.
+            // A connection without a place is dropped, which closes it.
             let Some(place) = self.connections.admit(address, accepted.conn_ctrl.clone()) else { continue };
             let Accepted { stream, fuse_config, conn_ctrl, local_addr, remote_addr, http_scheme, .. } = accepted;
             let stream = HeadTimer { inner: stream, place, since: None, alarm: None, begun: 0 };
@@ -93,7 +93,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
         } else if since.elapsed() < HEAD {
             return read;
         }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head of the request was not complete in time")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request head was not complete in time")))
     }
 }
 

@@ -16,7 +16,7 @@ use super::connections::Connections;
 use super::guarded::Guarded;
 use super::tls::{Constant, Tls};
 
-/// How long a connection may be idle: longer than the pools of clients keep theirs, so that they, not we, close first.
+/// How long a connection may be idle: longer than clients' pools keep theirs, so that the client closes first.
 const IDLE: Duration = Duration::from_secs(120);
 /// The largest head; a larger one is answered with 431.
 const LARGEST_HEAD: usize = 64 * 1024;

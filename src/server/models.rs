@@ -68,7 +68,7 @@ fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a A
     catalog.models.iter().filter(move |model| may_use(model))
 }
 
-/// The models among them that callers of one of these families get an answer from.
+/// Those models that callers of one of these families can use.
 fn served<'a>(catalog: &'a Catalog, key: &'a Key, families: &'a [Family]) -> impl Iterator<Item = &'a Arc<Model>> {
     allowed(catalog, key).filter(|model| families.iter().any(|family| model.route.serves(*family).is_some()))
 }

@@ -13,7 +13,7 @@ use super::{Front, body, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
-/// When a request arrived and how it is called.
+/// A request's arrival time and id.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) id: OperationId,
@@ -27,7 +27,7 @@ impl Arrival {
         Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), origin }
     }
 
-    /// The arrival that the stamp noted.
+    /// The arrival noted by [`RequestId`].
     pub(super) fn of(depot: &Depot) -> Self {
         depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Origin::default()))
     }
@@ -38,7 +38,7 @@ impl Arrival {
     }
 }
 
-/// The hoop around every path, matched or not.
+/// The middleware around every path, matched or not.
 pub(super) struct AssignRequestId {
     front: Arc<Front>,
 }
@@ -63,7 +63,8 @@ impl AssignRequestId {
             res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
         if !is_plainly_coded(req.headers()) {
-            // What two readers could cut differently is not read at all, and its connection not used again.
+            // A body whose end two servers could see in different places (request smuggling) is not read, and its connection is
+            // closed.
             res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             res.status_code(StatusCode::BAD_REQUEST);
             res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -84,11 +85,11 @@ impl AssignRequestId {
 /// Logs the client's own id next to ours. Only for requests with a valid key, because anyone else could fill the log.
 pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
     if let Some(own) = own_id(headers) {
-        tracing::info!(request = %arrival.shown(), client_id = own, "the client has an id of its own for this request");
+        tracing::info!(request = %arrival.shown(), client_id = own, "the client sent its own id for this request");
     }
 }
 
-/// The answer to a body in a coding that is not served.
+/// The answer to a transfer coding other than `chunked`.
 const UNKNOWN_CODING: &str = concat!(
     r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
     r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#

@@ -26,11 +26,11 @@ pub struct Endpoint {
 /// How a path is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// To read.
+    /// A read.
     Get,
     /// Probes whether the server is up.
     Head,
-    /// To have something done.
+    /// An action.
     Post,
 }
 
@@ -69,7 +69,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/native/v1/models/{slug}", Models(List::NativeOne)),
         at(Post, "/native/messages", Generate(Family::Messages)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
-        // where a browser begins
+        // the start page of a browser
         at(Get, "/", Home),
     ];
     all.extend(Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))));
@@ -120,7 +120,7 @@ impl Endpoint {
         let path = self.path.trim_start_matches('/');
         let place = if path.is_empty() { Router::new() } else { Router::with_path(path) };
         let router = match self.method {
-            // What can be read can be looked at: HTTP leaves out the body of an answer to HEAD by itself.
+            // Every GET path also takes HEAD; the HTTP layer leaves out the body.
             Get => Router::with_filter(filters::get().or(filters::head())),
             Head => Router::with_filter(filters::head()),
             Post => Router::with_filter(filters::post()),

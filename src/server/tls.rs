@@ -1,6 +1,6 @@
 //! TLS on the customers' listener: one certificate, read from its files at the start and again when the operator asks.
 //!
-//! New files replace the old certificate only when they are whole and belong together; connections that are open keep theirs.
+//! New files replace the old certificate only when both parse and match; open connections keep theirs.
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -20,7 +20,7 @@ use salvo::conn::IntoConfigStream;
 /// Where certificate and key are, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, followed by those in between.
+    /// The certificate, followed by its intermediates.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -71,7 +71,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What the listener is made with.
+    /// The listener's TLS configuration.
     pub(super) fn server_config(self: &Arc<Self>) -> std::io::Result<ServerConfig> {
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()

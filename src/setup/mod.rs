@@ -11,18 +11,18 @@ use serde::Deserialize;
 
 use crate::config::{Endpoint, Model};
 
-/// What stands for the key where none is given.
+/// The placeholder for a key that is not given.
 pub const KEY: &str = "<API_KEY>";
-/// What stands for the base URL in a template.
+/// The placeholder for the base URL in a template.
 pub const BASE_URL: &str = "<BASE_URL>";
-/// What stands for the slug in a template.
+/// The placeholder for the slug in a template.
 pub const MODEL: &str = "<MODEL>";
 
 /// One client program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// What is typed after `farebox setup`.
+    /// Its argument of `farebox setup`.
     pub id: String,
     /// Its name.
     pub title: String,
@@ -32,10 +32,12 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
-    /// What it did when it was run as printed with an empty balance, start-up included: requests and seconds.
+    /// What it did in a run with these settings and an empty balance: requests, and seconds after the first answer.
     pub empty: Option<String>,
     /// The same when the provider was overloaded.
     pub busy: Option<String>,
+    /// The same when each stream broke.
+    pub broken: Option<String>,
     /// What to paste, in order.
     pub block: Vec<Block>,
 }
@@ -88,7 +90,7 @@ impl Client {
         Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
     }
 
-    /// Whether it can ask for a model on its path.
+    /// Whether a model can be requested on this client's path.
     #[must_use]
     pub fn reaches(&self, model: &Model) -> bool {
         model.route.serves(self.family()).is_some()
@@ -111,7 +113,7 @@ impl Block {
         self.text.replace(BASE_URL, base_url).replace(MODEL, model).replace(KEY, key)
     }
 
-    /// How a line that is no instruction begins.
+    /// The start of a comment line.
     #[must_use]
     pub fn comment(&self) -> &'static str {
         if self.language == "javascript" { "//" } else { "#" }
@@ -135,8 +137,13 @@ mod tests {
             ["claude-code", "codex", "openai-python", "openai-node", "anthropic-python", "anthropic-node", "langchain", "curl"];
         assert!(named.iter().all(|id| ids.contains(id)), "{ids:?}");
         let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
-        for id in ids.iter().filter(|id| **id != "curl") {
+        let versions = std::fs::read_to_string(scripts.join("versions")).unwrap();
+        for client in clients().iter().filter(|client| client.id != "curl") {
+            let id = &client.id;
             assert!(scripts.join(format!("{id}.sh")).exists(), "{id} is in the table and was never run");
+            assert!(versions.contains(&format!("{id} ")), "{id} has no pinned version");
+            let figures = [&client.empty, &client.busy, &client.broken];
+            assert!(figures.iter().all(|figure| figure.is_some()), "{id} has no figures: run tests/clients/run {id}");
         }
         for client in clients() {
             assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);

@@ -10,7 +10,7 @@ use crate::proxy::Record;
 
 /// How many ended requests a new reader is shown first.
 const REMEMBERED: usize = 200;
-/// How far a reader may fall behind.
+/// How many requests a reader may fall behind.
 const SLACK: usize = 1_024;
 
 /// The stream of ended requests.
@@ -45,7 +45,7 @@ impl LiveRing {
         Follower { past: past.clone(), coming: self.coming.subscribe() }
     }
 
-    /// How many read along.
+    /// The number of readers.
     #[must_use]
     pub fn readers(&self) -> usize {
         self.coming.receiver_count()

@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::proxy::{Observer, Record, record};
 
-/// How lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -17,7 +17,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error. `filter` is written as in `farebox=debug`; one that makes no sense becomes `default`.
+/// Starts logging to standard error. `filter` is written as in `farebox=debug`; an invalid one is replaced by `default`.
 pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     let (filter, unreadable) = match filter.map(EnvFilter::try_new) {
         Some(Ok(filter)) => (filter, None),
@@ -25,7 +25,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
         None => (EnvFilter::new(default), None),
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // A line that cannot be written is lost: to complain about it on the same stream would panic in the middle of a request.
+    // A line that cannot be written is dropped: reporting that on the same stream would panic in the middle of a request.
     let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
@@ -36,7 +36,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
         tracing::debug!("logging was already started");
     }
     if let Some(error) = unreadable {
-        tracing::warn!(%error, "FAREBOX_LOG cannot be read; logging as if it were not set");
+        tracing::warn!(%error, "FAREBOX_LOG is not a valid filter; it is ignored");
     }
 }
 
@@ -50,7 +50,7 @@ pub struct RequestLog {
     anonymous: Mutex<Window>,
 }
 
-/// Lines that were asked for in one second.
+/// Lines requested within one second.
 #[derive(Debug, Default)]
 struct Window {
     since: i64,

@@ -1,4 +1,4 @@
-//! Counters of ended requests, by slug and family, and how long things took.
+//! Counters of ended requests by slug and family, and histograms of durations.
 //!
 //! Labels are bounded: slugs come only from the catalog (a name that is not published is counted under the empty slug), and a
 //! catalog that changes for ever runs into [`MOST_SLUGS`].
@@ -12,7 +12,7 @@ use farebox_ledger::Usage;
 use super::exposition::{Exposition, Kind, usd};
 use crate::proxy::Record;
 
-/// Most slugs with series of their own; later ones are counted under the empty slug.
+/// The number of slugs that get their own series; later ones are counted under the empty slug.
 const MOST_SLUGS: usize = 20_000;
 
 /// From arrival to the first byte, and to the end.
@@ -33,7 +33,7 @@ const WAITS: [Duration; 14] = [
     Duration::from_secs(300),
 ];
 
-/// What the gateway itself takes.
+/// Bounds for the gateway's own share.
 const OWN: [Duration; 12] = [
     Duration::from_micros(50),
     Duration::from_micros(100),
@@ -49,7 +49,7 @@ const OWN: [Duration; 12] = [
     Duration::from_secs(1),
 ];
 
-/// Counts of everything that ended since the start.
+/// Counts of all requests that ended since the start.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Tables>);
 
@@ -167,12 +167,12 @@ impl Tables {
             let Histogram { counts, sum } = &of_family.first_byte;
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
-        let help = "What the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
+        let help = "Time the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
         out.metric("farebox_own_seconds", Kind::Histogram, help).histogram(&[], &OWN, &self.own.counts, self.own.sum);
     }
 
     fn write_money(&self, out: &mut Exposition) {
-        out.metric("farebox_tokens_total", Kind::Counter, "Counted tokens; no token is in two kinds.");
+        out.metric("farebox_tokens_total", Kind::Counter, "Counted tokens; each token is in one kind only.");
         for (slug, of_slug) in &self.by_slug {
             let usage = &of_slug.usage;
             for (kind, count) in [
@@ -188,11 +188,11 @@ impl Tables {
                 }
             }
         }
-        out.metric("farebox_charged_usd_total", Kind::Counter, "Taken from keys.");
+        out.metric("farebox_charged_usd_total", Kind::Counter, "Charged to keys.");
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], usd(of_slug.charge));
         }
-        out.metric("farebox_loss_usd_total", Kind::Counter, "Used and not paid: the operator's loss.");
+        out.metric("farebox_loss_usd_total", Kind::Counter, "Used but not paid: the operator's loss.");
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], usd(of_slug.loss));
         }

@@ -16,7 +16,7 @@ pub use metrics::Metrics;
 
 use crate::proxy::{Observer, Record};
 
-/// What is kept of ended requests.
+/// Everything kept about ended requests.
 #[derive(Debug, Default)]
 pub struct Telemetry {
     /// Counters since the start.

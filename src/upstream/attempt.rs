@@ -4,8 +4,6 @@
 //! object. Comments and pings before the first data frame are dropped, because they do not prove
 //! that an answer will follow. Dropping the future closes the connection.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
@@ -14,6 +12,7 @@ use tokio::time::timeout;
 
 use super::classify::{self, AttemptFailure};
 use super::client::Pool;
+use super::reply::{Kind, Reply};
 use super::simulated::Simulated;
 use super::stream::{Body, Unread, cause};
 use super::{Call, Operation, Prepared};
@@ -24,25 +23,6 @@ use crate::config::Target;
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Most of an error body that is read.
 const MAX_ERROR_BYTES: usize = 256 << 10;
-
-/// An answer before it is judged.
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) kind: Kind,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) body: Body,
-}
-
-/// What an answer says it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// JSON.
-    Json,
-    /// Server-sent events.
-    Events,
-    /// Something else, or nothing said.
-    Other,
-}
 
 /// A good answer.
 pub(super) enum Begun {
@@ -102,18 +82,6 @@ fn is_our_own(error: &reqwest::Error) -> bool {
         source = inner.source();
     }
     false
-}
-
-impl Kind {
-    fn of(content_type: &str) -> Self {
-        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match essence.as_str() {
-            "text/event-stream" => Self::Events,
-            "application/json" => Self::Json,
-            other if other.ends_with("+json") => Self::Json,
-            _ => Self::Other,
-        }
-    }
 }
 
 async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {

@@ -11,6 +11,7 @@ mod client;
 mod health;
 mod places;
 pub mod redact;
+mod reply;
 mod retry;
 mod route;
 mod simulated;

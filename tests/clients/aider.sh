@@ -2,6 +2,13 @@
 
 pip_install
 
+# What `farebox setup` prints, pasted.
+aider=("$place/bin/aider" --message "Say hello" --yes-always --no-check-update --no-show-model-warnings --no-auto-commits --no-analytics
+  --no-show-release-notes --no-gitignore --edit-format ask --no-detect-urls)
+scenario as-printed 5 as_printed gpt-sim aider "${aider[@]}"
+expect as-printed hello
+at_trouble gpt aider "${aider[@]}"
+
 aider() { # aider SLUG MESSAGE
   (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb OPENAI_API_BASE="$base/v1" OPENAI_API_KEY="$secret" LITELLM_LOCAL_MODEL_COST_MAP=True \
     timeout "${LIMIT-120}" "$place/bin/aider" --model "openai/$1" --message "$2" --yes-always --no-check-update --no-show-model-warnings \

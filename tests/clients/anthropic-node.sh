@@ -1,6 +1,9 @@
-# The Anthropic library for Node: what `farebox setup` prints, pasted, and what it does in trouble.
+# The Anthropic library for Node, both majors: what `farebox setup` prints, pasted, and what the newest does in trouble.
 
-npm_install
-scenario as-printed 5 as_printed claude-sim
-expect as-printed hello
+for version in 0.137.0 "$version"; do
+  place=$prefix/$client-$version
+  npm_install
+  scenario "as-printed-$version" 5 as_printed claude-sim
+  expect "as-printed-$version" hello
+done
 at_trouble claude

@@ -1,6 +1,9 @@
-# The Anthropic library for Python: what `farebox setup` prints, pasted, and what it does in trouble.
+# The Anthropic library for Python, three majors: what `farebox setup` prints, pasted, and what the newest does in trouble.
 
-pip_install
-scenario as-printed 5 as_printed claude-sim
-expect as-printed hello
+for version in 0.125.0 1.17.0 "$version"; do
+  place=$prefix/$client-$version
+  pip_install
+  scenario "as-printed-$version" 5 as_printed claude-sim
+  expect "as-printed-$version" hello
+done
 at_trouble claude

@@ -3,6 +3,12 @@
 npm_install
 codex_bin=$place/node_modules/.bin/codex
 
+# What `farebox setup` prints, pasted.
+codex=("$codex_bin" exec --skip-git-repo-check "Say PONG")
+scenario as-printed 5 as_printed gpt-sim codex "${codex[@]}"
+expect as-printed PONG
+at_trouble gpt codex "${codex[@]}"
+
 codex() { # codex SLUG PROMPT
   mkdir -p "$home/.codex"
   cat > "$home/.codex/config.toml" <<TOML
@@ -33,6 +39,15 @@ expect empty "quota exceeded"
 [ "$(requests)" = 1 ] || { echo "$(requests) requests were sent with an empty key" >&2; exit 1; }
 echo "   empty: \"$(grep -i 'quota exceeded' "$work/empty.out" | head -1)\" after one request"
 
-# What `farebox setup` prints, pasted.
-scenario as-printed 5 as_printed gpt-sim codex "$codex_bin" exec --skip-git-repo-check "Say PONG"
-expect as-printed PONG
+# Translated: the target speaks another family.
+for family in chat messages; do
+  scenario text-on-$family 5 codex on-$family-sim "Say PONG"
+  expect text-on-$family PONG
+  AT_LEAST=2 scenario tool-on-$family 5 codex on-$family-sim 'exec_command {"cmd": "cat note.txt"}'
+  expect tool-on-$family "The answer is 42."
+  scenario long-on-$family 5 codex on-$family-sim "Write 3000 words"
+  LIMIT=240 ends_well $family 30 codex SLUG "Say one two three four five six seven eight nine ten"
+  expect empty-on-$family "quota exceeded"
+  # The recorder's limit ends the random model's answer, and Codex calls that an error.
+  [ "$upstream" = simulated ] || { new_key real-on-$family 5; LIMIT=300 codex on-$family-real "Say PONG" > "$work/real-on-$family.out" 2>&1 || true; books real-on-$family 0; }
+done

@@ -7,17 +7,20 @@ prefix=${CLIENTS_DIR:-$root/target/clients}
 # begin CLIENT: installs it and starts a gateway.
 begin() {
   client=$1
-  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions")
+  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions" || echo "$client - -")
   place=$prefix/$client-$version
+  mkdir -p "$prefix"
   work=$(mktemp -d "$prefix/run-$client-XXXXXX")
   home=$work/home
   project=$work/project
   mkdir -p "$home" "$project"
   (cd "$project" && git init -q && git config user.email t@example.com && git config user.name t \
-    && echo "The answer is 42." > note.txt && git add . && git commit -qm start)
+    && echo "The answer is 42." > note.txt \
+    && python3 "$root/tests/clients/picture.py" > dot.png && git add . && git commit -qm start)
   [ -x "$farebox" ] || (cd "$root" && cargo build --quiet --bin farebox)
-  trap 'for pid in ${gateway_pid-} ${recorder_pid-}; do kill "$pid" 2>/dev/null || true; done' EXIT
+  trap 'for pid in ${gateway_pid-} ${upstream_pid-} ${recorder_pid-}; do kill "$pid" 2>/dev/null || true; done' EXIT
   start_recorder
+  start_upstream
   start_gateway
   echo "== $client $version"
 }
@@ -40,22 +43,57 @@ start_recorder() {
   wait_for "the recorder" test -s "$work/recorder.port"
 }
 
+# The simulated provider speaks every family, so nothing is translated for it. Behind providers that say they speak only one family
+# stands a gateway of its own with simulated models.
+start_upstream() {
+  local at=$work/upstream made
+  mkdir -p "$at"
+  export FAREBOX_CATALOG=$at/catalog.toml FAREBOX_ROUTES=$at/routes.toml FAREBOX_LEDGER=$at/farebox.db FAREBOX_OPERATOR=clients
+  upstream_port=$(free_port)
+  : > "$FAREBOX_CATALOG"; printf '[provider.sim]\nsimulated = true\n\n' > "$FAREBOX_ROUTES"
+  publish whole chat sim sim 32000; publish cut chat sim sim-cut 32000
+  made=$("$farebox" keys create --new-ledger --label upstream --balance 1000 --reference upstream --json)
+  upstream_key=$(field secret <<< "$made")
+  "$farebox" serve --listen "127.0.0.1:$upstream_port" --admin-listen 127.0.0.1:0 2> "$work/upstream.log" &
+  upstream_pid=$!
+  wait_for "the gateway behind the gateway" curl -sfI "http://127.0.0.1:$upstream_port/v1" -o /dev/null
+}
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# only FAMILY: a provider that speaks one family, and the slugs on-FAMILY-sim, on-FAMILY-cut and on-FAMILY-real.
+only() {
+  local base=http://127.0.0.1:$upstream_port/v1
+  [ "$1" = messages ] && base=http://127.0.0.1:$upstream_port/native/v1
+  printf '[provider.%s]\nbase_url = "%s"\nspeaks   = ["%s"]\nkey      = { env = "SIMULATED_KEY" }\n\n' "$1" "$base" "$1" >> "$FAREBOX_ROUTES"
+  local able='abilities = { json_schema = true, strict_tools = true }'
+  publish "on-$1-sim" "$1" "$1" whole 32000 "$able"; publish "on-$1-cut" "$1" "$1" cut 32000 "$able"
+  if [ "$upstream" = real ]; then
+    provider "real-$1" "\"$1\""
+    publish "on-$1-real" "$1" "real-$1" upstream-model 1024
+  fi
+}
+
+provider() { # provider NAME FAMILIES: the real one
+  cat >> "$FAREBOX_ROUTES" <<TOML
+[provider.$1]
+base_url = "http://127.0.0.1:$(cat "$work/recorder.port")/v1"
+speaks   = [$2]
+key      = { env = "UPSTREAM_KEY" }
+timeouts = { connect = "5s", first_byte = "900s", idle = "900s", whole = "1800s" }
+
+TOML
+}
+
 start_gateway() {
   export FAREBOX_CATALOG=$work/catalog.toml FAREBOX_ROUTES=$work/routes.toml FAREBOX_LEDGER=$work/farebox.db FAREBOX_OPERATOR=clients
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(free_port)
   base=http://127.0.0.1:$port
   : > "$FAREBOX_CATALOG"; : > "$FAREBOX_ROUTES"
   printf '[provider.sim]\nsimulated = true\n\n' >> "$FAREBOX_ROUTES"
   printf '[provider.picky]\nsimulated = true\nrefuse_beta = ["context-management-2025-06-27"]\n\n' >> "$FAREBOX_ROUTES"
   if [ "$upstream" = real ]; then
-    cat >> "$FAREBOX_ROUTES" <<TOML
-[provider.real]
-base_url = "http://127.0.0.1:$(cat "$work/recorder.port")/v1"
-speaks   = ["chat", "responses", "messages"]
-key      = { env = "UPSTREAM_KEY" }
-timeouts = { connect = "5s", first_byte = "900s", idle = "900s", whole = "1800s" }
-
-TOML
+    provider real '"chat", "responses", "messages"'
     publish claude-real messages real upstream-model 1024; publish gpt-real chat real upstream-model 1024
   else
     publish claude-real messages sim sim 1024; publish gpt-real chat sim sim 1024
@@ -64,12 +102,13 @@ TOML
   publish claude-picky messages picky sim 32000
   publish claude-cut messages sim sim-cut 32000; publish gpt-cut chat sim sim-cut 32000
   publish claude-busy messages sim sim-529 32000; publish gpt-busy chat sim sim-529 32000
-  UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
+  for family in ${UPSTREAM_FAMILIES-chat messages responses}; do only "$family"; done
+  SIMULATED_KEY=$upstream_key UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
   gateway_pid=$!
   wait_for "the gateway" curl -sfI "$base/v1" -o /dev/null
 }
 
-# publish SLUG BEST_PATH PROVIDER MODEL MAX_OUTPUT; the odd prices make a mistake visible.
+# publish SLUG BEST_PATH PROVIDER MODEL MAX_OUTPUT [MORE]: MORE is said of the target; the odd prices make a mistake visible.
 publish() {
   cat >> "$FAREBOX_CATALOG" <<TOML
 [[model]]
@@ -83,7 +122,7 @@ capabilities      = ["vision", "tools", "streaming"]
 limits            = { context = 131_072, max_output = $5 }
 
 TOML
-  printf '[[route]]\nslug    = "%s"\ntargets = [ { provider = "%s", model = "%s" } ]\n\n' "$1" "$3" "$4" >> "$FAREBOX_ROUTES"
+  printf '[[route]]\nslug    = "%s"\ntargets = [ { provider = "%s", model = "%s"%s } ]\n\n' "$1" "$3" "$4" "${6+, $6}" >> "$FAREBOX_ROUTES"
 }
 
 # new_key NAME USD: sets key_id and secret.
@@ -101,6 +140,7 @@ field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])
 # scenario NAME USD COMMAND…: a fresh key, the command, then the books.
 scenario() {
   local name=$1 usd=$2; shift 2
+  [ -z "${ANSWERS-}" ] || return 0
   new_key "$name" "$usd"
   local began=$SECONDS
   if ! "$@" > "$work/$name.out" 2>&1; then
@@ -123,6 +163,7 @@ requests() { plain_log | grep -c "key=$key_id.*family=" || true; }
 plain_log() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log"; }
 
 expect() { # expect NAME TEXT: the client's output has the text
+  [ -z "${ANSWERS-}" ] || return 0
   grep -qiF -- "$2" "$work/$1.out" || { echo "  $1: \"$2\" is missing from $work/$1.out:" >&2; tail -8 "$work/$1.out" >&2; return 1; }
 }
 
@@ -139,33 +180,75 @@ finish() {
   [ -n "${KEEP-}" ] || rm -rf "$work"
 }
 
-# as_printed SLUG [PROGRAM COMMAND…]: pastes what `farebox setup` prints for this client. Where it starts PROGRAM, COMMAND runs.
+# What keeps the clients from speaking to anybody but the gateway.
+quiet=(DO_NOT_TRACK=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1 CLINE_NO_AUTO_UPDATE=1
+  CONTINUE_TELEMETRY_ENABLED=0 LITELLM_LOCAL_MODEL_COST_MAP=True OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
+  OPENCODE_DISABLE_LSP_DOWNLOAD=1)
+
+# as_printed SLUG [PROGRAM COMMAND…]: pastes what `farebox setup` prints for this client. Where that starts PROGRAM, COMMAND runs
+# with the printed arguments after its own.
 as_printed() {
   local slug=$1; shift
   mkdir -p "$work/bin"
   if [ $# -gt 0 ]; then
-    printf '#!/bin/sh\nexec%s < /dev/null\n' "$(printf ' %q' "${@:2}")" > "$work/bin/$1"
+    printf '#!/bin/sh\nexec%s "$@" < /dev/null\n' "$(printf ' %q' "${@:2}")" > "$work/bin/$1"
     chmod +x "$work/bin/$1"
   fi
   "$farebox" setup "$client" --base-url "$base" --key "$secret" --model "$slug" --json > "$work/printed.json"
-  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 \
-    timeout 120 python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
+  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb "${quiet[@]}" \
+    timeout "${LIMIT-400}" python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
 }
 
 # at_trouble FAMILY [PROGRAM COMMAND…]: how often and how long the client, as printed, tries when the balance is empty, the provider
-# is overloaded and a stream breaks. FAMILY is gpt or claude. These are the figures of docs/customers.md.
+# is overloaded and a stream breaks. FAMILY is gpt or claude. These are the figures of src/setup/clients.toml. With ANSWERS set, to
+# names from refusing.py, the client meets these refusals instead; with QUICK set, none of this.
 at_trouble() {
-  local family=$1; shift
+  local family=$1 answer; shift
+  for answer in ${ANSWERS-}; do refused "$answer" "$family-sim" "$@"; done
+  [ -z "${ANSWERS-}" ] || { finish; exit 0; }
+  [ -z "${QUICK-}" ] || return 0
   trouble empty 0 "$family-sim" "$@"
   trouble busy 5 "$family-busy" "$@"
-  trouble cut 5 "$family-cut" "$@"
+  trouble broken 5 "$family-cut" "$@"
 }
 
 trouble() { # trouble NAME USD SLUG [PROGRAM COMMAND…]
   local name=$1 usd=$2; shift 2
   new_key "$name" "$usd"
-  local began=$(date +%s%N)
   as_printed "$@" > "$work/$name.out" 2>&1 || true
-  echo "   $name: $(requests) requests in $((($(date +%s%N) - began) / 100000000))e-1 s"
+  figure "$name" "$(requests)" "$(plain_log | grep -m 1 "key=$key_id.*family=" | cut -d ' ' -f 1)"
   books "$name" 0
+}
+
+# figure NAME REQUESTS TIME: prints how often, and how long after the first request's answer, the client tried: until now.
+figure() {
+  local said=requests took=0
+  [ "$2" = 1 ] && said=request
+  [ -z "$3" ] || took=$((($(date +%s%N) - $(date -d "$3" +%s%N) + 500000000) / 1000000000))
+  echo "   $1 = \"$2 $said, $took s\""
+}
+
+refused() { # refused ANSWER SLUG [PROGRAM COMMAND…]
+  local answer=$1 server; shift
+  python3 "$root/tests/clients/refusing.py" "$answer" "$work/$answer.times" > "$work/$answer.port" &
+  server=$!
+  wait_for "the refusing server" test -s "$work/$answer.port"
+  : > "$work/$answer.times"
+  base=http://127.0.0.1:$(cat "$work/$answer.port") secret=sk-fb-refused as_printed "$@" > "$work/$answer.out" 2>&1 || true
+  kill "$server"
+  figure "$answer" "$(wc -l < "$work/$answer.times")" "$(head -1 "$work/$answer.times")"
+}
+
+# ends_well FAMILY MOST COMMAND…: on a translated path, at most MOST requests for a stream that breaks, and an empty key is refused.
+# The word SLUG in COMMAND is the slug.
+ends_well() {
+  local family=$1 most=$2; shift 2
+  new_key "broken-on-$family" 5
+  "${@/#SLUG/on-$family-cut}" > "$work/broken-on-$family.out" 2>&1 || true
+  [ "$(requests)" -le "$most" ] || { echo "$(requests) requests for a broken stream on $family" >&2; return 1; }
+  echo "   broken-on-$family: $(requests) requests"
+  books "broken-on-$family" 0
+  new_key "empty-on-$family" 0
+  if "${@/#SLUG/on-$family-sim}" > "$work/empty-on-$family.out" 2>&1; then echo "an empty key was served" >&2; return 1; fi
+  echo "   empty-on-$family: $(requests) requests"
 }

@@ -1,6 +1,11 @@
 # The OpenAI library for Node: chat, responses, tools and streams, on the simulated and the real provider.
 
 npm_install
+
+# What `farebox setup` prints, pasted.
+scenario as-printed 5 as_printed gpt-sim
+expect as-printed hello
+at_trouble gpt
 # Modules are looked up from where a file stands.
 cp "$root/tests/clients/openai_node.mjs" "$place/openai_node.mjs"
 
@@ -13,7 +18,3 @@ for slug in gpt-sim gpt-real; do
   scenario "$slug" 5 library "$slug"
   expect "$slug" "done"
 done
-
-# What `farebox setup` prints, pasted.
-scenario as-printed 5 as_printed gpt-sim
-expect as-printed hello

@@ -2,16 +2,19 @@
 
 pip_install
 
-library() { # library SLUG
-  env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" \
-    timeout 600 "$place/bin/python" "$root/tests/clients/openai_python.py"
-}
-
-for slug in gpt-sim gpt-real; do
-  scenario "$slug" 5 library "$slug"
-  expect "$slug" "done"
-done
-
 # What `farebox setup` prints, pasted.
 scenario as-printed 5 as_printed gpt-sim
 expect as-printed hello
+at_trouble gpt
+
+library() { # library SLUG
+  env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" PICTURE="$project/dot.png" \
+    timeout 600 "$place/bin/python" "$root/tests/clients/openai_python.py"
+}
+
+slugs=(gpt-sim gpt-real on-messages-sim)
+[ "$upstream" = simulated ] || slugs+=(on-messages-real)
+for slug in "${slugs[@]}"; do
+  scenario "$slug" 5 library "$slug"
+  expect "$slug" "done"
+done

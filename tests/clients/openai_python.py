@@ -1,8 +1,11 @@
 """What people do with the OpenAI library for Python, against the base URL, key and slug in the environment."""
 
+import base64
 import os
+import pathlib
 
 import openai
+import pydantic
 
 client = openai.OpenAI(max_retries=0)
 slug = os.environ["SLUG"]
@@ -40,6 +43,25 @@ if simulated:
     result = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": "sunny"}
     after = client.chat.completions.create(model=slug, messages=[*asked, call, result], tools=[tool])
     assert "sunny" in after.choices[0].message.content
+
+    with client.chat.completions.stream(model=slug, messages=asked, tools=[tool]) as stream:
+        final = stream.get_final_completion().choices[0]
+    assert final.finish_reason == "tool_calls" and final.message.tool_calls[0].function.arguments == '{"city":"Bonn"}', final
+
+    class Place(pydantic.BaseModel):
+        city: str
+        people: int
+
+    parsed = client.chat.completions.parse(model=slug, messages=words, response_format=Place).choices[0].message.parsed
+    assert isinstance(parsed, Place), parsed
+    parsed = client.responses.parse(model=slug, input="Say PONG", text_format=Place).output_parsed
+    assert isinstance(parsed, Place), parsed
+
+    picture = "data:image/png;base64," + base64.b64encode(pathlib.Path(os.environ["PICTURE"]).read_bytes()).decode()
+    seen = [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]}]
+    assert "8" in client.chat.completions.create(model=slug, messages=seen).choices[0].message.content
+    seen = [{"role": "user", "content": [{"type": "input_image", "image_url": picture, "detail": "auto"}]}]
+    assert "8" in client.responses.create(model=slug, input=seen).output_text
 
 for wrong, status in [({"model": "no-such"}, 404), ({"max_tokens": -1}, 400), ({"service_tier": "priority"}, 400)]:
     try:

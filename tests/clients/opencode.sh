@@ -3,6 +3,12 @@
 npm_install
 opencode_bin=$place/node_modules/opencode-linux-x64/bin/opencode
 
+# What `farebox setup` prints, pasted.
+printed=(env OPENCODE_CONFIG_CONTENT='{"autoupdate": false, "share": "disabled"}' "$opencode_bin" run Say hello)
+scenario as-printed 5 as_printed gpt-sim opencode "${printed[@]}"
+expect as-printed hello
+at_trouble gpt opencode "${printed[@]}"
+
 opencode() { # opencode FAMILY SLUG WORD…: an argument with a space would be quoted again by opencode
   local family=$1 slug=$2 npm url=$base/v1
   shift 2
@@ -35,4 +41,18 @@ for family in chat responses messages; do
   [ "$(requests)" -le 20 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
   echo "   $family-cut: $(requests) requests"
   books "$family"-cut 0
+done
+
+# Translated: the target speaks another family than the provider package.
+for pair in chat:messages responses:chat responses:messages messages:chat; do
+  family=${pair%:*} other=${pair#*:}
+  scenario "$family"-on-$other 5 opencode "$family" on-$other-sim Say PONG
+  expect "$family"-on-$other PONG
+  AT_LEAST=2 scenario "$family"-tool-on-$other 5 opencode "$family" on-$other-sim read "{\"filePath\":\"$project/note.txt\"}"
+  expect "$family"-tool-on-$other "The answer is 42."
+  new_key "$family"-cut-on-$other 5
+  LIMIT=150 opencode "$family" on-$other-cut Say one two three four five six seven eight nine ten > "$work/$family-cut-on-$other.out" 2>&1 || true
+  [ "$(requests)" -le 20 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }
+  books "$family"-cut-on-$other 0
+  [ "$upstream" = simulated ] || LIMIT=1500 scenario "$family"-real-on-$other 5 opencode "$family" on-$other-real Say PONG
 done

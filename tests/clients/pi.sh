@@ -1,12 +1,7 @@
 # pi: what `farebox setup` prints, pasted, and what it does in trouble.
 
 npm_install
-pi() { # pi SLUG
-  pi_command=("$place/node_modules/.bin/pi" --provider farebox --model "$1" -p "Say hello")
-}
-pi gpt-sim
-scenario as-printed 5 as_printed gpt-sim pi "${pi_command[@]}"
+pi=("$place/node_modules/.bin/pi" -p "Say hello")
+scenario as-printed 5 as_printed gpt-sim pi "${pi[@]}"
 expect as-printed hello
-trouble empty 0 gpt-sim pi "${pi_command[@]}"
-pi gpt-busy; trouble busy 5 gpt-busy pi "${pi_command[@]}"
-pi gpt-cut; trouble cut 5 gpt-cut pi "${pi_command[@]}"
+at_trouble gpt pi "${pi[@]}"

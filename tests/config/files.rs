@@ -36,7 +36,7 @@ fn init_writes_files_that_check_and_overwrites_nothing() {
     fs::remove_file(folder.path().join("catalog.toml")).unwrap();
     fs::write(folder.path().join("routes.toml"), "mine").unwrap();
     let (code, said) = run(folder.path(), &["init"]);
-    assert!(code == Some(1) && said.contains("routes.toml is already there"), "{said}");
+    assert!(code == Some(1) && said.contains("routes.toml already exists"), "{said}");
     assert_eq!(fs::read_to_string(folder.path().join("routes.toml")).unwrap(), "mine");
     assert!(!folder.path().join("catalog.toml").exists(), "both or none");
 }

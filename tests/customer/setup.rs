@@ -37,8 +37,8 @@ fn the_documentation_has_exactly_what_the_table_gives() {
     let expected = sections.join("\n");
     assert!(page.contains(&expected), "docs/customers.md must have this:\n\n{expected}");
     for client in setup::clients() {
-        let [empty, busy] = [&client.empty, &client.busy].map(|figure| figure.as_deref().unwrap_or("–"));
-        let row = format!("| {} | `{{base}}/{}` | {} | {empty} | {busy} |", client.title, client.base, client.family);
+        let figures = [&client.empty, &client.busy, &client.broken].map(|figure| figure.as_deref().unwrap_or("–"));
+        let row = format!("| {} | `{{base}}/{}` | {} | {} |", client.title, client.base, client.family, figures.join(" | "));
         assert!(page.contains(&row), "{row}");
     }
 }
@@ -61,7 +61,7 @@ fn every_client_gets_its_base_url_once() {
         assert!(printed(&["--public-url", base, "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
     }
     let refused = String::from_utf8(farebox(&["--public-url", "p.example", "setup", "codex"]).stderr).unwrap();
-    assert!(refused.contains("write it whole, as in https://"), "{refused}");
+    assert!(refused.contains("write the whole URL, as in https://"), "{refused}");
     assert!(printed(&["setup", "codex"]).contains("model = \"sim-codex\""), "the model is one that is best on the client's path");
     let document: serde_json::Value = serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");

@@ -95,7 +95,7 @@ async fn the_operators_trouble_is_a_503_in_our_words() {
             };
             let error = &answer.json()["error"];
             assert_eq!((answer.status, error["type"].clone(), error["code"].clone()), (status, json!(kind), code), "{told}");
-            assert_eq!(error["message"], "this model cannot be reached at the moment; use another model, or try again later");
+            assert_eq!(error["message"], "this model is unavailable at the moment; use another model, or try again later");
             let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
             assert!((1..=30).contains(&wait), "{wait}");
         }

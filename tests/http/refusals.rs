@@ -35,7 +35,7 @@ impl Rows {
         let id = answer.header("x-request-id").unwrap().to_owned();
         assert_eq!(answer.header("request-id"), Some(id.as_str()));
         assert_eq!(answer.json()["request_id"], id);
-        let headers: Vec<String> = ["x-should-retry", "retry-after"]
+        let headers: Vec<String> = ["x-should-retry", "retry-after", "retry-after-ms"]
             .iter()
             .filter_map(|name| Some(format!(" {name}={}", answer.header(name)?)))
             .collect();

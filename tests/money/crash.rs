@@ -204,7 +204,7 @@ async fn stopping() -> Stopping {
     let answers = join_all(streams).await;
     assert_eq!(reading(&ledger).open_holds(None, 100).await.unwrap().len(), 50);
     served.signal("TERM");
-    served.wait_for_log("running requests are given time to end");
+    served.wait_for_log("waiting for running requests to end");
     Stopping { _upstream: upstream, gate, folder, ledger, served, answers }
 }
 

@@ -80,7 +80,7 @@ impl Fleet {
             self.gateways[victim].signal("CONT");
             let ended = self.gateways[victim].ended();
             assert!(!ended.success(), "it was fenced off, says so and ends: {}", self.gateways[victim].log());
-            assert!(self.gateways[victim].log().contains("took this one for dead"), "{}", self.gateways[victim].log());
+            assert!(self.gateways[victim].log().contains("considered this one dead"), "{}", self.gateways[victim].log());
         } else {
             self.gateways[victim].kill();
             tokio::time::sleep(Duration::from_millis(500)).await;

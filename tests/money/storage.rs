@@ -1,7 +1,7 @@
 //! Storage that fails: a full disk that recovers by itself, and I/O errors after which nothing false was said.
 //!
-//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or tracing is not
-//! permitted, the test says so and proves nothing.
+//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or
+//! tracing is not permitted, the test says so and proves nothing.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -194,13 +194,13 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
 /// Waits for the end of a gateway whose ledger fails; says how long it took from then on.
 fn failed(served: &mut Served) -> Duration {
     let begun = Instant::now();
-    while !served.log().contains("cannot be trusted with more writes") {
+    while !served.log().contains("no more writes are safe") {
         assert!(begun.elapsed() < PATIENCE, "no error was met:\n{}", served.log());
         std::thread::sleep(Duration::from_millis(2));
     }
     let failed = Instant::now();
     let status = served.ended();
-    assert!(!status.success() && served.log().contains("the ledger has stopped"), "{status:?} {}", served.log());
+    assert!(!status.success() && served.log().contains("the ledger stopped"), "{status:?} {}", served.log());
     failed.elapsed()
 }
 

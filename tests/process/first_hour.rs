@@ -113,7 +113,7 @@ fn a_backup_makes_its_folder_and_never_writes_over_a_file() {
     let (code, said) = run(folder.path(), &arguments);
     assert!(code == 0 && said.contains("1 key, 1 entry, 0 open holds"), "{said}");
     let (code, said) = run(folder.path(), &arguments);
-    assert!(code == 1 && said.contains("is already there: nothing was done"), "{said}");
+    assert!(code == 1 && said.contains("already exists: nothing was done"), "{said}");
     assert!(!said.contains("cannot"), "nothing has failed: {said}");
 }
 

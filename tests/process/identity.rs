@@ -131,7 +131,7 @@ async fn a_restored_copy_is_opened_and_recovered_under_the_gateway() {
     until(&served, 503).await;
     fs::copy(folder.join("copy.db"), folder.join("farebox.db")).unwrap();
     until(&served, 200).await;
-    served.wait_for_log("recovered; selling goes on");
+    served.wait_for_log("recovered; selling resumes");
     served.ask("sim-chat", &secret).await.unwrap();
     assert_eq!(top_up(folder, &id, "later").0, 0);
     assert_eq!((booked(folder, "forgotten"), booked(folder, "later")), (0, 1), "all of it is in the file at the path");
@@ -262,7 +262,7 @@ async fn a_second_gateway_is_refused_by_whatever_name_it_comes() {
         let mut second =
             farebox(folder, &["serve", "--ledger", name, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
         let (code, text) = said(&mut second);
-        assert!(code == 1 && text.contains("is served by process"), "{text}");
+        assert!(code == 1 && text.contains("is in use by process"), "{text}");
         assert_eq!(run(folder, &["--ledger", name, "keys", "top-up", &id, "1", "--reference", name]).0, 0, "a command may");
         assert_eq!(booked(folder, name), 1);
     }
@@ -276,7 +276,7 @@ async fn a_second_gateway_is_refused_by_whatever_name_it_comes() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(run(folder, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).1.contains("is served by"));
+    assert!(run(folder, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).1.contains("is in use by"));
     drop(served);
     fs::hard_link(folder.join("farebox.db"), folder.join("twin.db")).unwrap();
     for arguments in [&["serve", "--ledger", "twin.db"][..], &["serve"], &["keys", "top-up", &id, "1", "--reference", "twin"]] {

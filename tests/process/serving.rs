@@ -81,9 +81,9 @@ async fn a_bad_edit_is_in_the_log_with_its_caret() {
     let log = served.wait_for_log("did you mean `best_path`?");
     assert!(log.contains("stays in force") && log.contains("^^^^^^^^"), "{log}");
     fs::write(&path, good).unwrap();
-    served.wait_for_log("again what is in force");
+    served.wait_for_log("match the running configuration again");
     served.signal("HUP");
-    served.wait_for_log("asked to reload");
+    served.wait_for_log("reload requested");
 }
 
 #[tokio::test]
@@ -111,12 +111,12 @@ async fn https_with_a_certificate_that_is_read_again() {
 
     install("second");
     served.signal("HUP");
-    served.wait_for_log("certificate was read again");
+    served.wait_for_log("reloaded the certificate");
     ask(&trusting("second"), &served.base, "sim-chat", &secret).await.unwrap();
 
     fs::copy(certificates.join("first.key"), folder.path().join("tls.key")).unwrap();
     served.signal("HUP");
-    served.wait_for_log("the one in force stays");
+    served.wait_for_log("the old one stays in force");
     ask(&trusting("second"), &served.base, "sim-chat", &secret).await.unwrap();
 }
 

@@ -6,19 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::house::House;
 
-/// Circles that are left, as groups of siblings. New ones are not added; a file that leaves its circle leaves the list.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("farebox::config", &["presets", "read"]),
-    ("farebox::upstream", &["attempt", "simulated"]),
-    ("farebox_console", &["app", "state_file", "view"]),
-    ("farebox_console::view", &["modal", "secret"]),
-    ("farebox_ledger", &["account", "audit", "chain", "entry", "hold", "key", "page", "reference", "tx"]),
-    ("farebox_ledger::sqlite", &["backup", "verify"]),
-    ("farebox_protocol", &["chat", "messages", "responses", "translate"]),
-    ("farebox_protocol", &["inspect", "json", "members", "sample", "usage"]),
-    ("farebox_protocol::responses", &["encode_answer", "encode_items"]),
-];
-
 type Module = Vec<String>;
 
 /// Each module and the siblings it names.
@@ -62,14 +49,8 @@ pub(crate) fn circles(house: &House) -> Vec<String> {
         let folder = module[..module.len() - 1].join("::");
         found.insert((folder, mates.filter_map(|mate| mate.last().cloned()).collect()));
     }
-    let known = |folder: &str, mates: &[String]| {
-        let fits =
-            |(place, group): &&(&str, &[&str])| *place == folder && mates.iter().all(|mate| group.contains(&mate.as_str()));
-        KNOWN.iter().any(|group| fits(&group))
-    };
     found
         .iter()
-        .filter(|(folder, mates)| !known(folder, mates))
         .map(|(folder, mates)| format!("{folder}: {} name each other in a circle: give what they share a file", mates.join(", ")))
         .collect()
 }

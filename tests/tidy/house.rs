@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::facts::{Facts, Name};
 
@@ -75,8 +76,13 @@ fn walk(folder: &Path, ending: &str, found: &mut Vec<File>) {
 }
 
 impl House {
-    /// The project as it stands on disk.
-    pub(crate) fn load() -> Self {
+    /// The project as it stands on disk, read and parsed once for all tests.
+    pub(crate) fn load() -> &'static Self {
+        static HOUSE: LazyLock<House> = LazyLock::new(House::read);
+        &HOUSE
+    }
+
+    fn read() -> Self {
         let folders: Vec<&str> = PACKAGES.iter().map(|(folder, _)| *folder).collect();
         let mut house =
             Self { sources: BTreeMap::new(), modules: BTreeMap::new(), crates: crates(), changed: None, unreadable: Vec::new() };

@@ -17,35 +17,35 @@ use pages::report;
 
 #[test]
 fn rooms_import_only_what_they_may() {
-    report(&rules::walls(&House::load()));
+    report(&rules::walls(House::load()));
 }
 
 #[test]
 fn only_the_protocol_crate_tells_families_apart() {
-    report(&rules::families(&House::load()));
+    report(&rules::families(House::load()));
 }
 
 #[test]
 fn vendors_are_data() {
-    report(&rules::vendors(&House::load()));
+    report(&rules::vendors(House::load()));
 }
 
 #[test]
 fn clocks_environment_tasks_and_clients_have_their_places() {
-    report(&rules::bans(&House::load()));
+    report(&rules::bans(House::load()));
 }
 
 #[test]
 fn sql_stands_in_the_ledgers_stores() {
-    report(&rules::sql(&House::load()));
+    report(&rules::sql(House::load()));
 }
 
 #[test]
 fn functions_stay_small() {
-    report(&rules::functions(&House::load()));
+    report(&rules::functions(House::load()));
 }
 
 #[test]
 fn files_of_a_folder_name_each_other_in_one_direction() {
-    report(&circles::circles(&House::load()));
+    report(&circles::circles(House::load()));
 }

@@ -67,7 +67,7 @@ fn every_planted_violation_is_found() {
 #[test]
 fn a_circle_is_found_between_rooms_and_between_files() {
     let clean = House::load();
-    let before = circles::circles(&clean);
+    let before = circles::circles(clean);
     for (path, code) in [
         ("src/config/mod.rs", "use crate::proxy::Request as Planted;"),
         ("src/metering/mod.rs", "fn planted() { crate::proxy::planted(); }"),
@@ -93,7 +93,7 @@ fn what_only_tests_compile_is_left_out() {
     let clean = House::load();
     let code = "#[cfg(test)]\nmod planted { use reqwest as web; }\n#[cfg(all(test, unix))]\nfn planted() { salvo::x(); }";
     let house = clean.with("src/config/mod.rs", &format!("{}\n{code}\n", read("src/config/mod.rs")));
-    assert_eq!(rules::walls(&house), rules::walls(&clean));
+    assert_eq!(rules::walls(&house), rules::walls(clean));
     assert!(clean.sources.keys().all(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/")), "all are test modules");
     assert!(house::files(&["src"], ".rs").len() > clean.sources.len() / 4);
 }

@@ -123,6 +123,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "ledger::Usage",
             "protocol::FrameFacts",
             "protocol::Sample",
+            "protocol::TextSize",
             "protocol::inspect",
             "protocol::token_estimate",
             "protocol::usage",

@@ -33,7 +33,7 @@ pub(crate) struct Status {
     pub(crate) state: String,
     pub(crate) rejected_at: Option<String>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// The files against what runs.
+    /// The files compared with the running configuration.
     pub(crate) changes: Vec<Change>,
     /// What the last reload changed.
     pub(crate) last_changes: Vec<Change>,
@@ -303,7 +303,7 @@ impl Body {
             if header.is_empty() {
                 return match code.as_str() {
                     "200" => Ok(Self { stream, framing }),
-                    "401" | "403" => Err(io::Error::other("the admin listener wants its token: pass --admin-token-file")),
+                    "401" | "403" => Err(io::Error::other("the admin listener requires its token: pass --admin-token-file")),
                     code => Err(io::Error::other(format!("the admin listener answered {}", crate::sanitize::cut(code, 12)))),
                 };
             }
@@ -372,7 +372,7 @@ async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Reads JSON. A null is as good as nothing there: fields of another version never make the whole unreadable.
+/// Reads JSON. A null counts as absent, so that fields of another version never make the whole document unreadable.
 fn decode<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
     let read = serde_json::from_slice(text).map(without_nulls).and_then(serde_json::from_value);
     read.map_err(|error| io::Error::other(format!("the gateway's answer is not what this console reads: {error}")))

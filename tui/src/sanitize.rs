@@ -63,6 +63,23 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| clean(&line.replace('\t', "    ")).into_owned()).collect()
 }
 
+/// Breaks a text at blanks into lines of at most `cells`.
+pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width(line) + 1 + width(word) <= cells {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// Puts a mask over anything that could be a key's secret, for text a person is still typing.
 pub(crate) fn mask(text: &str) -> Cow<'_, str> {
     match text.find("sk-") {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use farebox_ledger::{Amount, CreditKind, KeyId, OperationId};
 use serde::{Deserialize, Serialize};
 
-use crate::app::plan::{Pending, Plan};
+use crate::plan::{Pending, Plan};
 
 /// The facts of one operation, enough to ask for its outcome and, where that is safe, to send it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ pub(super) fn create_link<T: Tx>(tx: &mut T, key: KeyId, token: SecretHash, expi
     let stored = find(tx, key)?;
     stored.key.check_not_stopped()?;
     if tx.has_link(token)? {
-        return Err(Refusal::NotApplicable("this link exists already".to_owned()).into());
+        return Err(Refusal::NotApplicable("this link already exists".to_owned()).into());
     }
     tx.insert_link(token, key, expires, act.at)?;
     write_act(tx, written, &stored.key, &stored.audit)
@@ -28,7 +28,7 @@ pub(super) fn open_session<T: Tx>(tx: &mut T, session: &Session) -> Step<T, ()> 
     find(tx, session.key)?.key.check_not_stopped()?;
     match tx.session(session.token)? {
         Some(known) if known == *session => Ok(()),
-        Some(_) => Err(Refusal::NotApplicable("this session exists already".to_owned()).into()),
+        Some(_) => Err(Refusal::NotApplicable("this session already exists".to_owned()).into()),
         None => tx.insert_session(session),
     }
 }

@@ -1,8 +1,9 @@
 //! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
 use super::{append, known};
+use crate::hold::Held;
 use crate::hold::{charge_entry, recovered};
-use crate::tx::{Fault, Held, Step, Tx};
+use crate::tx::{Fault, Step, Tx};
 use crate::{Extension, Finish, Finished, NewHold, OperationId, Recovered, Refusal, Timestamp};
 
 /// Holds that one recovery operation ends. More would keep other operations waiting behind one long transaction.

@@ -2,8 +2,10 @@
 
 use super::{append, check_unused, known};
 use crate::audit::{self, Written};
-use crate::chain::{self, NOTHING};
-use crate::tx::{AuditHead, Head, Step, StoredKey, Tx};
+use crate::chain;
+use crate::head::NOTHING;
+use crate::head::{AuditHead, Head};
+use crate::tx::{Step, StoredKey, Tx};
 use crate::{Amount, Credit, CreditKind, Entry, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted, Refusal};
 
 /// The ends of the chains of a key that has none yet.
@@ -20,7 +22,7 @@ pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
         return Err(Refusal::NotApplicable(format!("key id {} is taken", new.id)).into());
     }
     let mut key = new.key();
-    let credit = new.credit();
+    let credit = Credit::first(new);
     let mut after = key.account;
     if let Some(credit) = &credit {
         credit.check()?;

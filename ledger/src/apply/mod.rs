@@ -9,8 +9,9 @@ mod holds;
 mod keys;
 
 use crate::chain;
+use crate::head::Head;
 use crate::operation::{Operation, Outcome};
-use crate::tx::{Head, Step, Tx};
+use crate::tx::{Step, Tx};
 use crate::{Account, Entry, KeyId, OperationId, Refusal};
 
 /// Applies one operation inside a transaction. It may be applied again after a rollback, and repeating it later has no second

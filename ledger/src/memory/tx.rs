@@ -7,9 +7,11 @@ use std::convert::Infallible;
 
 use super::{State, next};
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
+use crate::hold::Held;
 use crate::operation::Needs;
-use crate::tx::{AuditHead, Fault, Head, Held, Payer, StoredHold, StoredKey, Tx};
+use crate::tx::{Fault, Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
     reference,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::head::Hash;
 use crate::operation::Operation;
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};

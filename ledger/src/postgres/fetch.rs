@@ -241,5 +241,5 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
 
 /// Refuses a row whose key was not locked.
 fn locked(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
-    if batch.keys.contains_key(&key) { Ok(()) } else { Err(Trouble::Retry("a row appeared meanwhile".to_owned())) }
+    if batch.keys.contains_key(&key) { Ok(()) } else { Err(Trouble::Retry("a row appeared in the meantime".to_owned())) }
 }

@@ -55,10 +55,12 @@ async fn check_server(client: &Client, mode: OpenMode) -> Result<(), LedgerError
         return Err(unusable("the server is older than PostgreSQL 13"));
     }
     if standby && mode != OpenMode::ReadOnly {
-        return Err(unusable("the server is a standby, which takes no writes; name the primary, or all servers in one address"));
+        return Err(unusable(
+            "the server is a standby, which takes no writes; give the address of the primary, or one address with all servers",
+        ));
     }
     if encoding != "UTF8" {
-        return Err(unusable(&format!("the database's encoding is {encoding}; make one with ENCODING 'UTF8'")));
+        return Err(unusable(&format!("the database's encoding is {encoding}; create one with ENCODING 'UTF8'")));
     }
     if !safe {
         tracing::warn!("the server runs with fsync = off: a power cut can destroy the ledger");
@@ -99,7 +101,7 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
 }
 
 async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| unusable(&format!("the schema cannot be made: {}", words(&error)));
+    let failed = |error: tokio_postgres::Error| unusable(&format!("cannot create the schema: {}", words(&error)));
     let mut ledger = [0; 16];
     getrandom::fill(&mut ledger).map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
     let transaction = client.transaction().await.map_err(failed)?;
@@ -137,12 +139,12 @@ fn missing() -> LedgerError {
 }
 
 fn foreign() -> LedgerError {
-    unusable("the database has tables of another program; give the ledger a database of its own")
+    unusable("the database contains tables of another program; give the ledger its own database")
 }
 
 fn other_version(version: i32) -> LedgerError {
     if version > VERSION {
-        unusable(&format!("the ledger has schema {version}, made by a newer version of this program"))
+        unusable(&format!("the ledger has schema {version}, written by a newer version of this program"))
     } else {
         unusable(&format!("the ledger has the older schema {version}; start a gateway of this version first"))
     }

@@ -119,7 +119,7 @@ impl PostgresLedger {
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         match &self.writer {
             Some(writer) => writer.submit(operation).await,
-            None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
+            None => Err(LedgerError::Unavailable("it was opened read-only".to_owned())),
         }
     }
 
@@ -213,7 +213,7 @@ impl Store for PostgresLedger {
     }
 
     async fn backup(&self, _to: &Path) -> Result<VerifyReport, LedgerError> {
-        let why = "a ledger on PostgreSQL is backed up by the database's own means, pg_basebackup or pg_dump";
+        let why = "back up a ledger on PostgreSQL with the database's own tools, pg_basebackup or pg_dump";
         Err(LedgerError::Unavailable(why.to_owned()))
     }
 
@@ -251,7 +251,7 @@ impl Ledger for PostgresLedger {
     fn abandon_hold(&self, finish: Finish) {
         match &self.writer {
             Some(writer) => writer.resolve(Operation::Resolve(finish)),
-            None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
+            None => tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only"),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<i64, T
     leave(link, before).await;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes RETURNING epoch";
     let rows = link.query(sql, &[&name, &env!("CARGO_PKG_VERSION")]).await?;
-    let row = rows.first().ok_or_else(|| Trouble::Failed("no epoch was given".to_owned()))?;
+    let row = rows.first().ok_or_else(|| Trouble::Failed("the database returned no epoch".to_owned()))?;
     Ok(Columns::of(row).take()?)
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn leave(link: &Link, epoch: i64) {
     if epoch > 0
         && let Err(error) = link.query(sql, &[&epoch]).await
     {
-        tracing::warn!(%error, "this gateway's end could not be written down; the others notice its silence");
+        tracing::warn!(%error, "cannot record that this gateway has stopped; the others will notice its silence");
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterat
         let bill = serde_json::to_string(&finish.bill).map_err(|error| Trouble::Failed(error.to_string()))?;
         let request = finish.request.to_bytes().to_vec();
         link.query(sql, &[&request, &finish.at.millis(), &epoch, &cost.picos(), &bill]).await?;
-        tracing::error!(request = %finish.request, cost = %cost, "a bill came after others had ended its request; it is not charged");
+        tracing::error!(request = %finish.request, cost = %cost, "a bill arrived after another gateway had ended its request; it is not charged");
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ impl Node {
         self.shared.renewed(asked);
         let off = Columns::of(row).take::<i64>()?.saturating_sub(super::now().millis());
         if off.abs() >= CLOCK_OFF {
-            tracing::warn!(milliseconds = off, "this machine's clock and the database's differ");
+            tracing::warn!(milliseconds = off, "the clocks of this machine and of the database differ");
         }
         for dead in observe(&mut self.seen, link, epoch).await? {
             reap(link, dead).await?;
@@ -155,7 +155,7 @@ impl Node {
             while let Ok(Outcome::Recovered(Some(some))) = shared.submit(Operation::Recover { epoch, now }).await {
                 ended = ended.saturating_add(some.settled).saturating_add(some.released);
             }
-            tracing::warn!(holds = ended, "ended holds of a gateway that is gone");
+            tracing::warn!(holds = ended, "ended the holds of a gateway that is gone");
         }));
         Ok(())
     }
@@ -185,7 +185,7 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
     match link.query(sql, &[&epoch, &renewals]).await {
         Ok(rows) if rows.is_empty() => Ok(()),
         Ok(_) => {
-            tracing::warn!(epoch, "a gateway has been silent for ten seconds; it is taken for dead and its holds are ended");
+            tracing::warn!(epoch, "a gateway has been silent for ten seconds; it counts as dead, and its holds are ended");
             Ok(())
         }
         Err(error) => match Trouble::from(&error) {

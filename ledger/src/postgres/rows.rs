@@ -7,9 +7,10 @@ use tokio_postgres::types::FromSql;
 
 use super::trouble::{Trouble, words};
 use crate::audit::Record;
-use crate::chain::Hash;
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
 use crate::stored;
-use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
+use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, LedgerError, OpenHold, OperationId,
     SecretHash, Session, Timestamp, Usage,
@@ -34,7 +35,7 @@ impl From<Malformed> for LedgerError {
 type Read<T> = Result<T, Malformed>;
 
 fn malformed(what: &str) -> Malformed {
-    Malformed(format!("a stored {what} is not one"))
+    Malformed(format!("a stored {what} cannot be read"))
 }
 
 /// A row's columns, taken in the order in which they were selected.

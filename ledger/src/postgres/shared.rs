@@ -105,7 +105,7 @@ impl Shared {
         if let Some(reason) = refused {
             drop(queue);
             if class == Class::Resolve {
-                tracing::error!(reason, "a hold could not be ended; the other gateways end it at its checkpoint");
+                tracing::error!(reason, "cannot end a hold; the other gateways will end it at its checkpoint");
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }

@@ -4,8 +4,10 @@ use std::convert::Infallible;
 
 use super::batch::{Answer, Batch, KeySlot, Slot};
 use crate::audit::Record;
-use crate::chain::Hash;
-use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
+use crate::hold::Held;
+use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
     reference,

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION, StoredAct, StoredEntry};
 use super::trouble::Trouble;
-use crate::chain::{self, Hash, NOTHING};
+use crate::chain;
+use crate::head::{Hash, NOTHING};
 use crate::tx::StoredKey;
 use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport, audit, reference};
 
@@ -103,7 +104,7 @@ impl Check {
         self.account(&name, &stored, &history);
         let holds = self.holds(link, &name, &stored, &history).await?;
         if opened != history.charges.saturating_add(holds) {
-            self.fault(format!("{name}: not each hold that was opened is either open or has ended in a charge"));
+            self.fault(format!("{name}: a hold that was opened is neither open nor has it ended in a charge"));
         }
         self.rollups(link, &name, number, &history).await?;
         self.references(link, &name, &history).await?;
@@ -346,10 +347,10 @@ impl Check {
         }
         match &last {
             Some(last) if last.record.state == audit::state(&stored.key) => {}
-            _ => self.fault(format!("{name}: is not as its last administrative act left it")),
+            _ => self.fault(format!("{name}: differs from the state after its last administrative act")),
         }
         if !links.is_empty() {
-            self.fault(format!("{name}: has a sign-in link that nobody made"));
+            self.fault(format!("{name}: has a sign-in link without an audit record"));
         }
         Ok(())
     }
@@ -372,7 +373,7 @@ impl Check {
             let rows = link.query(sql, &[]).await?;
             let count: i64 = rows.first().map(|row| Columns::of(row).take()).transpose()?.unwrap_or_default();
             if count > 0 {
-                self.fault(format!("{count} times a {what} that belongs to nothing"));
+                self.fault(format!("{count} × a {what} that belongs to nothing"));
             }
         }
         Ok(())

@@ -63,7 +63,7 @@ impl Writer {
         }
         let left = lock(&self.shared.queue).unresolved.len();
         if left > 0 {
-            tracing::error!(holds = left, "holds are left open; the other gateways end them at their checkpoints");
+            tracing::error!(holds = left, "holds stay open; the other gateways will end them at their checkpoints");
         } else if let Some(link) = &self.link {
             node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
         }
@@ -110,7 +110,7 @@ impl Writer {
                 }
                 Err(Trouble::Fenced) => {
                     let jobs = groups.into_iter().chain([jobs]).flatten().collect();
-                    self.stop("the other gateways took this one for dead and ended its holds", jobs).await;
+                    self.stop("the other gateways considered this one dead and ended its holds", jobs).await;
                     return std::ops::ControlFlow::Break(());
                 }
                 // One of them cannot be stored, or they are in the way of others: each for itself.
@@ -136,7 +136,7 @@ impl Writer {
                 continue;
             }
             if job.reply.is_none() {
-                tracing::error!(error = %given_up.error, "a hold could not be ended; recovery ends it at its checkpoint");
+                tracing::error!(error = %given_up.error, "cannot end a hold; recovery will end it at its checkpoint");
             }
             job.reply(Err(given_up.error.clone()));
         }
@@ -159,7 +159,7 @@ impl Writer {
         if let Some(link) = &self.link
             && let Err(trouble) = node::store_late_bills(link, epoch, bills).await
         {
-            tracing::error!(?trouble, "bills of requests that others have ended could not be stored");
+            tracing::error!(?trouble, "cannot store bills of requests that other gateways have ended");
         }
         lock(&self.shared.stats).stopped = true;
         self.shared.fatal.send_replace(Some(why.to_owned()));
@@ -193,7 +193,7 @@ impl Writer {
                 }
                 Trouble::Lost(_) => self.link = None,
                 Trouble::Unknown(why) => {
-                    tracing::warn!(why, "a commit was not answered; its operations are repeated");
+                    tracing::warn!(why, "a commit got no answer; its operations are repeated");
                     unknown = Some(why.clone());
                     self.link = None;
                 }

@@ -9,11 +9,8 @@ use rusqlite::{Connection, Result, Row};
 use super::files;
 use super::rows::Columns;
 use super::{OpenMode, verify};
-use crate::anchor::{Anchor, Digests, Heads, KeyHeads, Mark};
+use crate::anchor::{Anchor, Heads, KeyHeads};
 use crate::{LedgerError, Timestamp, VerifyReport};
-
-const JOURNAL: &str = "SELECT hash FROM entries WHERE position > ?1 AND position <= ?2 ORDER BY position";
-const AUDIT: &str = "SELECT hash FROM audit WHERE position > ?1 AND position <= ?2 ORDER BY position";
 
 /// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
@@ -38,52 +35,12 @@ fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
     statement.query_map([since.entries(), since.acts()], heads)?.collect()
 }
 
-/// Compares a ledger with the digests in anchors of earlier versions: one fault for each that does not cover what it says.
-pub(super) fn check_digests(conn: &Connection, anchors: &[Anchor]) -> Result<Vec<String>> {
-    let digests: Vec<&Digests> =
-        anchors.iter().filter_map(|anchor| if let Anchor::Digests(digests) = anchor { Some(digests) } else { None }).collect();
-    let mut faults = Vec::new();
-    for (what, sql, of) in [
-        ("entries", JOURNAL, (|digests| digests.entries) as fn(&Digests) -> Mark),
-        ("administrative acts", AUDIT, |digests| digests.audit),
-    ] {
-        let mut wanted: Vec<(Mark, &str)> = digests.iter().map(|digests| (of(digests), digests.at.as_str())).collect();
-        wanted.sort_by_key(|(mark, _)| mark.count);
-        let newest = wanted.last().map_or(0, |(mark, _)| mark.count);
-        let mut wanted = wanted.into_iter().peekable();
-        let mut compare = |reached: &Mark| {
-            while let Some((mark, at)) = wanted.next_if(|(mark, _)| mark.count <= reached.count) {
-                if mark != *reached {
-                    faults.push(format!("anchor of {at}: the {} {what} it covers are not those in the ledger", mark.count));
-                }
-            }
-        };
-        let mut reached = Mark::START;
-        compare(&reached);
-        extend(conn, sql, newest, &mut reached, compare)?;
-        let missing = wanted.map(|(mark, at)| format!("anchor of {at}: covers {} {what}, the ledger has fewer", mark.count));
-        faults.extend(missing);
-    }
-    Ok(faults)
-}
-
-/// Adds the rows behind `mark`, as far as any digest goes.
-fn extend(conn: &Connection, sql: &str, newest: i64, mark: &mut Mark, mut reached: impl FnMut(&Mark)) -> Result<()> {
-    let mut statement = conn.prepare(sql)?;
-    let mut rows = statement.query([mark.count, newest])?;
-    while let Some(row) = rows.next()? {
-        mark.add(&row.get(0)?);
-        reached(mark);
-    }
-    Ok(())
-}
-
 /// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a random
 /// name, so that no symlink or file planted in advance is followed or overwritten.
 pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
     let failed = |why: &dyn std::fmt::Display| LedgerError::Unavailable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {
-        return Err(failed(&"there is such a file already"));
+        return Err(failed(&"the file already exists"));
     }
     named_copy(conn, to).map_err(|error| failed(&error))
 }
@@ -119,6 +76,6 @@ fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
     let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
     match report.faults.first() {
         None => Ok(report),
-        Some(first) => Err(std::io::Error::other(format!("{} faults in the books, first: {first}", report.faults.len()))),
+        Some(first) => Err(std::io::Error::other(format!("{} faults in the books, the first one: {first}", report.faults.len()))),
     }
 }

@@ -80,13 +80,13 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
         // Only the gateway changes a schema: it has the lock, so no older gateway is at work on the file.
         Found::Ledger(version) if mode != OpenMode::Serve => {
             return Err(unusable(format!(
-                "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to bring it up to date",
+                "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to upgrade it",
                 path.display()
             )));
         }
         Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
         Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?,
-        Found::Foreign => return Err(unusable(format!("{} is a database of another program, not a ledger", path.display()))),
+        Found::Foreign => return Err(unusable(format!("{} is another program's database, not a ledger", path.display()))),
     }
     if mode != OpenMode::ReadOnly {
         conn.pragma_update(None, "journal_mode", "wal").map_err(|error| refuse(path, &error))?;
@@ -130,8 +130,8 @@ pub(super) fn fold_log(location: &Location) {
         conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
     };
     match fold() {
-        Ok(busy) => tracing::debug!(busy, "the log was folded into the ledger's file"),
-        Err(error) => tracing::warn!(%error, "the log stays beside the ledger's file; copy both"),
+        Ok(busy) => tracing::debug!(busy, "the write-ahead log was copied into the ledger's file"),
+        Err(error) => tracing::warn!(%error, "the write-ahead log remains beside the ledger's file; copy both"),
     }
 }
 
@@ -140,7 +140,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
         Ok(found) if found.nlink() > 1 && mode != OpenMode::ReadOnly => {
             return Err(unusable(format!(
-                "{} has {} names (hard links), and each would have its own log; remove the others",
+                "{} has {} names (hard links), and each would get its own log; remove the others",
                 path.display(),
                 found.nlink()
             )));
@@ -159,10 +159,13 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         let Ok(found) = file.symlink_metadata() else { continue };
         let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
         if !found.is_file() || shared {
-            return Err(unusable(format!("{} is not a plain file of its own; remove it", file.display())));
+            return Err(unusable(format!("{} is not a regular file, or has more than one name; remove it", file.display())));
         }
         if is_open_to_everyone(&found) {
-            return Err(unusable(format!("{0} is open to every user of this machine: run chmod o-rwx {0}", file.display())));
+            return Err(unusable(format!(
+                "{0} is accessible to every user of this machine: run chmod o-rwx {0}",
+                file.display()
+            )));
         }
         let wanted = if mode == OpenMode::ReadOnly { AccessFlags::R_OK } else { AccessFlags::R_OK | AccessFlags::W_OK };
         access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;

@@ -62,7 +62,7 @@ impl fmt::Display for Displaced {
                 write!(out, "{} was moved or deleted while it was open; put that file back, with its -wal", path.display())
             }
             Self::Replaced(path) => {
-                write!(out, "{} is not the file that was opened: that one was moved away or deleted", path.display())
+                write!(out, "{} is not the file that was opened, which was moved away or deleted", path.display())
             }
             Self::LogGone(path) | Self::LogReplaced(path) => {
                 write!(out, "the log {} was moved or deleted while the ledger was open", path.display())
@@ -104,7 +104,7 @@ impl Location {
                 let log = wal_path(&self.real);
                 if self.log.is_some() && FileId::of(&log).ok() == self.log {
                     return Err(format!(
-                        "{displaced}, and {} still belongs to that one: move it and the -shm away too",
+                        "{displaced}, and {} still belongs to the old file: move it and the -shm file away too",
                         log.display()
                     ));
                 }
@@ -121,7 +121,7 @@ impl Location {
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => {
-            LedgerError::Unusable(format!("there is no folder for {}; name the ledger with --ledger", path.display()))
+            LedgerError::Unusable(format!("the folder of {} does not exist; choose the ledger with --ledger", path.display()))
         }
         _ => cannot_open(path, &error),
     };
@@ -129,7 +129,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(LedgerError::Unusable(format!("{} is a link that leads to no file", path.display())));
+                return Err(LedgerError::Unusable(format!("{} is a broken symbolic link", path.display())));
             }
             let name = path.file_name().ok_or_else(|| LedgerError::Unusable(format!("{} is not a file", path.display())))?;
             let folder = path.parent().unwrap_or(Path::new("/")).canonicalize().map_err(failed)?;
@@ -158,5 +158,5 @@ pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
     }
     let (owner, user) = (owner::of(path), owner::user_name());
     let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
-    LedgerError::Unusable(format!("{shown} belongs to {owner} and {user} may not use it; {remedy}"))
+    LedgerError::Unusable(format!("{shown} belongs to {owner}, and {user} has no access to it; {remedy}"))
 }

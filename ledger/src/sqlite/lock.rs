@@ -39,7 +39,7 @@ impl ServeLock {
             match take(&path)? {
                 Ok(locked) => return Ok(Self { path, locked }),
                 Err(holder) if left.is_zero() => {
-                    return Err(LedgerError::Unusable(format!("{} is served by {holder}", ledger.display())));
+                    return Err(LedgerError::Unusable(format!("{} is in use by {holder}", ledger.display())));
                 }
                 Err(_) => {
                     let nap = left.min(STEP);
@@ -64,9 +64,10 @@ impl ServeLock {
                 self.locked = locked;
                 Ok(true)
             }
-            Ok(Err(holder)) => {
-                Err(LedgerError::Unusable(format!("{} was moved or deleted, and {holder} has it now", self.path.display())))
-            }
+            Ok(Err(holder)) => Err(LedgerError::Unusable(format!(
+                "{} was moved or deleted, and {holder} holds the new one",
+                self.path.display()
+            ))),
             Err(_) => Ok(false),
         }
     }
@@ -90,7 +91,7 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
         Err(TryLockError::Error(error)) => return Err(cannot_open(path, &error)),
     }
     if !holder.is_empty() && !holder.starts_with("process ") {
-        return Err(LedgerError::Unusable(format!("{} is not a lock of Farebox; move it away", path.display())));
+        return Err(LedgerError::Unusable(format!("{} is not a lock file of Farebox; move it away", path.display())));
     }
     let holder = format!("process {} since {}", std::process::id(), crate::clock::now());
     let written = file.rewind().and_then(|()| writeln!(file, "{holder:<LINE$}"));
@@ -100,7 +101,8 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
 
 /// Opens or creates the lock's file, and nothing else.
 fn open(path: &Path) -> Result<File, LedgerError> {
-    let planted = || LedgerError::Unusable(format!("{} is not a plain file of its own; remove it", path.display()));
+    let planted =
+        || LedgerError::Unusable(format!("{} is not a regular file, or has more than one name; remove it", path.display()));
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let opened = OpenOptions::new()
         .read(true)

@@ -151,7 +151,7 @@ impl SqliteLedger {
     pub fn stats(&self) -> WriterStats {
         let mut stats = self.opened().writer.as_ref().map(Writer::stats).unwrap_or_default();
         if self.recovering.load(Ordering::Acquire) {
-            stats.displaced = Some("the ledger's file is back; its open holds are being ended".to_owned());
+            stats.displaced = Some("the ledger's file is back; ending its open holds".to_owned());
         }
         stats
     }
@@ -197,11 +197,11 @@ impl SqliteLedger {
 
     async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
         if work.class() == Class::Hold && self.recovering.load(Ordering::Acquire) {
-            return Err(LedgerError::Unavailable("its open holds are being ended".to_owned()));
+            return Err(LedgerError::Unavailable("ending its open holds".to_owned()));
         }
         match &self.current()?.writer {
             Some(writer) => writer.submit(work).await,
-            None => Err(LedgerError::Unavailable("it was opened for reading only".to_owned())),
+            None => Err(LedgerError::Unavailable("it was opened read-only".to_owned())),
         }
     }
 }
@@ -228,7 +228,7 @@ impl Ledger for SqliteLedger {
     fn abandon_hold(&self, finish: Finish) {
         match &self.opened().writer {
             Some(writer) => writer.resolve(finish),
-            None => tracing::error!(request = %finish.request, "a hold cannot be ended in a ledger opened for reading only"),
+            None => tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only"),
         }
     }
 

@@ -48,7 +48,7 @@ impl SqliteLedger {
         // the writer is stopped, which checkpoints the log into the ledger's file, instead of reopening, which would lose it.
         if matches!(displaced, Displaced::LogGone(_)) {
             if self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG {
-                writer.fail(format!("{displaced}; what was committed is copied into the ledger's file, start the gateway again"));
+                writer.fail(format!("{displaced}; all commits are copied into the ledger's file: start the gateway again"));
             }
             writer.note_displaced(Some(displaced.to_string()));
             return Look::Away;
@@ -67,7 +67,7 @@ impl SqliteLedger {
     /// Allows new holds again, after a restored file was recovered.
     pub fn resume(&self) {
         self.recovering.store(false, Ordering::Release);
-        tracing::info!("the ledger's file is back and recovered; selling goes on");
+        tracing::info!("the ledger's file is back and recovered; selling resumes");
     }
 
     /// Ends all writing for good, as an error would.
@@ -116,7 +116,7 @@ impl SqliteLedger {
             return Err(format!("{displaced}; another ledger is in its place"));
         }
         if self.mode == OpenMode::Serve && whole.1.real != stale.location.real {
-            return Err(format!("{displaced}; the path leads to another folder now, start the gateway again"));
+            return Err(format!("{displaced}; the path now leads to another folder: start the gateway again"));
         }
         // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
         // them before recovery has ended them.
@@ -124,7 +124,7 @@ impl SqliteLedger {
         let fresh = Opened::start(whole, self.mode, self.durability, &self.fatal);
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
-        tracing::warn!("{displaced}; a copy of the same ledger is there now and was opened");
+        tracing::warn!("{displaced}; opened a copy of the same ledger that is there now");
         if let Some(writer) = &stale.writer {
             writer.close();
         }

@@ -7,9 +7,11 @@ use rusqlite::{Error, Result, Row};
 
 use crate::account::Account;
 use crate::audit::Record;
-use crate::chain::{Hash, evidence_code};
+use crate::chain::evidence_code;
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
 use crate::stored;
-use crate::tx::{AuditHead, Head, StoredHold, StoredKey};
+use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
     SecretHash, Status, Timestamp, Usage,

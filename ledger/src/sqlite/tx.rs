@@ -6,8 +6,11 @@ use super::batch::{Batch, Fault};
 use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
 use crate::audit::Record;
-use crate::chain::{FORMAT, Hash};
-use crate::tx::{AuditHead, Head, Held, Payer, StoredHold, StoredKey, Tx};
+use crate::chain::FORMAT;
+use crate::head::Hash;
+use crate::head::{AuditHead, Head};
+use crate::hold::Held;
+use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
 };

@@ -111,7 +111,7 @@ pub(super) fn checkpoint(location: &Location, broken: impl Fn(String) + Send + '
     let work = move || match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         Ok(()) => {}
         Err(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)) => {
-            tracing::debug!(%error, "the log waits to be copied into the ledger's file");
+            tracing::debug!(%error, "the write-ahead log is waiting to be copied into the ledger's file");
         }
         Err(error) => broken(error.to_string()),
     };

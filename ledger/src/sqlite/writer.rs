@@ -161,7 +161,7 @@ impl Shared {
         }
         match &why {
             Some(why) => tracing::error!("selling stops: {why}"),
-            None => tracing::info!("the ledger's file is back where it was; selling goes on"),
+            None => tracing::info!("the ledger's file is back where it was; selling resumes"),
         }
         stats.displaced = why;
     }
@@ -228,7 +228,7 @@ impl Writer {
         if let Some(reason) = refused {
             drop(queue);
             if job.work.class() == Class::Resolve {
-                tracing::error!(reason, "a hold could not be ended; recovery will end it at the next start");
+                tracing::error!(reason, "cannot end a hold; recovery will end it at the next start");
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }
@@ -400,7 +400,7 @@ impl<'c> Worker<'c> {
             }
         }
         if !self.unresolved.is_empty() {
-            tracing::error!(holds = self.unresolved.len(), "holds are left open; recovery will end them at the next start");
+            tracing::error!(holds = self.unresolved.len(), "holds stay open; recovery will end them at the next start");
         }
     }
 
@@ -578,7 +578,7 @@ impl<'c> Worker<'c> {
     /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.
     fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
         let reason = format!("the ledger's writer stopped: {error}");
-        tracing::error!(reason, "the ledger cannot be trusted with more writes");
+        tracing::error!(reason, "no more writes are safe");
         let waiting = {
             let mut queue = lock(&self.shared.queue);
             queue.closed = Some(reason.clone());

@@ -88,7 +88,7 @@ impl Calls {
                 if !last {
                     return;
                 }
-                // A call nobody can answer.
+                // A call without an id or a name, which the client could not answer.
                 self.closed += 1;
                 continue;
             }

@@ -13,9 +13,9 @@ use crate::{BadRequest, Inspection};
 /// Most answers one request may ask for.
 const MAX_CHOICES: u32 = 128;
 
-/// Fields that buy something else than tokens of the slug.
+/// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const BOUGHT: &[Rule] = &[
+const REFUSED: &[Rule] = &[
     ("models",              Free::Nothing,                      MODEL),
     ("route",               Free::Nothing,                      MODEL),
     ("fallbacks",           Free::Nothing,                      MODEL),
@@ -90,7 +90,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)

@@ -3,11 +3,11 @@
 
 mod calls;
 mod chunk;
-pub(crate) mod decode;
-pub(crate) mod decode_answer;
+mod decode;
+mod decode_answer;
 mod decode_tools;
-pub(crate) mod encode;
-pub(crate) mod encode_answer;
+mod encode;
+mod encode_answer;
 mod encode_turns;
 mod error;
 mod inspect;
@@ -19,9 +19,15 @@ mod writer;
 use serde_json::{Value, json};
 
 use crate::prompt::{Names, Prompt};
+use crate::translate::decode::Decoding;
+use crate::translate::encode::Encoding;
+use crate::translate::fates::Row;
+use crate::translate::flow::Decoder;
+use crate::translate::writing::Encoder;
+use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
     AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, Sample, SyntheticAnswer,
-    Words, Writer,
+    Usage, UsageWish, Words, Writer,
 };
 
 /// Where the simulated provider finds things; instructions are messages.
@@ -126,5 +132,47 @@ impl Protocol for Chat {
 
     fn words(&self, case: Case) -> Words {
         error::words(case)
+    }
+}
+
+impl Translates for Chat {
+    fn fields(&self) -> &'static [Row] {
+        decode::FIELDS
+    }
+
+    fn id_prefix(&self) -> &'static str {
+        "chatcmpl-"
+    }
+
+    fn decode<'a>(&self, body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<translate::Prompt<'a>, BadRequest> {
+        decode::decode(body, decoding)
+    }
+
+    fn encode(&self, prompt: translate::Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+        encode::encode(prompt, size, encoding)
+    }
+
+    fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {
+        decode_answer::decode_answer(body, sink);
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(decode_answer::Decoder::default())
+    }
+
+    fn encode_answer(
+        &self,
+        answer: &Answer,
+        stop: &translate::Stop,
+        memo: &Memo,
+        wish: &Wish<'_>,
+        usage: &Usage,
+        asked: UsageWish<'_>,
+    ) -> Vec<u8> {
+        encode_answer::encode_answer(answer, stop, memo, wish, usage, asked)
+    }
+
+    fn encoder(&self, memo: Memo, wish: &Wish<'_>) -> Box<dyn Encoder> {
+        Box::new(encode_answer::encoder(memo, wish))
     }
 }

@@ -1,4 +1,4 @@
-//! Chat answers made here, with every field the public clients read.
+//! Chat answers of the simulated provider, with every field that public clients read.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
     out
 }
 
-/// A usage object; `cost` is a decimal literal that is added as it stands.
+/// A usage object; `cost` is a decimal literal, copied unchanged.
 pub(super) fn usage_json(usage: &Usage, cost: Option<&str>) -> String {
     crate::usage::with_cost(usage_value(usage).to_string(), cost)
 }

@@ -1,4 +1,4 @@
-//! Blocks of JSON text, looked at all bytes at once: where a string may end, and what stands in it.
+//! Scans JSON text 32 bytes at a time: where a string may end, and which kinds of bytes it contains.
 //!
 //! Every function answers with one bit for each byte, the lowest for the first.
 

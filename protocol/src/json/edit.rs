@@ -63,8 +63,8 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// The body with its edits made, in one pass and one allocation. Insertions stand before what is taken out at the same place, and
-/// edits that are alike keep their order; one that begins inside an earlier one is left out.
+/// Applies edits to a body, in one pass and one allocation. At the same position, insertions come before removals, and equal edits
+/// keep their order; an edit that begins inside an earlier one is skipped.
 #[must_use]
 pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
     edits.sort_by_key(|edit| (edit.at.start, edit.at.end));

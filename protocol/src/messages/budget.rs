@@ -1,4 +1,4 @@
-//! The budget of thinking in a messages request made here, once its limit is known.
+//! Adapts the thinking budget of a translated messages request to its final limit.
 
 use std::ops::Range;
 

@@ -195,7 +195,7 @@ fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
     }
 }
 
-/// A document: what is text becomes text, with its title and context before it.
+/// A document: a text document becomes text, preceded by its title and context.
 fn document<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut Vec<Block<'a>>) -> Result<(), BadRequest> {
     if node.get("citations").get("enabled").is_true() {
         decoding.drop("messages.citations");

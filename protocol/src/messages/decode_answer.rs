@@ -187,7 +187,7 @@ impl Decoder {
         self.show(sink);
     }
 
-    /// Shows what can be shown of the first block, and of those behind it as soon as it has ended.
+    /// Shows the first open block as far as it has arrived, and the blocks after it once it has ended.
     fn show(&mut self, sink: &mut dyn Sink) {
         while let Some(block) = self.blocks.first_mut() {
             let open = match &block.kind {

@@ -62,7 +62,7 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     Ok(out.finish().into_bytes())
 }
 
-/// Whether the model is told to think, and how.
+/// Whether reasoning is requested, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thinks {
     Unsaid,
@@ -97,7 +97,7 @@ fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encodi
         }
         return Thinks::Adaptive(known);
     }
-    // The turn with the last calls would have to begin with its signed thinking, which never comes back here.
+    // The turn with the last calls would have to begin with its signed thinking, which clients of other families do not send back.
     let last = prompt.turns.iter().rev().find(|turn| turn.role == Role::Assistant);
     let in_calls = last.is_some_and(|turn| turn.blocks.iter().any(|block| matches!(block, Block::Call(_))));
     if in_calls {
@@ -160,7 +160,7 @@ fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>
     out.close('}');
 }
 
-/// Temperature goes to 1 only; beside a budget of thinking there is none, and little of top_p.
+/// Temperature is at most 1 here; with a thinking budget it is not allowed at all, and top_p only near 1.
 fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut Encoding<'_>) {
     let (mut temperature, mut top_p) = encoding.sampling(prompt);
     let value = |number: &str| number.parse::<f64>().unwrap_or(1.0);

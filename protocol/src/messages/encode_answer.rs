@@ -162,7 +162,7 @@ pub(crate) fn encode_answer(
     message(wish, &content, &quoted(reason), &sequence, &usage_value(usage).to_string()).into_bytes()
 }
 
-/// Escaped arguments as an object; what is whole and no object is wrapped.
+/// Escaped arguments as an object; any other complete value is wrapped.
 fn input(arguments: &str) -> Option<String> {
     let json = unescape(arguments);
     let text = json.trim();

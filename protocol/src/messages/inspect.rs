@@ -12,9 +12,9 @@ use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
-/// Fields that buy something else than tokens of the slug.
+/// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const BOUGHT: &[Rule] = &[
+const REFUSED: &[Rule] = &[
     ("models",              Free::Nothing,                                      MODEL),
     ("route",               Free::Nothing,                                      MODEL),
     ("fallbacks",           Free::Nothing,                                      MODEL),
@@ -91,7 +91,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
-        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)

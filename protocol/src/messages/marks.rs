@@ -16,7 +16,7 @@ const MOST: usize = 4;
 pub(super) struct Marks {
     /// For each mark still to be met: whether it stays, and for how long.
     kept: std::vec::IntoIter<Option<Cache>>,
-    /// The request as a whole is marked, because it brought no marks of its own.
+    /// The whole request is marked, because it had no marks of its own.
     pub(super) automatic: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Native messages: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
 //! function names are in the other two families.
 
-pub(crate) mod budget;
-pub(crate) mod decode;
-pub(crate) mod decode_answer;
+mod budget;
+mod decode;
+mod decode_answer;
 mod decode_tools;
-pub(crate) mod encode;
-pub(crate) mod encode_answer;
+mod encode;
+mod encode_answer;
 mod encode_turns;
 mod error;
 mod inspect;
@@ -19,9 +19,15 @@ mod writer;
 use serde_json::{Value, json};
 
 use crate::prompt::{Names, Prompt};
+use crate::translate::decode::Decoding;
+use crate::translate::encode::Encoding;
+use crate::translate::fates::Row;
+use crate::translate::flow::Decoder;
+use crate::translate::writing::Encoder;
+use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
     AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, Sample, SyntheticAnswer,
-    Words, Writer,
+    Usage, UsageWish, Words, Writer,
 };
 
 /// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
@@ -40,7 +46,7 @@ const NAMES: Names = Names {
     schemas: &["/output_config/format/schema", "/output_format/schema"],
 };
 
-/// The header by which native clients switch on what is not yet in the dialect.
+/// The header in which native clients switch on beta features.
 pub const FLAGS_HEADER: &str = "anthropic-beta";
 
 /// The messages dialect.
@@ -134,5 +140,51 @@ impl Protocol for Messages {
 
     fn words(&self, case: Case) -> Words {
         error::words(case)
+    }
+}
+
+impl Translates for Messages {
+    fn fields(&self) -> &'static [Row] {
+        decode::FIELDS
+    }
+
+    fn id_prefix(&self) -> &'static str {
+        "msg_"
+    }
+
+    fn decode<'a>(&self, body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<translate::Prompt<'a>, BadRequest> {
+        decode::decode(body, decoding)
+    }
+
+    fn encode(&self, prompt: translate::Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+        encode::encode(prompt, size, encoding)
+    }
+
+    fn fit_budget(&self, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
+        budget::fit_budget(body, limit)
+    }
+
+    fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {
+        decode_answer::decode_answer(body, sink);
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(decode_answer::Decoder::default())
+    }
+
+    fn encode_answer(
+        &self,
+        answer: &Answer,
+        stop: &translate::Stop,
+        memo: &Memo,
+        wish: &Wish<'_>,
+        usage: &Usage,
+        asked: UsageWish<'_>,
+    ) -> Vec<u8> {
+        encode_answer::encode_answer(answer, stop, memo, wish, usage, asked)
+    }
+
+    fn encoder(&self, memo: Memo, wish: &Wish<'_>) -> Box<dyn Encoder> {
+        Box::new(encode_answer::encoder(memo, wish))
     }
 }

@@ -1,4 +1,4 @@
-//! What is changed in a messages request on its way upstream: nothing of its own.
+//! Edits to a messages request on its way upstream: only those that all families share.
 
 use crate::json::splice;
 use crate::patch::common;

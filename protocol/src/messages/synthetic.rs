@@ -1,4 +1,4 @@
-//! Messages answers made here, with every field the public clients read.
+//! Messages answers of the simulated provider, with every field that public clients read.
 
 use serde_json::{Value, json};
 

@@ -65,7 +65,7 @@ impl Blocks {
         }
     }
 
-    /// The block's place; a new one, if there is none. Without an index it is the last of its kind.
+    /// The block's position, a new one if it is unknown. Without an index it is the last block of its kind.
     fn place(&mut self, index: Option<u64>, class: Class) -> usize {
         let found = self.list.iter().rposition(|block| {
             let same = block.class == class && !block.done;
@@ -121,7 +121,7 @@ impl Blocks {
         self.show(flow, sink);
     }
 
-    /// A block as its end repeats it: what is missing is shown.
+    /// A block as its final event repeats it: text that was not streamed is shown now.
     pub(super) fn whole(&mut self, index: Option<u64>, class: Class, text: &str, flow: &mut Flow, sink: &mut dyn Sink) {
         let over = index.is_some() && self.ended.contains(&index);
         if text.is_empty() || over || self.other_thinking(index, class) {

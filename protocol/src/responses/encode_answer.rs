@@ -4,12 +4,13 @@
 //! closed as incomplete.
 
 use super::encode_items::{Item, added, finished, item};
+use super::numbered::Numbered;
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
 use crate::translate::event::{Answer, Event, Open, Stop};
 use crate::translate::ids::Memo;
 use crate::translate::writing::{self, Wish};
-use crate::{ErrorBody, Usage, UsageWish, sse};
+use crate::{ErrorBody, Usage, UsageWish};
 
 /// Members of a request that the response repeats.
 const ECHO: &[&str] = &[
@@ -42,27 +43,6 @@ pub(crate) struct Encoder {
     item: Option<Item>,
     /// Finished items, as JSON.
     output: Vec<String>,
-}
-
-/// Writes events with their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Numbered {
-    next: u64,
-}
-
-impl Numbered {
-    /// An event from its members, JSON already.
-    pub(super) fn event(&mut self, kind: &str, members: &str, out: &mut Vec<u8>) {
-        let number = self.take();
-        out.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{number}}}"#)));
-    }
-
-    /// The next number.
-    pub(super) fn take(&mut self) -> u64 {
-        let number = self.next;
-        self.next = number.saturating_add(1);
-        number
-    }
 }
 
 pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {

@@ -1,6 +1,6 @@
 //! The output items of a responses answer: how each kind begins, goes on and ends.
 
-use super::encode_answer::Numbered;
+use super::numbered::Numbered;
 use crate::json::{Cursor, Kind, quoted, unescape};
 use crate::translate::event::BlockKind;
 use crate::translate::freeform::Unwrap;
@@ -16,7 +16,7 @@ pub(super) struct Item {
     id: String,
     /// Its text, or its arguments, escaped.
     text: String,
-    /// What stands around a delta; the event's number goes behind it.
+    /// The JSON around a delta; the event's number follows it.
     delta: Template,
 }
 

@@ -10,9 +10,9 @@ use crate::json::Cursor;
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
-/// Fields that buy something else than tokens of the slug.
+/// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const BOUGHT: &[Rule] = &[
+const REFUSED: &[Rule] = &[
     ("models",               Free::Nothing,                     MODEL),
     ("route",                Free::Nothing,                     MODEL),
     ("fallbacks",            Free::Nothing,                     MODEL),
@@ -91,7 +91,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if fields::check(BOUGHT, name, cursor)? => {}
+        _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)

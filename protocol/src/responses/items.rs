@@ -1,6 +1,7 @@
-//! The output items of a streamed responses answer, as far as their events have told.
+//! The output items of a streamed responses answer, collected from its events.
 //!
-//! Texts are kept as they stand in JSON, so that nothing is unescaped and escaped again. Only an ending made here reads them.
+//! Texts keep their JSON escaping, so that nothing is unescaped and escaped again. Only an ending that the gateway writes reads
+//! them.
 
 use crate::json::{Cursor, set_members};
 use crate::{Brings, ItemEvent};
@@ -38,7 +39,7 @@ pub(super) struct Part {
 }
 
 impl Items {
-    /// Takes over what one event brings; `text` is what stands at its place.
+    /// Applies one event; `text` is its text.
     pub(super) fn note(&mut self, event: &ItemEvent, text: &str) {
         // Some servers leave indices out: then an event means the latest item.
         let known = match event.output_index {

@@ -1,7 +1,7 @@
 //! What responses answers and events say.
 //!
-//! Usage stands in the event that ends the answer. Every event says what it does to the items, because an ending made here
-//! must repeat them. A frame that is not JSON has no facts. Must not change frames: it only says where things stand.
+//! Usage is in the event that ends the answer. The facts of an event include its effect on the items, because an ending that the
+//! gateway writes must repeat them. A frame that is not JSON has no facts. Must not change frames.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Responses answers made here, with every field and event the public clients read.
+//! Responses answers of the simulated provider, with every field and event that public clients read.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ pub(super) fn skeleton(id: &str, model: &str, created: i64) -> Value {
     })
 }
 
-/// A usage object; `cost` is a decimal literal that is added as it stands.
+/// A usage object; `cost` is a decimal literal, copied unchanged.
 pub(super) fn usage_json(usage: &Usage, cost: Option<&str>) -> String {
     crate::usage::with_cost(usage_value(usage).to_string(), cost)
 }

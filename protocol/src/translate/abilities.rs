@@ -14,10 +14,10 @@ pub enum Sampling {
     None,
 }
 
-/// How a target is told to think.
+/// How reasoning is requested from a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ThinkingWay {
-    /// It cannot be told.
+    /// It cannot be requested.
     None,
     /// By an effort.
     Effort,
@@ -107,8 +107,8 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// What is taken for granted of an unknown target of this family. Strict tools, JSON schemas and tools with free text are part of
-    /// responses itself.
+    /// What is taken for granted of an unknown target of this family. Strict tools, JSON schemas and tools with free text are part
+    /// of responses itself.
     #[must_use]
     pub fn careful(family: Family) -> Self {
         let responses = family == Family::Responses;

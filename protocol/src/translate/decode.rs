@@ -39,7 +39,7 @@ impl Decoding<'_> {
         Ok(prompt)
     }
 
-    /// Reports what was left out.
+    /// Collects what is left out.
     pub(crate) fn drop(&mut self, field: &str) {
         self.losses.add(field, "dropped");
     }
@@ -102,7 +102,7 @@ fn file_id(path: &str) -> BadRequest {
     unsupported(path, format!("`{path}` must carry its data: stored files are not known here. Send it inline, as a data URL."))
 }
 
-/// The refusal of a part nobody knows, or that has no equal elsewhere.
+/// The refusal of a part that is unknown, or has no equivalent in the target's family.
 pub(crate) fn no_equal(path: &str, kind: &str, target: Family) -> BadRequest {
     let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
     unsupported(

@@ -5,7 +5,7 @@ use super::neutral::Effort;
 /// Fewest tokens a budget may have.
 pub(crate) const MIN_BUDGET: u32 = 1_024;
 
-/// The budget of an effort. Shares of a model's largest limit would cost money that nobody asked for.
+/// The thinking budget for an effort. A share of the model's largest limit would cost money that the customer did not ask for.
 pub(crate) fn budget(effort: Effort) -> u32 {
     match effort {
         Effort::None => 0,

@@ -76,7 +76,7 @@ impl Encoding<'_> {
         call_id(id, self.family, self.abilities().tool_ids)
     }
 
-    /// The arguments of a call as one JSON object; what is none is wrapped, because some families demand one.
+    /// The arguments of a call as one JSON object; any other value is wrapped, because some families require an object.
     pub(crate) fn object(&mut self, call: &Call<'_>) -> String {
         if call.kind == ToolKind::Custom {
             return wrapped(&call.arguments);

@@ -30,7 +30,7 @@ pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
     }
 }
 
-/// The sentence native clients look for; the larger number is what was sent.
+/// The sentence that native clients match on; the larger number is the request's size.
 fn native_words(message: &str) -> String {
     let digits = message.replace(',', "");
     let numbers =

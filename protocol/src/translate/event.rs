@@ -61,7 +61,7 @@ pub enum Stop {
     Filter,
     /// A server-side turn was paused.
     Pause,
-    /// For a reason nobody here knows.
+    /// An unknown reason.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Keeps the laws of events for the decoders: blocks never overlap, one end, nothing behind it.
+//! Enforces the order of events for decoders: blocks never overlap, there is one end, and nothing follows it.
 
 use super::event::{Event, Open, Sink, Stop};
 use crate::UpstreamError;

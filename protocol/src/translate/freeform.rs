@@ -62,7 +62,7 @@ impl Unwrap {
         }
     }
 
-    /// The arguments are over: what was held and never fitted is shown as it is.
+    /// The end of the arguments: text that was held back and never matched is shown unchanged.
     pub(crate) fn finish(&mut self, out: &mut String) {
         if self.at == At::Head {
             out.push_str(&super::text::escape(&self.held));

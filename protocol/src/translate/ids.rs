@@ -61,7 +61,8 @@ pub(crate) fn hex(text: &str, length: usize) -> String {
     out
 }
 
-/// The name of a tool as every target takes it: its namespace in front, odd characters and what is too long hashed.
+/// A tool name that every target accepts: prefixed with its namespace; names that are too long or have unusual characters are
+/// hashed.
 pub(crate) fn tool_name<'n>(namespace: Option<&str>, name: &'n str) -> Cow<'n, str> {
     let whole = namespace.map_or(Cow::Borrowed(name), |space| Cow::Owned(format!("{space}__{name}")));
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -119,7 +120,7 @@ impl Memo {
         Ok(memo)
     }
 
-    /// The tool the upstream calls by this name; `None` for one that nobody declared.
+    /// The tool that the upstream calls by this name; `None` if it was not declared.
     #[must_use]
     pub fn declared(&self, encoded: &str) -> Option<&Declared> {
         self.tools.iter().find(|tool| tool.encoded == encoded)

@@ -35,11 +35,58 @@ pub use seals::cut_seals;
 pub use stream::Translator;
 pub use writing::Wish;
 
-use crate::{BadRequest, Family, Usage, UsageWish, chat, messages, responses};
+use crate::{BadRequest, Family, Usage, UsageWish};
 use decode::Decoding;
 use encode::Encoding;
 use fates::Row;
-use writing::WriteAnswer;
+use flow::Decoder;
+use writing::Encoder;
+
+/// A family's part in translation. Each family implements it in its own folder; this folder names no family's files.
+pub(crate) trait Translates: Sync {
+    /// What becomes of each field of its requests.
+    fn fields(&self) -> &'static [Row];
+
+    /// What its answer ids begin with.
+    fn id_prefix(&self) -> &'static str;
+
+    /// A request of this family, in neutral form.
+    fn decode<'a>(&self, body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest>;
+
+    /// A neutral request in this family's form; `size` is the length of the original body.
+    fn encode(&self, prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest>;
+
+    /// Those fields of a request encoded here that a count of its input takes; `None` when a translated request is never counted
+    /// by targets of this family.
+    fn for_counting(&self, _body: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// See [`fit_budget`]. Only a family with thinking budgets has something to do.
+    fn fit_budget(&self, _body: &[u8], _limit: u32) -> Option<(Vec<u8>, bool)> {
+        None
+    }
+
+    /// The events of a whole answer of this family.
+    fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink);
+
+    /// A decoder for one streamed answer of this family.
+    fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// A whole answer in this family's form, with settled counts.
+    fn encode_answer(
+        &self,
+        answer: &Answer,
+        stop: &Stop,
+        memo: &Memo,
+        wish: &Wish<'_>,
+        usage: &Usage,
+        asked: UsageWish<'_>,
+    ) -> Vec<u8>;
+
+    /// An encoder for one streamed answer in this family's form.
+    fn encoder(&self, memo: Memo, wish: &Wish<'_>) -> Box<dyn Encoder>;
+}
 
 /// A request as one target gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,24 +114,19 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     let prompt = decode_request(from, to, body, &mut losses)?;
     let memo = Memo::of(&prompt.tools)?;
     let mut encoding = Encoding { target, caller: from, family: to, losses: &mut losses };
-    let body = match to {
-        Family::Chat => chat::encode::encode(prompt, body.len(), &mut encoding)?,
-        Family::Messages => messages::encode::encode(prompt, body.len(), &mut encoding)?,
-        Family::Responses => responses::encode::encode(prompt, body.len(), &mut encoding)?,
-    };
+    let body = to.translates().encode(prompt, body.len(), &mut encoding)?;
     Ok(Translated { body, memo, losses })
 }
 
-/// A request whose input the target shall only count; `None` when targets of its family cannot count.
+/// A request for a target that is only to count its input; `None` when targets of its family cannot count it.
 ///
 /// # Errors
 /// As [`request`].
 pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Option<Vec<u8>>, BadRequest> {
-    if to != Family::Responses {
+    if to.protocol().count_path().is_none() {
         return Ok(None);
     }
-    let translated = request(from, to, body, target)?;
-    Ok(Some(responses::encode::for_counting(&translated.body)?))
+    Ok(to.translates().for_counting(&request(from, to, body, target)?.body))
 }
 
 /// A request before any family gives it a shape.
@@ -92,51 +134,33 @@ pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>)
 /// # Errors
 /// As [`request`].
 pub fn decode_request<'a>(from: Family, to: Family, body: &'a [u8], losses: &mut Losses) -> Result<Prompt<'a>, BadRequest> {
-    let mut decoding = Decoding { target: to, losses };
-    match from {
-        Family::Chat => chat::decode::decode(body, &mut decoding),
-        Family::Responses => responses::decode::decode(body, &mut decoding),
-        Family::Messages => messages::decode::decode(body, &mut decoding),
-    }
+    from.translates().decode(body, &mut Decoding { target: to, losses })
 }
 
 /// A translated request with a budget of thinking that leaves room for the answer under its final limit, and whether thinking had
 /// to be turned off; `None` when nothing has to change.
 #[must_use]
 pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
-    if to == Family::Messages { messages::budget::fit_budget(body, limit) } else { None }
+    to.translates().fit_budget(body, limit)
 }
 
 /// The id under which a caller of this family sees a translated answer.
 #[must_use]
 pub fn answer_id(caller: Family, id: &str) -> String {
-    let prefix = match caller {
-        Family::Chat => "chatcmpl-",
-        Family::Responses => "resp_",
-        Family::Messages => "msg_",
-    };
-    format!("{prefix}{id}")
+    format!("{}{id}", caller.translates().id_prefix())
 }
 
 /// What becomes of each field of this family's requests.
 #[must_use]
 pub fn fields(family: Family) -> &'static [Row] {
-    match family {
-        Family::Chat => chat::decode::FIELDS,
-        Family::Responses => responses::decode::FIELDS,
-        Family::Messages => messages::decode::FIELDS,
-    }
+    family.translates().fields()
 }
 
 /// A whole answer of this family as the fold of its events; its end is an error when it is none.
 #[must_use]
 pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
     let mut answer = Answer::default();
-    match upstream {
-        Family::Chat => chat::decode_answer::decode_answer(body, &mut answer),
-        Family::Messages => messages::decode_answer::decode_answer(body, &mut answer),
-        Family::Responses => responses::decode_answer::decode_answer(body, &mut answer),
-    }
+    upstream.translates().decode_answer(body, &mut answer);
     answer
 }
 
@@ -150,14 +174,9 @@ pub fn write_answer(
     usage: &Usage,
     asked: UsageWish<'_>,
 ) -> Vec<u8> {
-    let write: WriteAnswer = match caller {
-        Family::Chat => chat::encode_answer::encode_answer,
-        Family::Messages => messages::encode_answer::encode_answer,
-        Family::Responses => responses::encode_answer::encode_answer,
-    };
     let stop = match &answer.end {
         Some(Ok(stop)) => stop.clone(),
         _ => Stop::Other.corrected(answer.has_calls()),
     };
-    write(answer, &stop, memo, wish, usage, asked)
+    caller.translates().encode_answer(answer, &stop, memo, wish, usage, asked)
 }

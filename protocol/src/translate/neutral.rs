@@ -158,7 +158,7 @@ pub struct CallResult<'a> {
     pub cache: Option<Cache>,
 }
 
-/// How a tool takes what it is given.
+/// How a tool takes its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolKind {
     /// One JSON object by a schema.

@@ -1,8 +1,8 @@
 //! The order of a conversation: histories of any shape become one that every family takes.
 //!
-//! Calls get their results directly behind them, in the calls' order; what stands between moves behind; what is empty goes.
-//! Every repair is a function of what stands before it, so that the next turn's request begins with the same bytes. Exceptions:
-//! the last turn, and a result that arrives after later turns.
+//! Results follow directly after their calls, in the order of the calls; anything in between moves after them, and empty turns are
+//! dropped. Every repair depends only on earlier turns, so that the next request begins with the same bytes and hits the prompt
+//! cache. Exceptions: the last turn, and a result that arrives after later turns.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -62,7 +62,8 @@ fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     out
 }
 
-/// A turn without what is empty; a system message becomes a user's where it may not stand. Thinking alone is no turn.
+/// A turn without empty blocks; a system message becomes a user message where the target does not allow one. Thinking alone does
+/// not make a turn.
 fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     turn.blocks.retain(|block| match block {
         Block::Text { text, .. } => !(text.is_empty() || rules.no_blank_text && text.is_blank()),

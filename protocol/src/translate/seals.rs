@@ -1,14 +1,14 @@
-//! Seals of thinking that were made here never reach a vendor.
+//! Removes thinking blocks that this gateway sealed, so that they never reach a vendor.
 //!
-//! Thinking of a foreign family is shown to messages clients with a signature that begins with [`MARK`]. Such a client sends it
-//! back for ever, also to slugs of its own family, where the vendor would refuse it. So every body loses the blocks that carry
-//! one: a *value* that begins so, never a piece of text.
+//! Thinking of another family is shown to messages clients with a signature that begins with [`MARK`]. The client sends it back
+//! with every later request, even to slugs of its own family, whose vendor would reject it. So blocks with such a signature are
+//! removed from every body: only a *value* that begins with the mark counts, never a piece of text.
 
 use std::ops::Range;
 
 use crate::json::{Cursor, Cuts, Edit, JsonError, Kind, splice};
 
-/// What every seal made here begins with.
+/// The prefix of every seal.
 pub(crate) const MARK: &str = "fbx1.";
 
 /// The signature of thinking that came without one.
@@ -20,8 +20,8 @@ const SEALS: &[&str] = &["signature", "data", "encrypted_content"];
 /// Lists whose elements can carry a seal.
 const LISTS: &[&str] = &["messages", "input", "content", "reasoning_details", "thinking_blocks"];
 
-/// The body without the blocks that carry a seal made here, and how many there were; `None` when there are none, which costs one
-/// search. A message whose content is gone goes too.
+/// The body without sealed blocks, and their number; `None` if there are none, which costs one search. A message left without
+/// content is removed too.
 #[must_use]
 pub fn cut_seals(body: &[u8]) -> Option<(Vec<u8>, usize)> {
     memchr::memmem::find(body, MARK.as_bytes())?;

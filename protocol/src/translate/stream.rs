@@ -7,7 +7,7 @@ use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
 use super::writing::{Encoder, Wish};
-use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish, chat, messages, responses};
+use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 
 /// Translates one streamed answer.
 #[derive(Debug)]
@@ -44,16 +44,8 @@ impl Translator {
     /// A translator for an answer of `upstream` to a caller of `caller`.
     #[must_use]
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
-        let decoder: Box<dyn Decoder> = match upstream {
-            Family::Chat => Box::new(chat::decode_answer::Decoder::default()),
-            Family::Messages => Box::new(messages::decode_answer::Decoder::default()),
-            Family::Responses => Box::new(responses::decode_answer::Decoder::default()),
-        };
-        let encoder: Box<dyn Encoder> = match caller {
-            Family::Chat => Box::new(chat::encode_answer::encoder(memo, wish)),
-            Family::Messages => Box::new(messages::encode_answer::encoder(memo, wish)),
-            Family::Responses => Box::new(responses::encode_answer::encoder(memo, wish)),
-        };
+        let decoder = upstream.translates().decoder();
+        let encoder = caller.translates().encoder(memo, wish);
         Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } }
     }
 
@@ -73,7 +65,7 @@ impl Translator {
         &self.writer.out
     }
 
-    /// The upstream's stream is over; what is still to be shown before the end.
+    /// The upstream's stream is over; returns what is still to be shown before the end.
     pub fn end(&mut self) -> &[u8] {
         self.writer.out.clear();
         if !self.writer.over && self.writer.end.is_none() {
@@ -82,7 +74,7 @@ impl Translator {
         &self.writer.out
     }
 
-    /// How the answer ended, as far as its frames told: complete, or broken. `None` while it goes on.
+    /// How the answer ended, judged by its frames: complete or broken. `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Result<&Stop, &UpstreamError>> {
         self.writer.end.as_ref().map(Result::as_ref)
@@ -97,7 +89,7 @@ impl Translator {
         self.last(|encoder, out| encoder.stop(&stop, usage, wish, out))
     }
 
-    /// The end of an answer that is cut here, at the caller's limit: what is open is closed, the rest never comes.
+    /// The end of an answer that the gateway cuts at the caller's limit: open blocks are closed, and nothing follows.
     pub fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
         self.last(|encoder, out| encoder.stop(&Stop::Length, usage, wish, out))
     }

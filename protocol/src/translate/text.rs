@@ -1,4 +1,4 @@
-//! Text in its JSON escaping, and a writer that puts it into other JSON as it stands.
+//! Text that keeps its JSON escaping, and a writer that copies it into other JSON unchanged.
 //!
 //! What stands between the quotes of one JSON string is good in any other, so texts cross families without being unescaped.
 

@@ -1,7 +1,6 @@
 //! A request body as a tree of spans: one walk, and no text is unescaped or copied.
 //!
-//! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied as they stand, and their members are nobody's business
-//! here. Must not know any family.
+//! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied unchanged and never looked into. Must not know any family.
 
 use std::borrow::Cow;
 
@@ -67,13 +66,13 @@ impl<'a> Node<'a> {
         elements.iter().map(|(_, node)| node)
     }
 
-    /// A member of an object; [`MISSING`] when there is none. Of several with one name, the last, as every parser takes it.
+    /// A member of an object; [`MISSING`] if there is none. If a name occurs twice, the last one counts, as in every parser.
     pub(crate) fn get(&self, name: &str) -> &Self {
         let found = self.children.iter().rev().find(|(key, _)| self.kind == Kind::Object && key == name);
         found.map_or(&MISSING, |(_, node)| node)
     }
 
-    /// A string as it stands between its quotes.
+    /// The raw text between a string's quotes.
     pub(crate) fn text(&self) -> Option<Escaped<'a>> {
         Some(Escaped::raw(self.inner()?))
     }
@@ -83,7 +82,7 @@ impl<'a> Node<'a> {
         self.inner().map(unescape)
     }
 
-    /// A string as it stands between its quotes; empty for any other value. For words to compare with.
+    /// The raw text between a string's quotes, for comparing with known words; empty for any other value.
     pub(crate) fn word(&self) -> &'a str {
         self.inner().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! What the encoders of answers share: what the caller asked for, and the frame of a text delta, rendered once for each block.
 
-use super::event::{Answer, Event, Stop};
+use super::event::{Event, Stop};
 use super::ids::{Declared, Memo};
 use super::neutral::ToolKind;
 use crate::{ErrorBody, Usage, UsageWish};
@@ -23,15 +23,12 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
     /// The next event, unless it is an end.
     fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
 
-    /// The end, with settled counts. Closes what is open.
+    /// Closes open blocks and ends the answer with settled counts.
     fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>);
 
     /// The answer broke: the last frame there is.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
 }
-
-/// Writes a whole answer in one family.
-pub(crate) type WriteAnswer = fn(&Answer, &Stop, &Memo, &Wish<'_>, &Usage, UsageWish<'_>) -> Vec<u8>;
 
 /// What stands before and behind a text delta of the open block.
 #[derive(Debug, Default)]
@@ -52,7 +49,7 @@ impl Template {
     }
 }
 
-/// A call by the name the caller gave its tool. A name nobody declared passes as it is.
+/// A call under the name that the caller gave the tool. An undeclared name passes unchanged.
 pub(crate) fn declared<'m>(memo: &'m Memo, name: &'m str) -> (&'m str, ToolKind, Option<&'m Declared>) {
     match memo.declared(name) {
         Some(tool) => (&tool.name, tool.kind, Some(tool)),

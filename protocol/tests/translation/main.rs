@@ -9,6 +9,7 @@ mod ends;
 mod freeform;
 mod from_responses;
 mod help;
+mod judge;
 mod laws;
 mod made;
 mod matrix;
@@ -17,6 +18,7 @@ mod params;
 mod prefix;
 mod reasoning;
 mod recorded;
+mod schemas;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

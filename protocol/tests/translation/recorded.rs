@@ -11,7 +11,7 @@ use super::help::*;
 use super::laws::assert_one_end;
 
 /// Name and text of each recording of a family.
-fn recordings(family: Family) -> Vec<(String, String)> {
+pub(crate) fn recordings(family: Family) -> Vec<(String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded").join(family.name());
     let mut found: Vec<(String, String)> = std::fs::read_dir(folder)
         .expect("the recordings")
@@ -26,7 +26,7 @@ fn recordings(family: Family) -> Vec<(String, String)> {
 }
 
 /// The data of a recorded stream; `None` for a whole answer.
-fn stream_of(family: Family, name: &str, text: &str) -> Option<Vec<String>> {
+pub(crate) fn stream_of(family: Family, name: &str, text: &str) -> Option<Vec<String>> {
     if name.ends_with(".json") {
         return None;
     }

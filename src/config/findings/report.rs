@@ -167,7 +167,7 @@ impl<'s> Report<'s> {
         Diagnostics(findings.into_iter().map(|finding| resolve(finding, &pages)).collect())
     }
 
-    /// Says what is not in the report.
+    /// Adds a finding about what the report leaves out.
     fn note_gaps(&self, withheld: bool, findings: &mut Vec<Finding>) {
         let unread = findings.iter().filter(|finding| finding.code == Code::Unreadable).count();
         let mut note = |code: Code, file: File, message: String| {
@@ -185,7 +185,7 @@ impl<'s> Report<'s> {
             note(
                 Code::SkippedChecks,
                 file,
-                "what rests on the broken part was not checked; check again once it is mended".to_owned(),
+                "whatever depends on the broken part was not checked; check again once it is fixed".to_owned(),
             );
         }
     }

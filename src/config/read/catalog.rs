@@ -8,12 +8,13 @@ use std::sync::Arc;
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Value, grouped, shorten};
+use super::fields::{Fields, Value, shorten};
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::grouped::grouped;
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
 
@@ -164,7 +165,7 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
     if members.is_empty() {
         report
             .add(Code::BadText, value.span(), "`best_environments` is empty")
-            .help("say where the model is at its best: [\"backend\"]");
+            .help("say where the model works best: [\"backend\"]");
         return None;
     }
     let read: Vec<_> = members.into_iter().map(|member| member.printable(report, LONGEST_NAME)).collect();

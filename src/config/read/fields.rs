@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
+use crate::config::grouped::grouped;
 
 /// The fields of one table.
 #[derive(Debug)]
@@ -61,9 +62,9 @@ impl<'r, 'i> Fields<'r, 'i> {
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
         } else if let Some(home) = home_of(name) {
-            finding.help(format!("`{name}` belongs into `{home}`"));
+            finding.help(format!("`{name}` belongs in `{home}`"));
         } else if dotted {
-            finding.help("a dot in a table header begins a table inside; put the name in quotes: [provider.\"a.b\"]");
+            finding.help("a dot in a table header starts a nested table; put the name in quotes: [provider.\"a.b\"]");
         } else {
             finding.help(format!("known fields are {}", listed(known)));
         }
@@ -341,17 +342,4 @@ pub(crate) fn listed(names: &[&str]) -> String {
 pub(crate) fn shorten(text: &str) -> String {
     let end = text.char_indices().find(|(at, character)| *at >= 60 || character.is_control());
     end.map_or_else(|| text.to_owned(), |(at, _)| format!("{}…", &text[..at]))
-}
-
-/// `200000` as `200,000`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut shown = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }

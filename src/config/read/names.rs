@@ -51,10 +51,10 @@ pub(crate) fn read_tables<'r, 'i>(
         let named =
             inner.iter().find(|(_, node)| matches!(node.get_ref(), DeValue::Table(_))).filter(|_| !inner.contains_key("slug"));
         let slug = named.map(|(key, _)| {
-            format!(", and slug = \"{}\" below it: a dot in a header begins a table inside", shorten(key.get_ref()))
+            format!(", and slug = \"{}\" below it: a dot in a header starts a nested table", shorten(key.get_ref()))
         });
         report
-            .add(Code::WrongTable, value.key, format!("`{name}` is a list of tables"))
+            .add(Code::WrongTable, value.key, format!("`{name}` must be a list of tables"))
             .help(format!("write [[{name}]] in double brackets{}", slug.unwrap_or_default()));
         return Vec::new();
     }

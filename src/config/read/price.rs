@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use farebox_ledger::Amount;
 use toml::de::DeValue;
 
-use super::fields::{Fields, Value, grouped};
+use super::fields::{Fields, Value};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
+use crate::config::grouped::grouped;
 use crate::config::schema::{PRICE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
 
@@ -31,7 +32,7 @@ impl PriceUnit {
         }
     }
 
-    /// Dearer than this is a slip of the pen.
+    /// A higher price is a typing mistake.
     const fn most_usd(self) -> i64 {
         match self {
             Self::MillionTokens => 100_000,
@@ -261,7 +262,7 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
         report
             .add(Code::BadPrice, value.span(), format!("the price `{}` is {kind}; prices are strings", value.name))
             .label("put it in quotes")
-            .help(format!("write {} = \"3.00\", so that no binary fraction ever touches money", value.name));
+            .help(format!("write {} = \"3.00\"; binary fractions are not exact enough for money", value.name));
         return None;
     }
     let text = value.text(report)?;

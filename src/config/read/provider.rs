@@ -124,7 +124,7 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
     good.then(|| Remote { endpoint: Endpoint::Simulated, keys: Vec::new(), auth: None, headers: Vec::new() })
 }
 
-/// A service that is known by name.
+/// A known service.
 fn read_kind(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<&'static Preset> {
     let kinds: Vec<_> = presets().iter().map(|preset| (preset.name.as_str(), preset)).collect();
     value.word(report, &kinds).map(|kind| kind.value)
@@ -141,7 +141,7 @@ fn read_remote(
         None => fields.required(
             report,
             "base_url",
-            "base_url = \"https://…/v1\", what stands before /chat/completions, or kind = \"…\", a known service",
+            "base_url = \"https://…/v1\", the part before /chat/completions, or kind = \"…\", a known service",
             |value, report| read_base_url(value, report, &fields.what),
         ),
     };
@@ -154,7 +154,7 @@ fn read_remote(
     if !["key", "keys"].iter().any(|name| fields.has(name) || fields.misspells(name)) && !base.loopback {
         report
             .add(Code::NoKey, fields.span, format!("{} has no key", fields.what))
-            .help("add key = { env = \"…\" } or key = { file = \"…\" }, unless it really asks for none");
+            .help("add key = { env = \"…\" } or key = { file = \"…\" }, unless the provider needs none");
     }
     Some(Remote {
         endpoint: Endpoint::Http(base.url),
@@ -174,10 +174,10 @@ fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'sta
     let (encrypted, rest) = match text.split_once("://") {
         Some(("https", rest)) => (true, rest),
         Some(("http", rest)) => (false, rest),
-        _ => return Err(("does not begin with https:// or http://", "write it whole: \"https://host/v1\"")),
+        _ => return Err(("does not begin with https:// or http://", "write the whole URL: \"https://host/v1\"")),
     };
     if rest.contains(['?', '#']) {
-        return Err(("has a query or fragment", "write what stands before /chat/completions; keys go into `key` or `headers`"));
+        return Err(("has a query or fragment", "write only the part before /chat/completions; keys go into `key` or `headers`"));
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if authority.contains('@') {
@@ -194,10 +194,10 @@ fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'sta
     let address =
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).is_some_and(|host| host.parse::<IpAddr>().is_ok());
     if host.is_empty() || !(name || address) {
-        return Err(("has no usable host", "write it whole: \"https://host/v1\""));
+        return Err(("has no usable host", "write the whole URL: \"https://host/v1\""));
     }
     if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
-        return Err(("has a port that is not a number from 1 to 65535", "write it whole: \"https://host:8443/v1\""));
+        return Err(("has a port that is not a number from 1 to 65535", "write the whole URL: \"https://host:8443/v1\""));
     }
     Ok((encrypted, host, path))
 }
@@ -225,8 +225,8 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
         bare == "localhost" || bare.ends_with(".localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     if !loopback && !encrypted {
         report
-            .add(Code::PlainHttp, span, format!("{what} is asked without encryption: keys and requests can be read on the way"))
-            .help("write https:// unless the network between is yours");
+            .add(Code::PlainHttp, span, format!("{what} is called without encryption: keys and requests can be read on the way"))
+            .help("write https:// unless you own the network in between");
     }
     if !loopback && path.is_empty() {
         report

@@ -17,9 +17,9 @@ use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::SECRET_FIELDS;
 use crate::config::source;
 
-/// Shorter ones are no secrets.
+/// A shorter text cannot be a secret.
 const LEAST_CHARACTERS: usize = 8;
-/// Longer files are not secrets but something else.
+/// A longer file cannot be a secret.
 const LARGEST_SECRET: u64 = 16 * 1024;
 
 /// Where secrets come from.
@@ -88,7 +88,7 @@ impl SecretReader<'_> {
     pub(crate) fn read(&mut self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
         if let DeValue::String(_) = value.node() {
             report
-                .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a secret in the file", value.name))
+                .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a literal secret", value.name))
                 .label("hidden here; treat it as leaked")
                 .help(format!(
                     "write {0} = {{ env = \"NAME_OF_A_VARIABLE\" }} or {0} = {{ file = \"/run/secrets/name\" }}",
@@ -162,7 +162,7 @@ impl SecretReader<'_> {
         } else if length < LEAST_CHARACTERS {
             format!("has {length} characters; a secret has at least {LEAST_CHARACTERS}")
         } else if !secret.bytes().all(|byte| byte.is_ascii_graphic() || (self.spaces && byte == b' ')) {
-            "has a space, a line break or another character that cannot be sent in a header".to_owned()
+            "contains a space, a line break or another character that cannot be sent in a header".to_owned()
         } else {
             return Some(ProviderSecret(secret.to_owned()));
         };

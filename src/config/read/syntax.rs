@@ -76,7 +76,8 @@ fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
         return Mistake { span: open..open + 1, message, help: Some(format!("write `{closing}` where the {what} ends")) };
     }
     let quotes = text[line].matches('"').count();
-    let help = (quotes % 2 == 1).then(|| "this line has an odd number of quotes: one is missing, or one too many".to_owned());
+    let help =
+        (quotes % 2 == 1).then(|| "this line has an odd number of quotes: one is missing, or there is one too many".to_owned());
     Mistake { span, message, help }
 }
 
@@ -181,7 +182,7 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
     for (name, span) in singles.into_iter().filter(|(name, _)| doubled.contains(name)) {
         let table = table_around(text, span.start);
         report
-            .add(Code::WrongTable, Span::new(file, span), format!("`{name}` is a list of tables"))
+            .add(Code::WrongTable, Span::new(file, span), format!("`{name}` must be a list of tables"))
             .help(format!("write [[{name}]] in double brackets"));
         blank(text.to_mut(), table);
     }

@@ -31,8 +31,8 @@ fn explained(new: &Config, slug: &str) -> bool {
 }
 
 fn vanished(slug: &str) -> Diagnostic {
-    let help = format!("add [[retired]] with slug = \"{slug}\", and use = \"…\" for callers to go on with");
-    warning(Code::Vanished, format!("`{slug}` was published and is gone without a word"), help)
+    let help = format!("add [[retired]] with slug = \"{slug}\", and use = \"…\" to name its replacement");
+    warning(Code::Vanished, format!("`{slug}` was removed without a `[[retired]]` entry"), help)
 }
 
 /// The price of a model that changed most, if that is more than half.
@@ -51,7 +51,7 @@ fn jump(slug: &str, old: &Rates, new: &Rates) -> Option<Diagnostic> {
             format!("{name} from {} to {}", show(old), show(new))
         })
         .collect();
-    let help = "running requests keep the old price; undo the change if it is a slip".to_owned();
+    let help = "running requests keep the old price; undo the change if it is a mistake".to_owned();
     (!jumps.is_empty()).then(|| warning(Code::PriceJump, format!("the price of `{slug}` jumps: {}", jumps.join(", ")), help))
 }
 

@@ -1,4 +1,4 @@
-//! What differs between two snapshots, row by row, for `farebox diff`. Pure; how rows look is the caller's.
+//! The differences between two snapshots, row by row, for `farebox diff`. Pure; the caller formats the rows.
 
 use serde::Serialize;
 
@@ -10,9 +10,9 @@ use crate::config::summary::{ModelSummary, ProviderSummary, Summary};
 pub enum Change {
     /// It is new: `+`.
     Added,
-    /// It is gone: `−`.
+    /// It was removed: `−`.
     Removed,
-    /// It is another: `~`.
+    /// It changed: `~`.
     Changed,
 }
 
@@ -49,7 +49,7 @@ pub struct DiffRow {
     pub subject: Subject,
     /// Its slug or name.
     pub name: String,
-    /// Which column or field; for what is new or gone: its price, replacement or place.
+    /// The column or field; for something new or removed: its price, replacement or place.
     pub field: &'static str,
     /// How it runs now.
     pub old: Option<String>,

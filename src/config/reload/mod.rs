@@ -27,13 +27,13 @@ pub enum Trigger {
     Start,
     /// A file changed.
     Save,
-    /// It is time to look anyway.
+    /// The regular poll.
     Poll,
     /// The operator asked for it.
     Request,
 }
 
-/// What came of looking.
+/// The result of a check.
 #[derive(Debug, Clone)]
 pub enum Reload {
     /// A new snapshot is in force; the findings are warnings and notes.

@@ -9,7 +9,7 @@ use super::shown;
 use crate::customer::usage::add;
 
 const HOUR_MS: i64 = 3_600_000;
-/// Models with a colour of their own; the rest share one.
+/// The number of models with a colour of their own; the others share one.
 const SERIES: usize = 6;
 /// The drawing's own units.
 const WIDTH: i64 = 720;
@@ -168,7 +168,7 @@ impl Spending {
         let mut parts = Vec::new();
         for (model, amount) in &bar.parts {
             let (low, high) = (height(below), height(plus(below, *amount)));
-            // A little money is a thin line, never nothing.
+            // A small amount is drawn as a thin line, never left out.
             let tall = (high - low).max(i64::from(amount.is_positive()));
             parts.push((format!("s{model}"), HEIGHT - low - tall, tall));
             below = plus(below, *amount);

@@ -77,13 +77,13 @@ pub(super) fn sign_in(problem: Option<&str>) -> Markup {
         &html! {
             main.narrow #content {
                 h1 { "Farebox" }
-                p.lead { "See your balance, every request and its cost, and settings that work at first paste." }
+                p.lead { "See your balance, every request and its cost, and settings that are ready to paste." }
                 @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
                 form.card method="post" action="/dashboard/login" {
                     label for="key" { "Your key" }
                     input #key type="password" name="key" required autocomplete="current-password" spellcheck="false"
                         placeholder="sk-fb-…" aria-describedby="key-hint" aria-invalid=[problem.map(|_| "true")];
-                    p.hint #key-hint { "The same key that your programs send. It is checked, never stored and never shown." }
+                    p.hint #key-hint { "The same key that your programs send. It is only checked, never stored or shown." }
                     button.primary { "Sign in" }
                 }
                 p.hint { "Got a sign-in link? Open it; it works once." }

@@ -12,7 +12,7 @@ pub(in crate::customer) fn page(models: &[Arc<Model>]) -> Markup {
     html! {
         h1 { "Models" }
         section.card aria-label="Models" {
-            @if models.is_empty() { p.empty { "This key may use no model that is sold now." } } @else {
+            @if models.is_empty() { p.empty { "None of the models sold now is allowed for this key." } } @else {
                 table.stacked role="table" {
                     caption.hidden { "Models and prices" }
                     thead role="rowgroup" { tr role="row" {

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use super::chart::{Range, Spending};
 use super::{requests, shown};
 
-/// Less available than this is called low, as on the console.
+/// Less available than this counts as low, as in the console.
 const LOW: Amount = Amount::from_picos(1_000_000_000_000);
-/// So is what lasts fewer days than this.
+/// So does a balance that lasts fewer days than this.
 const SHORT: i64 = 3;
 
 /// Everything the view shows.
@@ -75,7 +75,7 @@ impl Overview {
         (week > 0).then(|| i64::try_from(available * 7 / i128::from(week)).unwrap_or(i64::MAX))
     }
 
-    /// There is something left, but not much, or not for long.
+    /// Something is left, but not much or not for long.
     fn is_low(&self) -> bool {
         let available = self.key.account.available();
         available.is_positive() && (available < LOW || self.runway().is_some_and(|days| days < SHORT))

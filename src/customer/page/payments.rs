@@ -1,4 +1,4 @@
-//! Money that came in: top-ups, refunds and corrections.
+//! Money in: top-ups, refunds and corrections.
 
 use farebox_ledger::{Entry, EntryKind};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
     html! {
         h1 { "Payments" }
         section.card aria-label="Payments" {
-            @if entries.is_empty() { p.empty { "No money was paid onto this key yet." } } @else {
+            @if entries.is_empty() { p.empty { "Nothing has been paid onto this key yet." } } @else {
                 table.stacked role="table" {
                     caption.hidden { "Payments, newest first" }
                     thead role="rowgroup" { tr role="row" {
@@ -25,7 +25,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
                     tbody role="rowgroup" { @for entry in entries { (row(entry, (moved, after))) } }
                 }
             }
-            p.hint { "The newest 100. Every payment goes onto this same key; nothing else tops it up." }
+            p.hint { "The newest 100. Every payment is made onto this same key." }
         }
     }
 }

@@ -22,7 +22,7 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             h2 #charge { "Charge" }
             (lines(&bill.lines, receipt::charged(entry)))
             @if bill.loss.is_positive() {
-                p.hint { "It came to " (bill.loss) " USD more, which nobody charges: a request never costs more than the key has." }
+                p.hint { "It came to " (bill.loss) " USD more, which is not charged: a request never costs more than the key has." }
             }
             @if let Some(hint) = bill.counted_by().and_then(counted) {
                 p.hint { (hint) }
@@ -92,12 +92,12 @@ fn price(line: &Line) -> String {
     }
 }
 
-/// What is said of a count that is not simply the provider's.
+/// The explanation of a count that is not simply the provider's.
 const fn counted(evidence: Evidence) -> Option<&'static str> {
     Some(match evidence {
         Evidence::Provider => return None,
-        Evidence::Local => "The provider sent no count: it was counted here.",
-        Evidence::Disputed => "The provider's count was not believed as it stood; the charge is bounded by what was asked for.",
-        Evidence::Recovered => "The gateway was restarted while it ran: the charge is what was known last.",
+        Evidence::Local => "The provider sent no count, so the tokens were counted here.",
+        Evidence::Disputed => "The provider's count was implausible; the charge is limited by what was requested.",
+        Evidence::Recovered => "The gateway restarted while the request ran: the charge is the last known amount.",
     })
 }

@@ -1,4 +1,4 @@
-//! Every request of the key, page by page, and the newest refusals with what helps.
+//! Every request of the key, page by page, and the newest refusals with their remedies.
 
 use farebox_ledger::{Bill, Entry};
 use maud::{Markup, html};
@@ -11,7 +11,7 @@ use crate::proxy::record;
 /// The table of requests. Also a part of the overview.
 pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
     let titles = ["Time (UTC)", "Model", "Status", "Tokens", "USD", "First byte", "Receipt"];
-    html! { @if entries.is_empty() { p.empty { "No request yet. The Set up view has settings that are ready to paste." } } @else {
+    html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
         table.stacked.requests role="table" {
             caption.hidden { "Requests, newest first" }
             thead role="rowgroup" { tr role="row" { @for title in titles {
@@ -70,7 +70,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether it lets an entry through.
+    /// Whether an entry passes.
     pub(in crate::customer) fn passes(&self, entry: &Entry) -> bool {
         let blank = Bill::default();
         let bill = entry.bill.as_ref().unwrap_or(&blank);
@@ -121,7 +121,7 @@ pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
         section.card aria-label="Requests" {
             (choose(filter, models))
             @if entries.is_empty() && !filter.is_empty() {
-                p.empty { @if older.is_some() { "None among the newest ones looked through." } @else { "None." } }
+                p.empty { @if older.is_some() { "No matches in the newest requests searched." } @else { "None." } }
             } @else {
                 div #newest { (rows(entries)) }
             }
@@ -166,7 +166,7 @@ fn choose(filter: &Filter, models: &[String]) -> Markup {
     }
 }
 
-/// Refusals that say the same thing: the newest of them, how many, and when the oldest was.
+/// Equal refusals: the newest one, their number, and the time of the oldest.
 struct Group<'a> {
     newest: &'a Refused,
     count: usize,

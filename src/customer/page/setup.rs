@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use crate::config::Model;
 use crate::setup::{self, Block, Client};
 
-/// The three mistakes that cost most time, each with its remedy; `{v1}` and `{native}` are the two base URLs.
+/// The three most common mistakes, each with its remedy; `{v1}` and `{native}` are the two base URLs.
 const TRAPS: [&str; 3] = [
-    "A chat or responses client never gets the native base URL: it wants {v1}.",
-    "A native client never gets /v1: it wants {native}.",
-    "/v1 is never there twice: a client that asks for a base URL gets {v1} exactly.",
+    "A chat or responses client needs {v1}, never the native base URL.",
+    "A native client needs {native}, never /v1.",
+    "/v1 must not appear twice: if a client asks for a base URL, enter exactly {v1}.",
 ];
 
 /// What the check of a key found.
@@ -95,11 +95,10 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Op
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
             p { (client.note) }
-            @if let Some(empty) = &client.empty {
+            @if let (Some(empty), Some(busy), Some(broken)) = (&client.empty, &client.busy, &client.broken) {
                 p.hint {
-                    "With an empty balance it gave up after " (empty)
-                    @if let Some(busy) = &client.busy { "; with an overloaded provider after " (busy) }
-                    "."
+                    "With an empty balance it gave up after " (empty) "; with an overloaded provider after " (busy)
+                    "; when every stream broke after " (broken) "."
                 }
             }
             @for block in &client.block {

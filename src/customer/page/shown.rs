@@ -13,7 +13,7 @@ pub(super) fn money(amount: Amount) -> Markup {
     html! { span.money { (cents) @if !rest.is_empty() { span.fine { (rest) } } } }
 }
 
-/// Digits behind the point of the finest of these amounts: what a column needs so that its points stand below each other.
+/// The most decimals of these amounts, which a column needs to align its decimal points.
 pub(super) fn places(amounts: impl IntoIterator<Item = Amount>) -> usize {
     amounts.into_iter().map(decimals).max().unwrap_or(2)
 }
@@ -23,13 +23,13 @@ fn decimals(amount: Amount) -> usize {
     text.find('.').map_or(0, |point| text.len() - point - 1)
 }
 
-/// Money in a column of so many places. What is missing is room, not digits.
+/// Money in a column with this many decimals; a shorter amount is padded with space, not zeros.
 pub(super) fn aligned(amount: Amount, places: usize) -> Markup {
     let room = "0".repeat(places.saturating_sub(decimals(amount)));
     html! { (money(amount)) @if !room.is_empty() { span.room data-room=(room) aria-hidden="true" {} } }
 }
 
-/// Whether a request ended as its sender wanted: with an answer that nothing cut short.
+/// Whether a request ended with a complete answer.
 pub(super) fn is_good(bill: &Bill) -> bool {
     bill.status < 400 && bill.end_reason.is_own_end()
 }
@@ -45,7 +45,7 @@ pub(super) fn format(at: Timestamp, pattern: &str) -> String {
     instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC).strftime(pattern).to_string()
 }
 
-/// A count with its thousands apart.
+/// A count with thousands separated.
 pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -66,28 +66,30 @@ pub(super) fn duration(ms: u32) -> String {
 /// What a reason means and what helps.
 pub(super) fn explain(reason: &str) -> &'static str {
     match reason {
-        "stop" => "It ended by itself.",
+        "stop" => "It ended normally.",
         "length" => "It reached its output limit. Ask for more output to get a longer answer.",
         "tool_calls" => "The model asked your program to run a tool.",
         "content_filter" => "The provider's content filter ended it.",
         "refusal" => "The model refused to answer.",
-        "pause" => "The model paused; send its answer back to let it go on.",
+        "pause" => "The model paused; send its answer back to continue.",
         "other" => "The provider ended it for a reason of its own.",
-        "balance" => "The balance was used up: the answer was ended as at a length limit. Top up the same key.",
+        "balance" => "The balance was used up, so the answer ended as at a length limit. Top up the same key.",
         "client_gone" => "Your program left before the end.",
-        "upstream_broken" => "The provider broke off. Only what was delivered is charged; try again.",
-        "max_duration" => "It took longer than a request may.",
-        "interrupted" => "The gateway was restarted while it ran.",
-        "key_state" | "key_blocked" | "key_expired" | "key_revoked" => "The key may not be used. Ask whoever sold it to you.",
+        "upstream_broken" => "The provider's answer broke off. Only what was delivered is charged; try again.",
+        "max_duration" => "It took longer than a request is allowed to.",
+        "interrupted" => "The gateway restarted while it ran.",
+        "key_state" | "key_blocked" | "key_expired" | "key_revoked" => {
+            "The key cannot be used. Ask the person who sold it to you."
+        }
         "out_of_balance" => "The key cannot pay for this request. Top up the same key, then retry.",
         "balance_in_use" => "Running requests hold the money. Retry when one of them has ended.",
         "rate_limit_exceeded" => "Too many requests of this key at once. Wait a moment.",
         "model_not_found" | "model_retired" => "Use a slug from the list of models, copied exactly.",
         "model_not_allowed" => "This key may not use this model. The Models view lists the ones it may use.",
-        "bad_request" => "Something in the request is not right; the answer that your program got says what.",
+        "bad_request" => "The request has a mistake; the error that your program got says what it is.",
         "request_too_large" => "The request is too large. Send less.",
         "upstream_refused" => {
-            "The provider found a mistake in the request; the answer that your program got says what. It was free."
+            "The provider found a mistake in the request; the error that your program got says what it is. It was free."
         }
         "upstream_unavailable" => {
             "No provider could be reached for this model. It was free. Use another model, or try again later."

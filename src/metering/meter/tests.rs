@@ -46,20 +46,20 @@ fn shows(bytes: u64) -> FrameFacts {
 const TOOK: Duration = Duration::from_secs(1);
 
 fn picos(counted: &Counted) -> i64 {
-    farebox_ledger::account::cost(&counted.lines).unwrap().picos()
+    farebox_ledger::bill::cost(&counted.lines).unwrap().picos()
 }
 
 #[test]
 fn what_is_not_counted_yet_is_covered_at_its_dearest() {
     let mut meter = meter();
-    assert_eq!(meter.running_cost().picos(), 1_000 * 3_750_000, "any input may turn out to be written to a cache");
+    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000, "any input may turn out to be written to a cache");
     meter.observe(&shows(700), &WireUsage::default());
-    assert_eq!(meter.running_cost().picos(), 1_000 * 3_750_000 + 200 * 15_000_000);
+    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 200 * 15_000_000);
     let counted = FrameFacts { usage: true, ..FrameFacts::default() };
     meter.observe(&counted, &says(1_500, 150));
-    assert_eq!(meter.running_cost().picos(), 1_500 * 3_000_000 + 150 * 15_000_000, "re-rated by the exact count");
+    assert_eq!(meter.cost_at_most().picos(), 1_500 * 3_000_000 + 150 * 15_000_000, "re-rated by the exact count");
     meter.observe(&shows(350), &WireUsage::default());
-    assert_eq!((meter.running_output(), meter.running_cost().picos()), (250, 1_500 * 3_000_000 + 250 * 15_000_000));
+    assert_eq!((meter.running_output(), meter.cost_at_most().picos()), (250, 1_500 * 3_000_000 + 250 * 15_000_000));
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
         meter.hide(Duration::from_millis(3));
     }
     assert_eq!(meter.running_output(), 450, "150 tokens a second, however small the steps");
-    assert_eq!(meter.so_far().usage.output, 450);
+    assert_eq!(meter.charge_if_cut().usage.output, 450);
     meter.report(&says(1_000, 300), false);
-    assert_eq!((meter.running_output(), meter.so_far().usage.output), (300, 300), "the provider's count takes its place");
+    assert_eq!((meter.running_output(), meter.charge_if_cut().usage.output), (300, 300), "the provider's count takes its place");
     meter.report(&says(1_000, 300), false);
     meter.hide(Duration::from_secs(1));
-    assert_eq!(meter.so_far().usage.output, 450, "what is hidden afterwards comes on top");
+    assert_eq!(meter.charge_if_cut().usage.output, 450, "what is hidden afterwards comes on top");
     let ended = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!(ended.evidence, Some(Evidence::Local), "a count from the middle is not the end's");
 }
@@ -106,9 +106,9 @@ fn an_absurd_count_is_disputed_within_bounds_and_never_re_rates() {
     ] {
         let mut meter = meter();
         meter.observe(&shows(700), &WireUsage::default());
-        let before = meter.running_cost();
+        let before = meter.cost_at_most();
         meter.report(&wire, false);
-        assert_eq!(meter.running_cost(), before, "{wire:?}");
+        assert_eq!(meter.cost_at_most(), before, "{wire:?}");
         let ended = meter.finish(Ending::Complete, Some(local), TOOK);
         assert_eq!(
             (ended.evidence, ended.usage.input, ended.usage.output),
@@ -173,10 +173,10 @@ fn time_holds_money_and_is_no_reason_to_end() {
     let mut meter = meter();
     meter.hide(Duration::from_secs(1_000));
     assert_eq!(meter.running_output(), 4_000, "no more than the limit that was sent");
-    assert_eq!(meter.certain_cost().picos(), 1_000 * 3_750_000);
+    assert_eq!(meter.cost_of_shown().picos(), 1_000 * 3_750_000);
     meter.reasoning_outside(true);
     assert_eq!(meter.running_output(), 150_000, "this limit does not bound it");
-    assert_eq!(meter.certain_cost(), meter.running_cost());
+    assert_eq!(meter.cost_of_shown(), meter.cost_at_most());
 }
 
 #[test]

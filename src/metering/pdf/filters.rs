@@ -1,6 +1,7 @@
-//! Takes the compression off a stream, within a budget of bytes over the whole document.
+//! Decompresses a stream, within a byte budget for the whole document.
 //!
-//! Only what text and objects are kept in: Flate, ASCII85 and hexadecimal. Anything else is `None`, and the document unreadable.
+//! Only the filters used for text and objects: Flate, ASCII85 and hexadecimal. Anything else gives `None` and makes the document
+//! unreadable.
 
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 

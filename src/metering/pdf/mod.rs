@@ -121,7 +121,7 @@ impl<'a> File<'a> {
         }
         let (item, end) = value(bytes, start)?;
         let kind = item.kind;
-        // Whoever asks walks it a few times more.
+        // Callers walk it a few more times.
         self.spend((end - place.at).saturating_mul(4))?;
         Some(Some((start..end, kind)))
     }

@@ -1,6 +1,6 @@
 //! The syntax of PDF, read in place: values are slices of the file, no tree is built.
 //!
-//! Lenient, as viewers are: what makes no sense is stepped over. Must not allocate for what is read, must not recurse deeper than
+//! Lenient, as viewers are: invalid parts are skipped. Must not allocate for what is read, must not recurse deeper than
 //! [`MAX_DEPTH`], and must look at each byte of a value once.
 
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ use super::{Admin, text};
 
 /// Shorter ones could be guessed.
 const LEAST_CHARACTERS: usize = 16;
-/// Longer files are something else.
+/// Longer files cannot be a token.
 const LARGEST_FILE: u64 = 4_096;
 
 /// The rule of one listener.
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// Why a token file is of no use. Never shows the token.
+/// Why a token file cannot be used. Never shows the token.
 #[derive(Debug, thiserror::Error)]
 #[error("--admin-token-file {path}: {problem}")]
 pub struct TokenError {
@@ -59,7 +59,7 @@ impl Guard {
         let refuse = |problem: String| TokenError { path: file.display().to_string(), problem };
         let length = std::fs::metadata(file).map_err(|error| refuse(error.to_string()))?.len();
         if length > LARGEST_FILE {
-            return Err(refuse(format!("it has {length} bytes; it holds one token and nothing else")));
+            return Err(refuse(format!("it has {length} bytes; it must contain one token and nothing else")));
         }
         let content = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
         let token = content.trim();

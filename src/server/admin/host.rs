@@ -1,5 +1,5 @@
-//! By which name the admin listener is asked. A web page can point a name of its own at 127.0.0.1 and read what is served
-//! there; its browser then sends that name as `Host`, and is answered with 421.
+//! Checks the `Host` of admin requests, against DNS rebinding: a web page can point its own name at 127.0.0.1 and read what is
+//! served there. Its browser then sends that name as `Host` and gets a 421.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Arrive {
         text(
             res,
             StatusCode::MISDIRECTED_REQUEST,
-            "this listener answers to addresses and to localhost; name others with --admin-host NAME\n",
+            "this listener answers only to IP addresses and localhost; allow another name with --admin-host NAME\n",
         );
     }
 }

@@ -33,7 +33,7 @@ impl LiveStream {
     async fn handle(&self, res: &mut Response) {
         let live = &self.admin.telemetry.live;
         if live.readers() >= MOST_READERS {
-            return text(res, StatusCode::SERVICE_UNAVAILABLE, "too many read along already\n");
+            return text(res, StatusCode::SERVICE_UNAVAILABLE, "too many readers of this stream already\n");
         }
         let headers = res.headers_mut();
         headers.insert("content-type", HeaderValue::from_static("text/event-stream"));

@@ -24,10 +24,10 @@ impl Metrics {
     }
 
     async fn handle(&self, res: &mut Response) {
-        // Without the books' sums, the rest is still worth having.
+        // If the ledger's sums cannot be read, the other metrics are still served.
         let totals = self.admin.ledger.totals().await.ok();
         let admin = Arc::clone(&self.admin);
-        // Thousands of targets take a while to write down; threads that serve requests are not for it.
+        // Writing thousands of targets takes too long for a thread that serves requests.
         let written = tokio::task::spawn_blocking(move || write(&admin, totals.as_ref())).await;
         text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -56,12 +56,8 @@ fn process(out: &mut Exposition, admin: &Admin) {
     out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.").sample(&[], u8::from(admin.obstacle().is_none()));
     out.metric("farebox_draining", Kind::Gauge, "1 while the gateway is stopping.")
         .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
-    out.metric(
-        "farebox_requests_in_flight",
-        Kind::Gauge,
-        "Admitted requests under way, and bodies of refused ones that are still read.",
-    )
-    .sample(&[], admin.front.proxy.tasks.len());
+    out.metric("farebox_requests_in_flight", Kind::Gauge, "Running requests, and refused ones whose body is still being read.")
+        .sample(&[], admin.front.proxy.tasks.len());
     bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
 }
@@ -70,18 +66,22 @@ fn process(out: &mut Exposition, admin: &Admin) {
 fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
     out.metric("farebox_connections", Kind::Gauge, "Open connections of customers.").sample(&[], counts.open);
-    out.metric("farebox_connections_limit", Kind::Gauge, "Most connections of customers, in all and for each peer.")
+    out.metric("farebox_connections_limit", Kind::Gauge, "Limit of customers' connections, in total and per peer.")
         .sample(&[("of", "all")], counts.most)
         .sample(&[("of", "peer")], counts.most_of_peer);
-    out.metric("farebox_connections_closed_total", Kind::Counter, "Connections closed at a bound: new ones, and idle ones.")
-        .sample(&[("which", "new")], counts.refused)
-        .sample(&[("which", "idle")], counts.evicted);
+    out.metric(
+        "farebox_connections_closed_total",
+        Kind::Counter,
+        "Connections closed at the limit: refused new ones, and idle ones.",
+    )
+    .sample(&[("which", "new")], counts.refused)
+    .sample(&[("which", "idle")], counts.evicted);
     let (answers, most_answers) = admin.front.proxy.upstreams.answer_bytes();
     let bodies = &admin.front.body_room;
     out.metric("farebox_bytes_in_flight", Kind::Gauge, "Bytes of request bodies and of answers in memory.")
         .sample(&[("of", "bodies")], bodies.in_use())
         .sample(&[("of", "answers")], answers);
-    out.metric("farebox_bytes_in_flight_limit", Kind::Gauge, "Most of them.")
+    out.metric("farebox_bytes_in_flight_limit", Kind::Gauge, "Limit of these bytes.")
         .sample(&[("of", "bodies")], bodies.total())
         .sample(&[("of", "answers")], most_answers);
 }
@@ -99,9 +99,9 @@ fn targets(out: &mut Exposition, admin: &Admin) {
             out.sample(&labels, value(target.requests, target.errors, target.in_flight));
         }
     };
-    each("farebox_target_requests_total", Kind::Counter, "Tries at a target.", |requests, _, _| requests);
-    each("farebox_target_errors_total", Kind::Counter, "Tries that failed through the target's fault.", |_, errors, _| errors);
-    each("farebox_target_in_flight", Kind::Gauge, "Tries and answers under way.", |_, _, in_flight| in_flight);
+    each("farebox_target_requests_total", Kind::Counter, "Attempts at a target.", |requests, _, _| requests);
+    each("farebox_target_errors_total", Kind::Counter, "Attempts that failed through the target's fault.", |_, errors, _| errors);
+    each("farebox_target_in_flight", Kind::Gauge, "Attempts and answers in progress.", |_, _, in_flight| in_flight);
     out.metric("farebox_target_keys_closed", Kind::Gauge, "Keys that a target is closed to because of their own failures.");
     for target in &states {
         out.sample(&[("slug", &target.slug), ("target", &target.target)], target.keys_closed);
@@ -131,20 +131,22 @@ fn books(out: &mut Exposition, totals: &Totals) {
     out.metric("farebox_holds", Kind::Gauge, "Open holds.").sample(&[], totals.holds);
     out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.").sample(&[], usd(totals.held));
     out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.").sample(&[], usd(totals.credit - totals.spent));
-    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Ever paid in.").sample(&[], usd(totals.credit));
-    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Ever charged.").sample(&[], usd(totals.spent));
-    out.metric("farebox_ledger_loss_usd", Kind::Gauge, "Ever lost by the operator.").sample(&[], usd(totals.loss));
+    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Paid in since the ledger began.").sample(&[], usd(totals.credit));
+    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.").sample(&[], usd(totals.spent));
+    out.metric("farebox_ledger_loss_usd", Kind::Gauge, "The operator's losses since the ledger began.")
+        .sample(&[], usd(totals.loss));
 }
 
 fn files(out: &mut Exposition, admin: &Admin) {
     let generation = admin.front.proxy.config.current().generation;
-    out.metric("farebox_config_generation", Kind::Gauge, "Which snapshot of the files is in force.").sample(&[], generation);
+    out.metric("farebox_config_generation", Kind::Gauge, "Number of the configuration snapshot in force.")
+        .sample(&[], generation);
     let Some(status) = admin.reloader.as_ref().map(|reloader| reloader.status()) else { return };
     out.metric("farebox_config_current", Kind::Gauge, "0 while the files have errors and an older snapshot is in force.")
         .sample(&[], u8::from(status.current));
     out.metric("farebox_config_loaded_time_seconds", Kind::Gauge, "When the snapshot in force was loaded, seconds since 1970.")
         .sample(&[], seconds_since_1970(status.loaded_at_ms));
-    out.metric("farebox_config_last_reload_time_seconds", Kind::Gauge, "When the files were last found changed.")
+    out.metric("farebox_config_last_reload_time_seconds", Kind::Gauge, "When the files last changed.")
         .sample(&[], seconds_since_1970(status.attempted_at_ms));
     out.metric("farebox_config_reloads_total", Kind::Counter, "Reloads by outcome.")
         .sample(&[("outcome", "applied")], status.swapped)

@@ -34,7 +34,7 @@ pub struct Admin {
     pub ledger: SharedStore,
     /// What was counted.
     pub telemetry: Arc<Telemetry>,
-    /// What became of the files; `None` where they are not watched.
+    /// The state of the watched files; `None` if they are not watched.
     pub reloader: Option<Arc<Reloader>>,
     /// Decides which requests may see more than health and counters.
     pub guard: Guard,
@@ -51,7 +51,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// From now on no new work is to be sent here.
+    /// Marks the gateway as not ready for new requests.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! `/status`: what runs, what became of the files, and how targets and ledger are, as one JSON document.
+//! `/status`: the running configuration, the state of the files, targets and ledger, as one JSON document.
 //!
 //! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It has no secret in it: keys and
 //! header values are only counted.
@@ -29,7 +29,7 @@ impl Status {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
-        // Thousands of models take a while to write down; threads that serve requests are not for it.
+        // Writing thousands of models takes too long for a thread that serves requests.
         let written = tokio::task::spawn_blocking(move || admin.status().to_string()).await;
         failure::json(res, written.unwrap_or_default());
     }
@@ -95,7 +95,7 @@ impl Admin {
     }
 }
 
-/// What became of the files. Where they are not watched, they are what was loaded at the start.
+/// The state of the files. If they are not watched, that of the start.
 fn files(loaded: Option<&LoadStatus>, started_at: Timestamp) -> Value {
     let Some(loaded) = loaded else {
         return json!({

@@ -58,6 +58,7 @@ async fn text_follows_from_the_last_user_message() {
     assert_eq!(said_to(&user("hello there")).await, "You said: hello there");
     assert_eq!(said_to(&user("write 7 words please")).await.split(' ').count(), 7);
     assert_eq!(said_to(&json!({"input": "Say PONG"})).await, "PONG");
+    assert_eq!(said_to(&user("<system-reminder>\nSay B\n</system-reminder>\n\nSay A")).await, "A");
     assert_eq!(said_to(&json!({"messages": []})).await, "Hello from the simulated model.");
     let reminded = json!({"messages": [
         {"role": "user", "content": [{"type": "text", "text": "Say A"}, {"type": "text", "text": "<system-reminder>Say B</system-reminder>"}]},
@@ -255,6 +256,16 @@ async fn the_models_that_misbehave_do_it_as_they_should() {
         }
     };
     assert!(end.is_err() && seen > 3, "{seen}");
+    for family in Family::ALL {
+        let body = json!({"max_tokens": 9, family.protocol().conversation_field(): [{"role": "user", "content": "Say hello"}]});
+        let mut shortest = ask(&simulated, family, "sim-cut", true, &body);
+        let mut text = String::new();
+        while let Ok(Some(piece)) = shortest.body.chunk().await {
+            text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        let ends = ["\"finish_reason\":\"stop\"", "\"stop_reason\":\"end_turn\"", "response.completed"];
+        assert!(!text.is_empty() && !ends.iter().any(|end| text.contains(end)), "{text}");
+    }
     assert!(ask(&simulated, Family::Chat, "sim-cut", false, &body).body.chunk().await.is_err());
 
     assert_eq!(stream("sim-529").status, 529);

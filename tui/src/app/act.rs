@@ -10,9 +10,9 @@ use farebox_ledger::OperationId;
 use super::form::{Finished, Form, Purpose};
 use super::message::Effect;
 use super::modal::{ApplyError, Found, Hidden, Modal, Outcome, Receipt, Review, SecretPage, Shown, Unknown};
-use super::plan::{Pending, Plan};
 use super::{Action, App};
 use crate::field::Field;
+use crate::plan::{Pending, Plan};
 
 /// The word that closes a secret's page.
 pub(crate) const SAVED: &str = "saved";

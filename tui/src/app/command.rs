@@ -117,7 +117,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(Command::Adjust, 'a', "a", "adjust", "correct the balance in either direction, with a reason", KEYED),
     bind(Command::Refund, 'f', "f", "refund", "give back the selected charge or a part of it", &[Place::Detail]),
     bind(Command::Link, 'L', "L", "link", "a one-time sign-in link to the customer's dashboard", KEYED),
-    bind(Command::Pause, ' ', "space", "pause", "hold the list still; requests go on being counted", &[Place::Live]),
+    bind(Command::Pause, ' ', "space", "pause", "pause the list; requests are still counted", &[Place::Live]),
     bind(
         Command::Verify,
         'v',
@@ -128,7 +128,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(Command::Filter, '/', "/", "filter", "show only lines that match", LISTS),
     bind(Command::Sort, 's', "s", "sort", "next column to sort by", &[Place::Keys]),
-    bind(Command::Reverse, 'S', "S", "reverse", "turn the order round", &[Place::Keys]),
+    bind(Command::Reverse, 'S', "S", "reverse", "reverse the order", &[Place::Keys]),
     special(Command::NextTab, "]", "next tab", "the next tab of this page (also tab)", &[Place::Detail]),
     special(Command::PreviousTab, "[", "previous tab", "the tab before", &[Place::Detail]),
     bind(
@@ -148,7 +148,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit],
     ),
     bind(Command::Operations, 'O', "O", "operations", "acts whose outcome is not known yet", &[Place::Keys, Place::Audit]),
-    bind(Command::Refresh, 'r', "r", "refresh", "read again now", &[]),
+    bind(Command::Refresh, 'r', "r", "refresh", "refresh now", &[]),
     bind(Command::Palette, ':', ":", "commands", "every action by name", &[]),
     bind(Command::Help, '?', "?", "help", "this page", &[]),
     special(Command::Back, "esc", "back", "close, go back, then clear the filter", &[]),
@@ -162,7 +162,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(Command::Show(Screen::Routes), '4', "4", "Routes", "targets and their health", &[]),
     bind(Command::Show(Screen::Holds), '5', "5", "Holds", "money reserved by running requests", &[]),
     bind(Command::Show(Screen::Audit), '6', "6", "Audit", "who did what", &[]),
-    bind(Command::Show(Screen::Config), '7', "7", "Config", "what runs, mistakes in the files, the books", &[]),
+    bind(Command::Show(Screen::Config), '7', "7", "Config", "the configuration, mistakes in the files, the books", &[]),
 ];
 
 impl Binding {
@@ -219,7 +219,7 @@ impl Command {
                 None => Some("no key is selected".to_owned()),
                 // What is left on a revoked key can still be corrected or refunded.
                 Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
-                    Some("the key is revoked, which is for ever".to_owned())
+                    Some("the key is revoked, which cannot be undone".to_owned())
                 }
                 Some(key) => {
                     (self == Self::Link && key.status(app.now) == Status::Blocked).then(|| "the key is blocked".to_owned())

@@ -5,9 +5,9 @@
 
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, OperationId};
 
-use super::plan::{Overlap, Plan};
 use crate::clock;
 use crate::field::{Edit, Field};
+use crate::plan::{Overlap, Plan};
 
 /// Above this a top-up is typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
@@ -103,7 +103,7 @@ impl Form {
     /// An empty form.
     pub(crate) fn new(purpose: Purpose, key_id: KeyId, key: Option<Key>, operation: OperationId) -> Self {
         let settings = [
-            field(Input::Label, "Label", "for people: a customer, a project"),
+            field(Input::Label, "Label", "a name: a customer, a project"),
             field(Input::Models, "Models", "slugs with commas; empty is all"),
             field(Input::LastDay, "Last day", "YYYY-MM-DD, UTC; empty is never"),
             field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
@@ -116,7 +116,7 @@ impl Form {
             Purpose::TopUp => vec![amount, reference],
             Purpose::NewKey => {
                 let mut list = settings.to_vec();
-                list.insert(1, field(Input::Amount, "Balance $", "first money, like 25; may be empty"));
+                list.insert(1, field(Input::Amount, "Balance $", "like 25; may be empty"));
                 list.insert(2, field(Input::Reference, "Reference", "of that payment"));
                 list
             }
@@ -291,7 +291,7 @@ impl Form {
     fn amount(&self) -> Result<Amount, (Input, String)> {
         let amount = Amount::parse_payment(self.value(Input::Amount)).map_err(at(Input::Amount))?;
         if !amount.is_positive() {
-            return Err((Input::Amount, "type more than nothing".to_owned()));
+            return Err((Input::Amount, "type an amount above zero".to_owned()));
         }
         if amount > TYPE_TWICE_ABOVE && Amount::parse_payment(self.value(Input::Again)) != Ok(amount) {
             return Err((Input::Again, "above $1,000 the amount is typed twice".to_owned()));
@@ -302,7 +302,7 @@ impl Form {
     fn first_credit(&self) -> Result<Option<(Amount, String)>, (Input, String)> {
         if self.value(Input::Amount).is_empty() {
             let reference = self.value(Input::Reference).is_empty();
-            return if reference { Ok(None) } else { Err((Input::Amount, "a reference without an amount".to_owned())) };
+            return if reference { Ok(None) } else { Err((Input::Amount, "there is a reference but no amount".to_owned())) };
         }
         let amount = self.amount()?;
         farebox_ledger::Account::default().top_up(amount).map_err(at(Input::Amount))?;

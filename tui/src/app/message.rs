@@ -1,4 +1,4 @@
-//! What state asks of the store, and what the store tells it: the only two kinds of word between them.
+//! The requests of the state to the store, and the store's messages to the state. Nothing else passes between them.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::detail::{Check, DetailData};
 use super::form::Export;
 use super::keys::{Count, KeyFilter, KeysPage, KeysRequest};
 use super::modal::{ApplyError, Found, Hidden, Listed, Outcome};
-use super::plan::Pending;
 use crate::admin::{LiveEvent, Status};
+use crate::plan::Pending;
 
 /// Something to be done outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]

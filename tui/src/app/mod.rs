@@ -6,6 +6,7 @@
 
 pub(crate) mod act;
 pub(crate) mod command;
+pub(crate) mod config_page;
 pub(crate) mod detail;
 pub(crate) mod form;
 pub(crate) mod keys;
@@ -13,8 +14,8 @@ pub(crate) mod live;
 pub(crate) mod message;
 pub(crate) mod modal;
 pub(crate) mod perform;
-pub(crate) mod plan;
 pub(crate) mod receive;
+mod shown;
 
 use farebox_ledger::{AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport};
 

@@ -5,8 +5,8 @@
 use farebox_ledger::{Entry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
 use super::form::Form;
-use super::plan::Pending;
 use crate::field::Field;
+use crate::plan::Pending;
 use crate::state_file::OpenOperation;
 
 /// The page over the screen.

@@ -3,15 +3,16 @@
 use farebox_ledger::{KeyId, OperationId, Status};
 
 use super::command::{Command, Place};
+use super::config_page;
 use super::detail::{Check, Detail, Tab};
 use super::form::{Export, Form, Purpose};
 use super::keys::{From, PAGE};
 use super::message::Effect;
 use super::modal::{Hidden, Modal, RequestPage, Review};
-use super::plan::{Pending, Plan};
 use super::{Action, App, Books, Palette, Screen};
 use crate::field::Field;
-use crate::view::format;
+use crate::format;
+use crate::plan::{Pending, Plan};
 
 impl App {
     /// Performs the action of a key or the palette, or shows why it cannot.
@@ -88,10 +89,10 @@ impl App {
             }
             Place::Detail => return self.move_in_detail(lines),
             Place::Live => self.live.selected = step(self.live.selected, self.live.shown().len()),
-            Place::Models => self.models.selected = step(self.models.selected, crate::view::model_rows(self)),
-            Place::Routes => self.routes.selected = step(self.routes.selected, crate::view::route_rows(self)),
+            Place::Models => self.models.selected = step(self.models.selected, self.model_rows()),
+            Place::Routes => self.routes.selected = step(self.routes.selected, self.shown_routes().len()),
             Place::Holds => self.holds.selected = step(self.holds.selected, self.shown_holds().len()),
-            Place::Config => self.config.selected = step(self.config.selected, crate::view::config_rows(self)),
+            Place::Config => self.config.selected = step(self.config.selected, config_page::lines(self).len()),
             Place::Audit => {
                 let shown = self.shown_audit().len();
                 self.audit.selected = step(self.audit.selected, shown);

@@ -1,4 +1,4 @@
-//! What the store tells, taken into the state. Old answers are dropped; nothing is drawn unless something changed.
+//! Applies the store's messages to the state. Outdated answers are dropped; nothing is drawn unless something changed.
 
 use farebox_ledger::{Key, Timestamp, Totals};
 
@@ -144,7 +144,7 @@ impl App {
         }
     }
 
-    /// The books moved: reads again what is on the screen.
+    /// The totals changed: reads everything on the screen again.
     fn follow(&mut self, keys_came: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
         let detail_shown = self.detail_open || (self.is_wide() && self.screen == Screen::Keys);

@@ -14,8 +14,8 @@ use farebox_ledger::{
 use super::Shared;
 use crate::app::message::Message;
 use crate::app::modal::{ApplyError, Found, Listed, Outcome};
-use crate::app::plan::{Pending, Plan};
 use crate::clock;
+use crate::plan::{Pending, Plan};
 use crate::state_file::{OpenOperation, runs_elsewhere};
 
 /// Secrets made for operations whose outcome was not seen yet.

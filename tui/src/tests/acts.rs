@@ -7,7 +7,7 @@ use crate::app::detail::Detail;
 use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ApplyError, Found, Listed, Modal};
-use crate::app::plan::Plan;
+use crate::plan::Plan;
 use crate::state_file::OpenOperation;
 
 const TOP_UP: &str = "t50<enter>inv-8902<enter>";
@@ -150,7 +150,7 @@ fn reasons_are_said_instead_of_acting() {
     let mut bench = Bench::new(80, 24);
     bench.press("jjjjjjjt");
     assert_eq!(bench.app.keys.row().map(|row| row.key.stored_status), Some(Status::Revoked));
-    assert!(bench.screen().contains("revoked, which is for ever"));
+    assert!(bench.screen().contains("revoked, which cannot be undone"));
     bench.press("<enter>]f");
     assert!(bench.screen().contains("select a charge first"));
 }

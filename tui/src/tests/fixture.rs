@@ -15,8 +15,8 @@ use crate::app::detail::{Check, DetailData};
 use crate::app::keys::{Count, KeysPage};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{Found, Outcome};
-use crate::app::plan::{Pending, Plan};
 use crate::app::{Action, App, Options};
+use crate::plan::{Pending, Plan};
 use crate::view::Theme;
 use crate::{admin, input, view};
 

@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use serde_json::Value;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::App;
 use crate::app::detail::{Check, Detail, Tab};
 use crate::app::keys::{state_word, window};
-use crate::app::plan::limits;
+use crate::format;
+use crate::plan::limits;
 use crate::sanitize::width;
 
 /// From this height on the chart is drawn.
@@ -159,8 +159,8 @@ fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
         let text = match detail.tab {
             _ if !detail.loaded => "reading …",
             Tab::Entries => "no entries yet: press t to top up",
-            Tab::Payments => "no money came in yet: press t to top up",
-            Tab::Models => "nothing was used in the last 7 days",
+            Tab::Payments => "no payments yet: press t to top up",
+            Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
         };

@@ -103,14 +103,14 @@ fn about(modal: &Modal) -> Vec<String> {
             "The ledger did not say whether the operation happened. It is asked for by its id; sending it again has the same id and so no second effect."
         }
         Modal::Operations(_) => {
-            "Operations that were sent and whose outcome nobody saw, for example because a console was killed."
+            "Operations that were sent but whose outcome was never seen, for example because a console was killed."
         }
         Modal::Secret(_) => {
-            "Only a hash of the secret is stored. Whoever loses it gets a new one with R rotate; balance and history stay."
+            "Only a hash of the secret is stored. A lost secret is replaced with R rotate; balance and history stay."
         }
         Modal::Receipt(_) | Modal::Request(_) | Modal::Text(..) => "",
     };
-    super::pen::wrap(text, 66)
+    crate::sanitize::wrap(text, 66)
 }
 
 fn name_of(app: &App) -> &'static str {
@@ -145,7 +145,7 @@ pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
     let lines = app.palette_lines();
     if lines.is_empty() {
-        pen.text(inner, 0, 2, "no command has this in its name", theme.warn());
+        pen.text(inner, 0, 2, "no command matches", theme.warn());
         return;
     }
     let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };

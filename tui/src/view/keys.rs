@@ -3,10 +3,10 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::App;
 use crate::app::keys::{Row, Sort, state_word};
+use crate::format;
 
 const COLUMNS: &[Column] = &[
     left("KEY", 12, 1),

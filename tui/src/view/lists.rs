@@ -3,11 +3,11 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Column, Pen, left, right};
 use crate::app::keys::window;
 use crate::app::live::Link;
 use crate::app::{App, List};
+use crate::format;
 
 const HOLDS: &[Column] = &[
     left("REQUEST", 26, 4),
@@ -61,8 +61,8 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
     let hint = match app.gateway.link {
-        Link::Live => "a hold ends with its request; none is released by hand",
-        _ => "without a gateway holds stay: the next one to start ends them within 5 s",
+        Link::Live => "a hold ends with its request; it cannot be released by hand",
+        _ => "no gateway is running; the next start ends these holds within 5 s",
     };
     pen.text(bottom, 2, 0, hint, pen.theme.faint());
 }

@@ -3,12 +3,12 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::LiveEvent;
 use crate::app::App;
 use crate::app::keys::window;
 use crate::app::live::{Link, amount, unknown_field};
+use crate::format;
 
 const COLUMNS: &[Column] = &[
     left("UTC", 8, 0),

@@ -5,7 +5,7 @@
 
 mod config;
 mod detail;
-pub(crate) mod format;
+mod fields;
 mod help;
 mod keys;
 mod lists;
@@ -24,8 +24,8 @@ use ratatui::style::Style;
 use crate::app::command::BINDINGS;
 use crate::app::live::Link;
 use crate::app::{App, SMALLEST, Screen};
+use crate::format;
 use crate::sanitize::{mask, width};
-pub(crate) use models::{config_rows, model_rows, route_rows};
 use pen::Pen;
 pub(crate) use theme::Theme;
 

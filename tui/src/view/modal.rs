@@ -1,19 +1,19 @@
 //! Pages over a screen: forms, reviews with before and after, receipts, requests and open operations.
 
 use farebox_ledger::{Account, Entry};
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
+use super::fields::{NAME, fact, fields};
 use super::pen::{Column, Pen, left};
 use crate::app::App;
 use crate::app::form::{Form, Purpose};
 use crate::app::keys::window;
 use crate::app::modal::{Found, Modal, Receipt, RequestPage, Review, Unknown};
-use crate::app::plan::Plan;
-use crate::sanitize::{cut, mask, width};
+use crate::format;
+use crate::plan::Plan;
+use crate::sanitize::{cut, width};
 
-const NAME: u16 = 12;
 const OPERATIONS: &[Column] =
     &[left("WHEN", 11, 1), left("ACT", 8, 0), left("KEY", 12, 2), left("WHAT", 0, 0), left("OUTCOME", 24, 0)];
 
@@ -36,69 +36,6 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         }
         None => {}
     }
-}
-
-/// `Name        value`, the value broken into lines; gives the lines taken.
-pub(super) fn fact(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, value: &str, style: Style) -> u16 {
-    if y >= area.height {
-        return 0;
-    }
-    pen.text(area, 0, y, name, pen.theme.faint());
-    let room = Rect { x: area.x + NAME.min(area.width), width: area.width.saturating_sub(NAME), ..area };
-    pen.paragraph(room, y, value, style)
-}
-
-/// A form's fields; also used for the one field of other pages.
-pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> u16 {
-    let theme = pen.theme;
-    let value_width = if area.width >= 100 { 40 } else { area.width.saturating_sub(NAME + 2).min(24) };
-    for (index, field) in form.fields.iter().enumerate() {
-        let focused = index == form.focus;
-        if focused {
-            pen.text(area, 0, y, "›", theme.key());
-        }
-        pen.text(area, 2, y, field.name, if focused { theme.strong() } else { theme.faint() });
-        let x = NAME + 2;
-        let text = mask(field.field.text());
-        let before: String = text.chars().take(field.field.cursor()).collect();
-        let room = usize::from(value_width.saturating_sub(1));
-        // A long value is shown around the cursor.
-        let skip = before.chars().count().saturating_sub(room);
-        let shown: String = text.chars().skip(skip).collect();
-        let cell = Rect { x: area.x + x.min(area.width), width: value_width.min(area.width.saturating_sub(x)), ..area };
-        let choice = field.input.choices().map(|choices| {
-            choices
-                .iter()
-                .map(|word| if *word == field.field.text() { format!("[{word}]") } else { format!(" {word} ") })
-                .collect::<String>()
-        });
-        match choice {
-            Some(choice) => {
-                pen.text(cell, 0, y, &choice, Style::new());
-            }
-            None => {
-                pen.text(cell, 0, y, &"_".repeat(usize::from(cell.width)), theme.faint());
-                pen.text(cell, 0, y, &shown, if focused { theme.strong() } else { Style::new() });
-                if focused && y < area.height {
-                    let visible: String = before.chars().skip(skip).collect();
-                    let x = cell.x + u16::try_from(width(&visible)).unwrap_or(0);
-                    pen.cursor = Some(Position { x: x.min(area.right().saturating_sub(1)), y: area.y + y });
-                }
-            }
-        }
-        if area.width >= 76 {
-            pen.text(area, x + value_width + 2, y, field.hint, theme.faint());
-        }
-        y += 1;
-        if let Some(error) = &field.error {
-            let below = Rect { x: cell.x, width: area.right().saturating_sub(cell.x), ..area };
-            y += pen.paragraph(below, y, error, theme.bad());
-        } else if focused && area.width < 76 {
-            pen.text(area, x, y, field.hint, theme.faint());
-            y += 1;
-        }
-    }
-    y
 }
 
 fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
@@ -206,7 +143,7 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
         y += pen.paragraph(
             inner,
             y,
-            &format!("Asking for it by its id …  try {}, again every 2 s.", page.tries + 1),
+            &format!("Looking it up by its id …  attempt {}, again every 2 s.", page.tries + 1),
             Style::new(),
         ) + 1;
         y += pen.paragraph(
@@ -315,10 +252,10 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
         "Ending",
         &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
     );
-    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was made", farebox_ledger::document::evidence));
+    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was produced", farebox_ledger::document::evidence));
     say(pen, "Held", &format!("{} USD", bill.hold));
     if bill.loss.is_positive() {
-        say(pen, "Loss", &format!("{} USD: the operator's, the key had no more", bill.loss));
+        say(pen, "Loss", &format!("{} USD: the operator's loss, because the key had no more", bill.loss));
     }
     for (index, line) in bill.lines.iter().enumerate() {
         let cost = farebox_ledger::Amount::times(line.rate, line.count).map_or_else(|| "?".to_owned(), |cost| cost.to_string());
@@ -331,7 +268,7 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
 }
 
 fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
-    let inner = pen.frame(area, "Operations whose outcome nobody saw");
+    let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
     let placed = pen.heads(inner, 0, OPERATIONS);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
@@ -365,9 +302,9 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         Found::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }
-        Found::NotApplied => "It was not applied. d drops it; start it anew if it is still wanted.",
-        Found::Elsewhere(_) => "Another console of yours is working on it.",
-        Found::Unreadable(_) => "The ledger could not be asked.",
+        Found::NotApplied => "It was not applied. d drops it; start again if it is still wanted.",
+        Found::Elsewhere(_) => "Another console of this user is working on it.",
+        Found::Unreadable(_) => "The ledger cannot be read.",
     };
     pen.paragraph(inner, inner.height.saturating_sub(2), text, theme.strong());
 }

@@ -1,13 +1,13 @@
-//! The Models and Routes screens: what is sold, what it costs, and how its targets are.
+//! The Models and Routes screens: models, prices, and the health of targets.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::format;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::{Model, Status, Target};
 use crate::app::App;
 use crate::app::keys::window;
+use crate::format;
 
 const MODELS: &[Column] = &[
     left("SLUG", 0, 0),
@@ -34,10 +34,10 @@ const ROUTES: &[Column] = &[
     left("WHY", 26, 4),
 ];
 
-/// What is sold.
+/// The Models screen.
 pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(status) = &app.gateway.status else { return published(app, pen, area) };
-    let models = shown_models(app, status);
+    let models = app.shown_models();
     let filter = if app.models.filter.is_empty() { String::new() } else { format!(" · {}", app.models.filter) };
     let inner = pen.frame(area, &format!("Models{filter} · {} published, {} retired", status.models.len(), status.retired.len()));
     if models.is_empty() {
@@ -131,7 +131,7 @@ fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.text(rest, 0, 0, "the ledger remembers these slugs; prices come from the gateway", pen.theme.faint());
     let placed = pen.heads(rest, 1, PUBLISHED);
     let list = Rect { y: rest.y + 2, height: rest.height.saturating_sub(2), ..rest };
-    let slugs = shown_published(app);
+    let slugs = app.shown_published();
     for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate() {
         let Some(slug) = slugs.get(index) else { continue };
         let used = app.used.iter().find(|used| used.slug == slug.slug);
@@ -161,7 +161,7 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
             format::many(open, "open breaker")
         ),
     );
-    let lines = route_lines(app, status);
+    let lines = app.shown_routes();
     if lines.is_empty() {
         pen.text(inner, 0, 1, "no target", pen.theme.faint());
         return;
@@ -174,10 +174,10 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), ROUTES, &placed, &cells, index == app.routes.selected);
     }
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
-    let hint = lines
-        .get(app.routes.selected)
-        .and_then(|(_, target)| *target)
-        .map_or_else(|| "targets are tried in this order; routes.toml changes them".to_owned(), |(_, target)| explain(target));
+    let hint = lines.get(app.routes.selected).and_then(|(_, target)| *target).map_or_else(
+        || "targets are tried in this order; edit routes.toml to change it".to_owned(),
+        |(_, target)| explain(target),
+    );
     pen.text(bottom, 0, 0, &hint, pen.theme.faint());
 }
 
@@ -228,55 +228,4 @@ fn target_cells(pen: &Pen<'_>, place: usize, target: &Target) -> Vec<Cell> {
         (target.in_flight.to_string(), Style::new()),
         (target.reason.clone().unwrap_or_default(), pen.theme.warn()),
     ]
-}
-
-/// A route's slug, or one of its targets with its place.
-type RouteLine<'a> = (&'a str, Option<(usize, &'a Target)>);
-
-fn route_lines<'a>(app: &App, status: &'a Status) -> Vec<RouteLine<'a>> {
-    let filter = app.routes.filter.to_ascii_lowercase();
-    let mut lines: Vec<RouteLine<'a>> = Vec::new();
-    let mut place = 0;
-    for target in &status.targets {
-        let text = format!("{} {} {} {}", target.slug, target.target, target.provider, target.state).to_ascii_lowercase();
-        if !filter.split_whitespace().all(|word| text.contains(word)) {
-            continue;
-        }
-        if lines.last().is_none_or(|(slug, _)| *slug != target.slug) {
-            lines.push((&target.slug, None));
-            place = 0;
-        }
-        place += 1;
-        lines.push((&target.slug, Some((place, target))));
-    }
-    lines
-}
-
-fn shown_models<'a>(app: &App, status: &'a Status) -> Vec<&'a Model> {
-    let filter = app.models.filter.to_ascii_lowercase();
-    let passes = |model: &&Model| {
-        let text = format!("{} {} {} {}", model.slug, model.model, model.provider, model.aliases.join(" ")).to_ascii_lowercase();
-        filter.split_whitespace().all(|word| text.contains(word))
-    };
-    status.models.iter().filter(passes).collect()
-}
-
-fn shown_published(app: &App) -> Vec<&farebox_ledger::PublishedSlug> {
-    let filter = app.models.filter.to_ascii_lowercase();
-    app.published.iter().filter(|slug| filter.split_whitespace().all(|word| slug.slug.contains(word))).collect()
-}
-
-/// How many lines the Models screen has.
-pub(crate) fn model_rows(app: &App) -> usize {
-    app.gateway.status.as_ref().map_or_else(|| shown_published(app).len(), |status| shown_models(app, status).len())
-}
-
-/// How many lines the Routes screen has.
-pub(crate) fn route_rows(app: &App) -> usize {
-    app.gateway.status.as_ref().map_or(0, |status| route_lines(app, status).len())
-}
-
-/// How many lines the Config screen has.
-pub(crate) fn config_rows(app: &App) -> usize {
-    super::config::lines(app, Style::new(), super::Theme { color: false }).len()
 }

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::widgets::{Block, Widget};
 
 use super::theme::Theme;
-use crate::sanitize::{clean, cut, width};
+use crate::sanitize::{clean, cut, width, wrap};
 
 /// One column of a list.
 #[derive(Debug, Clone, Copy)]
@@ -135,23 +135,6 @@ impl Pen<'_> {
         }
         lines
     }
-}
-
-/// Breaks a text at blanks into lines of at most `cells`.
-pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() {
-            line.push_str(word);
-        } else if width(line) + 1 + width(word) <= cells {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 fn inner_of(inner: Rect) -> Rect {

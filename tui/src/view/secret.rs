@@ -3,12 +3,12 @@
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use super::format;
-use super::modal::{fact, fields};
+use super::fields::{fact, fields};
 use super::pen::Pen;
 use crate::app::App;
 use crate::app::act::SAVED;
 use crate::app::modal::{SecretPage, Shown};
+use crate::format;
 use crate::sanitize::width;
 
 /// Draws it.

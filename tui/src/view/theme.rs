@@ -2,6 +2,8 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::app::config_page::Tone;
+
 /// How things look on this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
@@ -52,6 +54,18 @@ impl Theme {
     /// Values that stand out.
     pub(crate) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// By what a line tells.
+    pub(crate) fn tone(self, tone: Tone) -> Style {
+        match tone {
+            Tone::Plain => Style::new(),
+            Tone::Head => self.head(),
+            Tone::Faint => self.faint(),
+            Tone::Good => self.good(),
+            Tone::Warn => self.warn(),
+            Tone::Bad => self.bad(),
+        }
     }
 
     /// By the word of a state.

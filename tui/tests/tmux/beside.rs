@@ -223,7 +223,7 @@ fn a_reload_shows_what_it_changed_and_a_mistake_where_it_is() {
     std::fs::write(console.path("catalog.toml"), dearer).unwrap();
     gateway.tell("-HUP");
     console.wait_for("generation 2");
-    let screen = console.wait_for("What the last reload changed");
+    let screen = console.wait_for("Changes in the last reload");
     assert!(screen.contains("987.00"), "{screen}");
     std::fs::write(console.path("catalog.toml"), format!("{catalog}\n[[[\n")).unwrap();
     gateway.tell("-HUP");

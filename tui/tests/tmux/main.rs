@@ -102,7 +102,7 @@ fn killed_at_confirmation_there_is_no_double_credit() {
         credits += usize::from(applied);
         if console.operations_on_file() > 0 {
             console.start();
-            console.wait_for("outcome nobody saw");
+            console.wait_for("outcome is unknown");
             if applied {
                 console.wait_for("It was applied once");
                 console.press(&["d"]);

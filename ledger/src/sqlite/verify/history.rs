@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use rusqlite::{OptionalExtension, Result};
 
 use super::Check;
-use crate::chain::{self, Hash, NOTHING};
+use crate::chain;
+use crate::head::{Hash, NOTHING};
 use crate::sqlite::reads::entry_at;
 use crate::sqlite::rows::{self, StoredAct, StoredEntry};
 use crate::tx::StoredKey;
@@ -173,7 +174,7 @@ impl Check<'_> {
             self.fault(format!("{name}: its audit does not begin at its creation"));
         }
         if !links.is_empty() {
-            self.fault(format!("{name}: has a sign-in link that nobody made"));
+            self.fault(format!("{name}: has a sign-in link without an audit record"));
         }
         Ok(())
     }

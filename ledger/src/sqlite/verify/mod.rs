@@ -4,8 +4,10 @@
 //! needs no transaction and blocks nothing. Sums over all keys are compared at one instant too, after catching up with what
 //! was appended during the walk. It reports faults and never repairs them.
 //!
-//! `history` walks the chains, `sums` compares rollups and totals, `schema` looks at tables, triggers and what belongs to no key.
+//! `history` walks the chains, `sums` compares rollups and totals, `schema` looks at tables, triggers and what belongs to no key,
+//! `digests` compares anchors of earlier versions.
 
+mod digests;
 mod history;
 mod schema;
 mod sums;
@@ -14,7 +16,7 @@ use rusqlite::{Connection, Error, OptionalExtension, Result};
 
 use super::rows;
 use crate::anchor::{Anchor, Covered};
-use crate::chain::Hash;
+use crate::head::Hash;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{Account, Amount, KeyId, SecretHash, Session, Timestamp, VerifyReport};
 use history::History;
@@ -61,7 +63,7 @@ pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() ->
     check.schema()?;
     let uncovered = check.covered.faults();
     check.report.faults.extend(uncovered);
-    check.report.faults.extend(super::backup::check_digests(conn, anchors)?);
+    check.report.faults.extend(digests::check_digests(conn, anchors)?);
     Ok(check.report)
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::Check;
-use crate::chain::{self, Hash};
+use crate::chain;
+use crate::head::Hash;
 use crate::sqlite::migrations::{Birth, migrate};
 use crate::{SecretHash, Timestamp};
 
@@ -25,7 +26,7 @@ impl Check<'_> {
         for (name, sql) in &expected {
             match found.get(name) {
                 None => self.fault(format!("the {name} is missing")),
-                Some(other) if other != sql => self.fault(format!("the {name} is not as this program makes it")),
+                Some(other) if other != sql => self.fault(format!("the {name} differs from the one that this program creates")),
                 Some(_) => {}
             }
         }
@@ -44,7 +45,7 @@ impl Check<'_> {
         ] {
             let count: i64 = self.conn.query_row(sql, [], |row| row.get(0))?;
             if count > 0 {
-                self.fault(format!("{count} times a {what} that belongs to nothing"));
+                self.fault(format!("{count} × a {what} that belongs to nothing"));
             }
         }
         self.tokens()

@@ -114,11 +114,11 @@ impl Check<'_> {
         }
         if counters.opened != self.journal.charges.saturating_add(open) || counters.ended_twice > 0 {
             self.fault(
-                "holds were removed or added: not each that was opened is either open or has ended in a charge".to_owned(),
+                "holds were removed or added: one that was opened is neither open nor has it ended in a charge".to_owned(),
             );
         }
         if counters.epochs != (counters.epoch, counters.epoch) || counters.stray_holds > 0 {
-            self.fault("the epochs do not count up to the one that runs".to_owned());
+            self.fault("the epochs do not count up to the current one".to_owned());
         }
         for anchor in anchors.iter().filter(|anchor| anchor.opened() > counters.opened) {
             self.fault(format!("anchor of {}: more holds were opened than the ledger knows of", anchor.at()));

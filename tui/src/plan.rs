@@ -150,7 +150,7 @@ impl Plan {
             Self::Rotate { overlap } => {
                 let old = match overlap.until(now) {
                     None => "stops working at once".to_owned(),
-                    Some(until) => format!("works until {}", crate::view::format::stamp(until)),
+                    Some(until) => format!("works until {}", crate::format::stamp(until)),
                 };
                 vec![("Old secret", old), ("Stays", "balance, settings and history; dashboard sessions end".to_owned())]
             }

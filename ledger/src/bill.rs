@@ -1,0 +1,209 @@
+//! The bill of a request: what was counted, at which rates, and how the request ended.
+//!
+//! A bill is kept in the charge entry and hashed with it, so its fields are frozen as those of an entry are: later versions note
+//! more as [`Facts`].
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Amount, EndReason, Refusal};
+
+/// Everything about how one request ended. `lines` sum to charge + loss.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bill {
+    /// The public slug.
+    pub slug: String,
+    /// The wire family: `chat`, `responses` or `messages`.
+    pub family: String,
+    /// Provider and upstream model name that answered last, `provider/model`; empty when none was reached.
+    pub target: String,
+    /// The HTTP status the customer got.
+    pub status: u16,
+    /// Why the request ended.
+    pub end_reason: EndReason,
+    /// From the request's arrival to the first answer byte, milliseconds.
+    pub first_byte_ms: Option<u32>,
+    /// From the request's arrival to its end, milliseconds.
+    pub total_ms: u32,
+    /// The id in the upstream's answer, when it had one.
+    pub answer_id: Option<String>,
+    /// The hold's final size.
+    pub hold: Amount,
+    /// The part of the cost that the balance did not cover: the operator's loss.
+    pub loss: Amount,
+    /// Who counted; `None` where nobody did, because nothing was made. See [`Bill::counted_by`].
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    /// Disjoint token counts.
+    pub usage: Usage,
+    /// Count times rate, one line for each priced thing.
+    pub lines: Vec<Line>,
+    /// What the operator may owe a provider beyond the charge: cut, broken, disputed, free after dispatch, failed attempts.
+    #[serde(default)]
+    pub exposure: Amount,
+    /// What the request cost at the operator's own prices, where they are known.
+    #[serde(default)]
+    pub cost: Option<Amount>,
+    /// Further facts by name, sorted: what later versions note needs no new format. Not `exposure` and not `cost`.
+    #[serde(default)]
+    pub facts: Facts,
+}
+
+/// Named facts, sorted by name.
+pub type Facts = std::collections::BTreeMap<String, String>;
+
+impl Bill {
+    /// Who counted what is charged; nobody where no provider answered and nothing is charged. Entries of earlier versions name the
+    /// provider there, and their hashes cover that word, so it is left out here rather than mended in the journal.
+    #[must_use]
+    pub fn counted_by(&self) -> Option<Evidence> {
+        let nothing = self.lines.is_empty() && self.usage == Usage::default();
+        self.evidence.filter(|_| !nothing)
+    }
+
+    /// Largest count that is believed: far above any request, far below where an hour's sum could overflow.
+    pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
+
+    /// What the request cost.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
+    pub fn total(&self) -> Result<Amount, Refusal> {
+        self.check_facts()?;
+        let usage = &self.usage;
+        let counts =
+            [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images];
+        if counts.iter().any(|count| *count > Self::MAX_COUNT) {
+            return Err(Refusal::Limit("the usage of this bill is implausible".to_owned()));
+        }
+        cost(&self.lines)
+    }
+}
+
+impl Bill {
+    const MAX_FACTS: usize = 32;
+    const MAX_FACT_BYTES: usize = 4096;
+    /// Facts that have a field of their own.
+    const FIELDS: [&str; 2] = ["exposure", "cost"];
+
+    /// Exposure, cost and all other facts as they are stored and hashed: sorted pairs. What is nothing is left out.
+    pub(crate) fn pairs(&self) -> Cow<'_, Facts> {
+        if self.exposure == Amount::ZERO && self.cost.is_none() {
+            return Cow::Borrowed(&self.facts);
+        }
+        let mut pairs = self.facts.clone();
+        if self.exposure != Amount::ZERO {
+            pairs.insert("exposure".to_owned(), self.exposure.picos().to_string());
+        }
+        if let Some(cost) = self.cost {
+            pairs.insert("cost".to_owned(), cost.picos().to_string());
+        }
+        Cow::Owned(pairs)
+    }
+
+    /// Takes over stored pairs; `None` when a number among them is not written as this program writes it.
+    pub(crate) fn with_pairs(mut self, mut pairs: Facts) -> Option<Self> {
+        let number = |text: String| {
+            let picos: i64 = text.parse().ok()?;
+            (picos.to_string() == text).then(|| Amount::from_picos(picos))
+        };
+        if let Some(exposure) = pairs.remove("exposure") {
+            self.exposure = number(exposure).filter(|exposure| *exposure != Amount::ZERO)?;
+        }
+        if let Some(cost) = pairs.remove("cost") {
+            self.cost = Some(number(cost)?);
+        }
+        self.facts = pairs;
+        Some(self)
+    }
+
+    /// Facts are few, short and not named like a field; money is not negative.
+    pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
+        let bytes = self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len()));
+        let too_many = self.facts.len() > Self::MAX_FACTS || bytes.fold(0, usize::saturating_add) > Self::MAX_FACT_BYTES;
+        if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
+            return Err(Refusal::Limit("this bill has too many facts, or one that is too long or named like a field".to_owned()));
+        }
+        if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
+            return Err(Refusal::Limit("exposure and cost must not be negative".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Who counted the usage of a charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The provider's own usage.
+    Provider,
+    /// Counted here, because the provider's usage was missing.
+    Local,
+    /// Counted here, because the provider's usage was absurd.
+    Disputed,
+    /// A checkpoint, after a crash.
+    Recovered,
+}
+
+/// Disjoint counts: no token is in two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Usage {
+    /// Fresh input tokens: neither read from nor written to a cache.
+    pub input: u64,
+    /// Input tokens read from a cache.
+    pub cache_read: u64,
+    /// Input tokens written to a cache for the default time.
+    pub cache_write: u64,
+    /// Input tokens written to a cache for one hour.
+    pub cache_write_1h: u64,
+    /// Output tokens without reasoning that is priced apart.
+    pub output: u64,
+    /// Reasoning tokens that are not in `output`.
+    pub reasoning: u64,
+    /// Pictures, where they are priced each.
+    pub images: u64,
+}
+
+/// One line of a bill: `count` × `rate` picodollars.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// What was bought: `input`, `cache_read`, …, `images`, `request`.
+    pub what: Cow<'static, str>,
+    /// How many.
+    pub count: u64,
+    /// Picodollars for one.
+    pub rate: Amount,
+}
+
+/// Σ count × rate, exactly.
+///
+/// # Errors
+/// [`Refusal::Limit`] when a rate is negative or the sum overflows or is above [`Amount::MAX_COST`]: the counts are then wrong,
+/// and the caller treats them as disputed.
+pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
+    let absurd = || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
+    let mut sum = Amount::ZERO;
+    for line in lines {
+        if line.rate.is_negative() {
+            return Err(absurd());
+        }
+        sum = Amount::times(line.rate, line.count).and_then(|part| sum.checked_add(part)).ok_or_else(absurd)?;
+    }
+    if sum > Amount::MAX_COST { Err(absurd()) } else { Ok(sum) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bill_is_exact_or_refused() {
+        let line = |count, rate| Line { what: Cow::Borrowed("input"), count, rate: Amount::from_picos(rate) };
+        assert_eq!(cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(), Amount::from_picos(405_000_000));
+        assert!(cost(&[line(u64::MAX, 2)]).is_err());
+        assert!(cost(&[line(1, i64::MAX)]).is_err());
+        assert!(cost(&[line(1, -1)]).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! An upstream's answer before it is judged. The network and the simulated provider both give one.
+
+use std::time::Duration;
+
+use super::stream::Body;
+
+/// An answer before it is judged.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) kind: Kind,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Body,
+}
+
+/// What an answer says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// JSON.
+    Json,
+    /// Server-sent events.
+    Events,
+    /// Something else, or nothing said.
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(content_type: &str) -> Self {
+        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "text/event-stream" => Self::Events,
+            "application/json" => Self::Json,
+            other if other.ends_with("+json") => Self::Json,
+            _ => Self::Other,
+        }
+    }
+}

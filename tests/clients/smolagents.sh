@@ -1,0 +1,6 @@
+# smolagents: what `farebox setup` prints, pasted, and what it does in trouble.
+
+pip_install
+scenario as-printed 5 as_printed gpt-sim
+expect as-printed hello
+at_trouble gpt

@@ -1,0 +1,163 @@
+//! The text of the Config screen, line by line: what runs, mistakes in the files, the difference to the files, and the books.
+//!
+//! Scrolling needs to know how many lines there are, so they are made here; the view only colours them.
+
+use super::{App, Books};
+use crate::admin::{Change, Diagnostic, Status};
+use crate::format;
+use crate::sanitize::{self, wrap};
+
+/// What a line tells, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Head,
+    Faint,
+    Good,
+    Warn,
+    Bad,
+}
+
+type Line = (String, Tone);
+
+/// All lines of the screen.
+pub(crate) fn lines(app: &App) -> Vec<Line> {
+    let mut lines = books(app);
+    lines.push((String::new(), Tone::Plain));
+    let Some(status) = &app.gateway.status else {
+        lines.push((format!("no gateway at {}; start it or pass --admin", app.options.admin), Tone::Warn));
+        lines.push((
+            "its configuration and diagnostics are shown here; farebox check reads the files without it".to_owned(),
+            Tone::Faint,
+        ));
+        return lines;
+    };
+    configuration(status, &mut lines);
+    for diagnostic in &status.diagnostics {
+        lines.push((String::new(), Tone::Plain));
+        report(diagnostic, &mut lines);
+    }
+    lines
+}
+
+fn configuration(status: &Status, lines: &mut Vec<Line>) {
+    let of = |severity: &str| status.diagnostics.iter().filter(|found| found.severity == severity).count();
+    let (errors, warnings) = (of("error"), of("warning"));
+    if status.state == "rejected" {
+        let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
+        lines.push((format!("NEW FILES REJECTED {at} — the running version stays in force"), Tone::Bad));
+    } else {
+        lines.push(("The running configuration matches the files.".to_owned(), Tone::Good));
+    }
+    let counts = [
+        format::many(errors, "error"),
+        format::many(warnings, "warning"),
+        format::many(status.models.len(), "model"),
+        format!("{} retired", status.retired.len()),
+        format::many(status.providers.len(), "provider"),
+        format::many(status.targets.len(), "target"),
+    ]
+    .join(" · ");
+    lines.push((counts, Tone::Plain));
+    let p99 = status
+        .ledger
+        .commit_p99_us
+        .map_or_else(|| "—".to_owned(), |micros| format!("{}.{} ms", micros / 1000, micros % 1000 / 100));
+    lines.push((
+        format!(
+            "gateway {} since {} · ledger queue {}, commit p99 {p99}",
+            status.version,
+            format::clock_of(&status.started_at),
+            status.ledger.queue
+        ),
+        Tone::Plain,
+    ));
+    for (title, changes) in
+        [("Files compared with the running configuration", &status.changes), ("Changes in the last reload", &status.last_changes)]
+    {
+        if !changes.is_empty() {
+            lines.push((String::new(), Tone::Plain));
+            lines.push((title.to_owned(), Tone::Head));
+            lines.extend(changes.iter().map(difference));
+        }
+    }
+}
+
+fn difference(change: &Change) -> Line {
+    let values = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!(" {old} → {new}"),
+        (Some(old), None) => format!(" {old} → nothing"),
+        (None, Some(new)) => format!(" nothing → {new}"),
+        (None, None) => String::new(),
+    };
+    let (sign, tone) = match change.kind.as_str() {
+        "added" => ("+", Tone::Good),
+        "removed" => ("−", Tone::Bad),
+        _ => ("~", Tone::Warn),
+    };
+    (format!("  {sign} {} {}{values}", change.slug, change.what), tone)
+}
+
+fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {
+    let tone = match diagnostic.severity.as_str() {
+        "error" => Tone::Bad,
+        "warning" => Tone::Warn,
+        _ => Tone::Plain,
+    };
+    let rendered = sanitize::lines(&diagnostic.rendered);
+    if rendered.is_empty() {
+        lines.push((format!("{}[{}]: {}", diagnostic.severity, diagnostic.code, diagnostic.message), tone));
+        lines.push((format!("  --> {}:{}:{}", diagnostic.file, diagnostic.line, diagnostic.column), Tone::Plain));
+        lines.extend(diagnostic.help.as_ref().map(|help| (format!("  = help: {help}"), Tone::Plain)));
+        return;
+    }
+    lines.extend(rendered.into_iter().enumerate().map(|(index, line)| (line, if index == 0 { tone } else { Tone::Plain })));
+}
+
+fn books(app: &App) -> Vec<Line> {
+    let mut lines = vec![("Books".to_owned(), Tone::Head)];
+    if let Some(totals) = &app.totals {
+        let balances = totals.credit.saturating_sub(totals.spent);
+        lines.push((
+            format!(
+                "{} keys, {} entries, {} open holds",
+                format::count(totals.keys),
+                format::count(totals.entries),
+                format::count(totals.holds)
+            ),
+            Tone::Plain,
+        ));
+        lines.push((
+            format!(
+                "paid in {} − charged {} = balances {}",
+                format::total(totals.credit),
+                format::total(totals.spent),
+                format::total(balances)
+            ),
+            Tone::Plain,
+        ));
+        lines
+            .push((format!("held {} · operator's loss {}", format::total(totals.held), format::total(totals.loss)), Tone::Plain));
+    }
+    match &app.books {
+        Books::NotChecked => lines.push(("v recomputes every balance, charge, hold and chain".to_owned(), Tone::Faint)),
+        Books::Running => lines.push(("checking every key …".to_owned(), Tone::Warn)),
+        Books::Failed(error) => lines.push((format!("not checked: {error}"), Tone::Bad)),
+        Books::Checked { report, took_ms, at } => {
+            let checked = format!(
+                "{} keys, {} entries, {} holds checked at {} in {}",
+                format::count(report.keys),
+                format::count(report.entries),
+                format::count(report.holds),
+                format::time(*at),
+                format::span(*took_ms)
+            );
+            let (word, tone) = if report.faults.is_empty() { ("✓ sound: ", Tone::Good) } else { ("✗ FAULTS: ", Tone::Bad) };
+            lines.push((format!("{word}{checked}"), tone));
+            for fault in &report.faults {
+                lines.extend(wrap(&sanitize::clean(fault), 74).into_iter().map(|line| (format!("  {line}"), Tone::Bad)));
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,53 @@
+//! The rows of the Models and Routes screens that pass the filter.
+
+use farebox_ledger::PublishedSlug;
+
+use super::App;
+use crate::admin::{Model, Target};
+
+/// A route's slug, or one of its targets with its place.
+type RouteLine<'a> = (&'a str, Option<(usize, &'a Target)>);
+
+impl App {
+    /// What the gateway publishes.
+    pub(crate) fn shown_models(&self) -> Vec<&Model> {
+        let filter = self.models.filter.to_ascii_lowercase();
+        let passes = |model: &&Model| {
+            let text =
+                format!("{} {} {} {}", model.slug, model.model, model.provider, model.aliases.join(" ")).to_ascii_lowercase();
+            filter.split_whitespace().all(|word| text.contains(word))
+        };
+        self.gateway.status.iter().flat_map(|status| &status.models).filter(passes).collect()
+    }
+
+    /// What the ledger remembers as published, for the time without a gateway.
+    pub(crate) fn shown_published(&self) -> Vec<&PublishedSlug> {
+        let filter = self.models.filter.to_ascii_lowercase();
+        self.published.iter().filter(|slug| filter.split_whitespace().all(|word| slug.slug.contains(word))).collect()
+    }
+
+    /// How many rows the Models screen has.
+    pub(super) fn model_rows(&self) -> usize {
+        if self.gateway.status.is_some() { self.shown_models().len() } else { self.shown_published().len() }
+    }
+
+    /// Routes, each followed by those of its targets that pass the filter.
+    pub(crate) fn shown_routes(&self) -> Vec<RouteLine<'_>> {
+        let filter = self.routes.filter.to_ascii_lowercase();
+        let mut lines: Vec<RouteLine<'_>> = Vec::new();
+        let mut place = 0;
+        for target in self.gateway.status.iter().flat_map(|status| &status.targets) {
+            let text = format!("{} {} {} {}", target.slug, target.target, target.provider, target.state).to_ascii_lowercase();
+            if !filter.split_whitespace().all(|word| text.contains(word)) {
+                continue;
+            }
+            if lines.last().is_none_or(|(slug, _)| *slug != target.slug) {
+                lines.push((&target.slug, None));
+                place = 0;
+            }
+            place += 1;
+            lines.push((&target.slug, Some((place, target))));
+        }
+        lines
+    }
+}
