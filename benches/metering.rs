@@ -35,6 +35,7 @@ fn main() {
             one_hour_cache: false,
             in_flight: 1,
             estimate: estimate::input(black_box(&content), &model.limits),
+            reasons_outside: false,
         };
         let _ = black_box(terms::decide(&ask, &model.price, &model.limits, Amount::from_picos(5_000_000_000_000)));
     });

@@ -243,14 +243,26 @@ fn is_web(url: &str) -> bool {
 /// Counts inline data by its media type; `value` is where it stands.
 fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'_>) -> Result<(), BadRequest> {
     let content = &mut out.seen.content;
-    if payload.is_text() {
-        content.unread(payload.bytes());
+    let document = || Document { bytes: payload.bytes(), place: value.span.clone(), tokens: None };
+    if payload.is_pdf() {
+        content.documents.push(document());
+    } else if payload.is_text() {
+        match payload.text() {
+            Some(text) => content.file(&text),
+            None => content.unread(payload.bytes()),
+        }
     } else if payload.media.starts_with("image/") || payload.media.is_empty() && part.kind != "document" {
-        content.pictures.push(payload.picture(part.detail));
+        let picture = payload.picture(part.detail);
+        // A file whose name says picture and whose bytes do not may be read as anything.
+        if picture.size.is_none() && matches!(part.kind.as_ref(), "document" | "file" | "input_file") {
+            content.documents.push(document());
+        } else {
+            content.pictures.push(picture);
+        }
     } else if payload.media.starts_with("audio/") || payload.media.starts_with("video/") {
         return Err(unpriced("media_type"));
     } else {
-        content.documents.push(Document { bytes: payload.bytes(), place: value.span.clone(), tokens: None });
+        content.documents.push(document());
     }
     Ok(())
 }

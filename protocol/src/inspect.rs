@@ -198,12 +198,28 @@ fn header_safe(name: &str) -> &str {
     if plain && (1..=64).contains(&name.len()) { name } else { "(unnamed)" }
 }
 
+/// Shorter text costs little, however it is counted.
+const SMALLEST_ODD: u64 = 1_024;
+
 impl Content {
     /// Takes in text: its size, and how it stands in JSON.
     pub(crate) fn read(&mut self, size: TextSize, text: &str) {
         self.text.add(size);
         self.weight.add(text);
         self.sample.add(text);
+    }
+
+    /// Takes in the text of an inline file, which does not stand in JSON: there its backslashes are written twice.
+    pub(crate) fn file(&mut self, text: &str) {
+        let escaped = text.replace('\\', r"\\");
+        self.read(TextSize::of(&escaped), &escaped);
+    }
+
+    /// Whether the fast estimate can be far too low for this text: long, and much of it in scripts or signs that take a token
+    /// for each character or byte.
+    #[must_use]
+    pub fn is_odd(&self) -> bool {
+        self.text.bytes() >= SMALLEST_ODD && self.sample.is_odd()
     }
 
     /// Takes in reasoning that only its provider can read.

@@ -21,6 +21,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// How much of a picture is decoded in search of its size: usually the first is enough, metadata may need the second.
 const HEADS: [usize; 2] = [4 << 10, 512 << 10];
 
+/// How much is decoded in search of the sign of a PDF, which readers accept a little behind the beginning.
+const PDF_HEAD: usize = 1_400;
+
 /// An inline payload: its media type and its base64 text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload<'a> {
@@ -39,6 +42,17 @@ impl<'a> Payload<'a> {
     /// Whether it is text rather than a document with pages.
     pub(crate) fn is_text(&self) -> bool {
         self.media.starts_with("text/") || self.media == "application/json"
+    }
+
+    /// Whether it is a PDF, whatever its sender calls it.
+    pub(crate) fn is_pdf(&self) -> bool {
+        let head = self.base64.get(..PDF_HEAD).unwrap_or(self.base64);
+        decode(head).is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
+    }
+
+    /// What it says, if it is text.
+    pub(crate) fn text(&self) -> Option<String> {
+        decode(self.base64).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Size in bytes when decoded.

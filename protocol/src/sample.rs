@@ -4,7 +4,6 @@
 //! chance (reservoir sampling), so that a tokenizer can read four kilobytes and speak for megabytes. The seed must be secret:
 //! someone who knows it can write a text whose sample is unlike the rest. Must not keep more than [`Sample::MOST`] bytes.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{Cursor, JsonError, Kind, Value, unescape};
@@ -12,6 +11,8 @@ use crate::{TextSize, token_estimate};
 
 /// Bytes of one block.
 const BLOCK: usize = 256;
+/// Bytes at each edge of a block that are searched for a space.
+const LONGEST_WORD: usize = 32;
 /// Blocks kept.
 const BLOCKS: u64 = 16;
 
@@ -92,27 +93,61 @@ impl Sample {
         self.seen
     }
 
-    /// Bytes that were kept of them.
+    /// Bytes that were kept of them, as far as [`Sample::text`] shows them.
     #[must_use]
     pub fn kept(&self) -> u64 {
-        self.kept.len() as u64
+        self.parts().map(|part| part.len() as u64).sum()
+    }
+
+    /// What was kept: all of a short text; of a longer one its blocks, without the words and characters that a block's edge cuts.
+    /// A tokenizer makes more of the two halves of a word than of the word.
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let whole = self.seen <= Self::MOST as u64;
+        let length = if whole { Self::MOST } else { BLOCK };
+        self.kept.chunks(length).map(move |block| if whole { block } else { between_words(block) })
     }
 
     /// What was kept, as the model reads it: without the escapes of JSON.
     #[must_use]
     pub fn text(&self) -> String {
-        let raw = String::from_utf8_lossy(&self.kept);
-        match raw {
-            Cow::Borrowed(raw) => unescape(raw).into_owned(),
-            Cow::Owned(raw) => unescape(&raw).into_owned(),
-        }
+        self.parts().fold(String::new(), |text, part| text + &unescape(&String::from_utf8_lossy(part)))
+    }
+
+    /// Whether more than a quarter of it is no ASCII, or signs in a row.
+    pub(crate) fn is_odd(&self) -> bool {
+        let mut before = b' ';
+        let odd = self.kept.iter().filter(|byte| {
+            let in_row = byte.is_ascii_punctuation() && before.is_ascii_punctuation();
+            before = **byte;
+            in_row || !byte.is_ascii()
+        });
+        odd.count() > self.kept.len() / 4
     }
 
     /// How many tokens the fast estimate makes of what was kept, in 64ths.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        token_estimate::exactly(&String::from_utf8_lossy(&self.kept))
+        let exactly = |part| token_estimate::exactly(&String::from_utf8_lossy(part));
+        self.parts().map(exactly).fold(0, u64::saturating_add)
     }
+}
+
+/// A block from its first space to its last, where these are near its edges; else without the characters that the edges cut.
+fn between_words(block: &[u8]) -> &[u8] {
+    let inner = |byte: &u8| byte & 0xc0 == 0x80;
+    let from = match block.iter().take(LONGEST_WORD).position(|byte| *byte == b' ') {
+        Some(space) => space,
+        None => block.iter().take(3).take_while(|byte| inner(byte)).count(),
+    };
+    let rest = block.get(from..).unwrap_or_default();
+    let to = match rest.iter().rev().take(LONGEST_WORD).position(|byte| *byte == b' ') {
+        Some(behind) => rest.len() - behind - 1,
+        None => match std::str::from_utf8(rest) {
+            Err(error) if rest.len() - error.valid_up_to() < 4 => error.valid_up_to(),
+            _ => rest.len(),
+        },
+    };
+    rest.get(..to).unwrap_or_default()
 }
 
 /// Never the text itself: it is the customer's.
@@ -146,6 +181,23 @@ mod tests {
         }
         let fair = 400 * Sample::MOST as u32 / 10;
         assert!(kept.iter().all(|part| part.abs_diff(fair) * 5 < fair), "{kept:?} around {fair}");
+    }
+
+    #[test]
+    fn rare_scripts_and_signs_in_a_row_are_odd() {
+        let odd = |text: &str| {
+            let mut sample = Sample::seeded(7);
+            sample.add(&text.repeat(900));
+            sample.is_odd()
+        };
+        for text in ["~^`|@#", "ܐܒܓܕ", "𒀀𒀁", "Привет, мир. ", "~!a~!b"] {
+            assert!(odd(text), "{text}");
+        }
+        for text in
+            ["if let Some(value) = map.get(&key) { total += 1; }\n", "Straße und Gänse. ", "| a | b | 12.5 |\n", "MIIB+a/9xZ"]
+        {
+            assert!(!odd(text), "{text}");
+        }
     }
 
     #[test]

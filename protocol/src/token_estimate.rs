@@ -131,15 +131,18 @@ fn read(bytes: &[u8], mut before: u8) -> u64 {
 fn escape(bytes: &[u8]) -> (u8, usize) {
     match bytes {
         [b'n' | b'r' | b't', ..] => (BREAK, 1),
-        [b'u', hex @ ..] => {
-            let hex = hex.get(..4).and_then(|hex| std::str::from_utf8(hex).ok());
-            let unit = hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()).unwrap_or(0);
-            let class = match char::from_u32(u32::from(unit)) {
-                Some(char) => class(char.encode_utf8(&mut [0; 4]).as_bytes().first().copied().unwrap_or(0)),
-                None if unit < 0xdc00 => FAR,
-                None => INSIDE,
+        [b'u', rest @ ..] => {
+            let unit = |at: usize| {
+                let hex = rest.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
+                hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
             };
-            (class, 5)
+            let first = unit(0).unwrap_or(0);
+            match char::from_u32(u32::from(first)) {
+                Some(char) => (class(char.encode_utf8(&mut [0; 4]).as_bytes().first().copied().unwrap_or(0)), 5),
+                None if rest.get(4..6) == Some(b"\\u") && matches!(unit(6), Some(0xdc00..=0xdfff)) => (FAR, 11),
+                // Half a pair is a character of its own for whoever reads it.
+                None => (FAR, 5),
+            }
         }
         _ => (MARK, 1),
     }
@@ -265,6 +268,13 @@ mod tests {
             [("Straße", r"Stra\u00dfe"), ("港口", r"\u6e2f\u53e3"), ("🎉!", r"\ud83c\udf89!"), ("A", r"\u0041")]
         {
             assert_eq!(tokens(plain), tokens(escaped), "{plain}");
+        }
+    }
+
+    #[test]
+    fn halves_of_pairs_weigh_as_much_as_other_rare_characters() {
+        for halves in [r"\udc00", r"\ud800", r"\udc00\ud800", r"\ud800\ud800\udc00"] {
+            assert!(tokens(&halves.repeat(40)) >= 40, "{halves}");
         }
     }
 

@@ -46,6 +46,15 @@ impl Estimate {
     }
 }
 
+impl Estimate {
+    /// The same for text of which a tokenizer makes so many tokens: at least that.
+    #[must_use]
+    pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {
+        let input = self.input.max(tokens.min(limits.context));
+        Self { input, ceiling: self.ceiling.max(input), known: self.known.max(tokens), ..self }
+    }
+}
+
 /// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that instead of billing
 /// it.
 #[must_use]

@@ -13,6 +13,9 @@ use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
 use super::{estimate, price};
 use crate::config::{Model, Rates};
 
+/// A density that is as assumed.
+const USUAL: u64 = 1_000;
+
 /// Counts one answer.
 #[derive(Debug, Clone)]
 pub struct Meter {
@@ -31,6 +34,8 @@ pub struct Meter {
     /// The request asked for cache writes of the dearer kind.
     one_hour_cache: bool,
     shown: TextSize,
+    /// Tokens that a tokenizer makes of what was shown, in thousandths of what is assumed for text of this size.
+    density: u64,
     /// The part of it that the provider's count includes.
     shown_counted: TextSize,
     /// Time in which hidden output was produced, since the provider's last count.
@@ -109,6 +114,7 @@ impl Meter {
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
+            density: USUAL,
             shown_counted: TextSize::default(),
             hidden: Duration::ZERO,
             reported: None,
@@ -140,6 +146,24 @@ impl Meter {
     /// Takes in time during which hidden output was produced.
     pub fn hide(&mut self, elapsed: Duration) {
         self.hidden = self.hidden.saturating_add(elapsed);
+    }
+
+    /// Takes in what a tokenizer made of what was shown up to now: dense text costs more than its size says, and the hold has to
+    /// know. It never lowers what is held.
+    pub fn know_density(&mut self, thousandths: u64) {
+        self.density = thousandths.max(USUAL);
+    }
+
+    /// What was shown.
+    #[must_use]
+    pub fn shown(&self) -> TextSize {
+        self.shown
+    }
+
+    /// Whether an output of so many tokens can all have been shown.
+    #[must_use]
+    pub fn shows_all(&self, output: u64) -> bool {
+        output <= estimate::upper(self.shown).saturating_mul(2).saturating_add(100)
     }
 
     /// Takes in a tokenizer's count of the request.
@@ -224,12 +248,12 @@ impl Meter {
     fn uncounted_output(&self) -> u64 {
         let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
         let other = self.shown.other.saturating_sub(self.shown_counted.other);
-        estimate::upper(TextSize { ascii, other })
+        estimate::upper(TextSize { ascii, other }).saturating_mul(self.density) / USUAL
     }
 
-    /// Hidden output, derived from the time it took; at most the limit sent, if that limit includes reasoning.
+    /// Hidden output, derived from the time it took, in every choice; at most the limit sent, if that limit includes reasoning.
     fn hidden_tokens(&self) -> u64 {
-        let tokens = self.by_time(self.hidden);
+        let tokens = self.by_time(self.hidden).saturating_mul(self.choices);
         if self.reasoning_outside {
             return tokens;
         }

@@ -36,6 +36,8 @@ pub struct Ask {
     pub in_flight: u32,
     /// Its input.
     pub estimate: Estimate,
+    /// A provider that may answer reasons beside the output limit.
+    pub reasons_outside: bool,
 }
 
 /// Terms under which a request is served.
@@ -66,7 +68,7 @@ pub struct Shortfall {
 /// [`Shortfall`] if the balance is too small.
 pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
     let rates = price.for_input(ask.estimate.input);
-    let budget = Budget::new(ask, rates, available);
+    let budget = Budget::new(ask, rates, limits, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
     // Input and output share the context. What is required assumes the estimated input; what is held assumes the smallest possible
     // input.
@@ -109,7 +111,7 @@ struct Budget {
     available: i128,
     /// Input and everything else that does not depend on the output.
     fixed: i128,
-    /// The same with the input at its ceiling.
+    /// The same with the input at its ceiling, and with what a whole answer may cost beyond its limit.
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
@@ -118,14 +120,17 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(ask: &Ask, rates: &Rates, available: Amount) -> Self {
+    fn new(ask: &Ask, rates: &Rates, limits: &Limits, available: Amount) -> Self {
         let input = dearest_input(rates, ask.one_hour_cache);
         let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images) + i128::from(rates.per_request.picos());
+        let per_output = dearest_output(rates) * i128::from(ask.choices);
+        // Nothing extends the hold of a whole answer while it reasons beyond its limit.
+        let beyond = if ask.reasons_outside && !ask.stream { per_output * i128::from(limits.max_output) } else { 0 };
         Self {
             available: i128::from(available.picos()),
             fixed: input * i128::from(ask.estimate.input) + extras,
-            fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras,
-            per_output: dearest_output(rates) * i128::from(ask.choices),
+            fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras + beyond,
+            per_output,
             nearly_empty: NEARLY_EMPTY + i128::from(ask.in_flight),
         }
     }
@@ -205,7 +210,17 @@ mod tests {
     fn ask(stream: bool, declared: Option<u32>) -> Ask {
         let estimate = Estimate { input: 9_000, ceiling: 31_500, least: 6_300, known: 9_000 };
         let in_flight = 1;
-        Ask { stream, declared, choices: 1, thinking_budget: None, images: 0, one_hour_cache: false, in_flight, estimate }
+        Ask {
+            stream,
+            declared,
+            choices: 1,
+            thinking_budget: None,
+            images: 0,
+            one_hour_cache: false,
+            in_flight,
+            estimate,
+            reasons_outside: false,
+        }
     }
 
     fn terms(ask: &Ask, available: i64) -> Result<Terms, Shortfall> {
@@ -267,6 +282,16 @@ mod tests {
         let free = Price { base: free, tiers: Vec::new() };
         assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
         assert_eq!(decide(&ask(true, None), &free, &limits(), Amount::from_picos(1)).unwrap().hold, Amount::ZERO);
+    }
+
+    #[test]
+    fn a_nearly_empty_key_holds_what_reasoning_beyond_the_limit_may_cost() {
+        let outside = |stream| Ask { reasons_outside: true, ..ask(stream, Some(100)) };
+        let all = 31_500 * 3_750_000 + (64_000 + 100) * 15_000_000;
+        assert_eq!(terms(&outside(false), 2 * USD).unwrap().hold, Amount::from_picos(all));
+        assert_eq!(terms(&outside(false), USD / 2).unwrap().hold, Amount::from_picos(USD / 2), "and never more than it has");
+        assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
+        assert!(terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4), "a stream is extended");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! hold's own guard settles what was noted last.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger, Usage};
@@ -45,6 +46,8 @@ pub(super) struct Admitted {
     /// A sample of the answer's text.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
+    /// How dense the text of the answer is, once a tokenizer has looked: in thousandths of what its size says.
+    pub(super) density: Arc<AtomicU64>,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
@@ -108,6 +111,7 @@ impl Admitted {
             outcome: Outcome::default(),
             shown: Shown::Nothing,
             input_count: InputCount::default(),
+            density: Arc::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
             forms,

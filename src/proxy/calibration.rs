@@ -24,8 +24,8 @@ pub struct Calibrations(Mutex<HashMap<String, Target>>);
 struct Target {
     votes: Calibration,
     last_vote: Option<Instant>,
-    /// The target counted reasoning for a request that had it turned off.
-    reasons_unasked: bool,
+    /// Whether it reasons although it is told not to, as far as its counts have said.
+    reasons_unasked: Option<bool>,
 }
 
 impl Calibrations {
@@ -52,13 +52,16 @@ impl Calibrations {
         self.lock().entry(target.to_owned()).or_default().votes.vote(voter, theirs, ours);
     }
 
-    /// Whether a target has reasoned although it was told not to.
-    pub(super) fn reasons_unasked(&self, target: &str) -> bool {
-        self.lock().get(target).is_some_and(|known| known.reasons_unasked)
+    /// Whether a target is known not to reason when it is told not to: its counts have said so, and never the contrary.
+    pub(super) fn obeys(&self, target: &str) -> bool {
+        self.lock().get(target).is_some_and(|known| known.reasons_unasked == Some(false))
     }
 
-    pub(super) fn reasoned(&self, target: &str) {
-        self.lock().entry(target.to_owned()).or_default().reasons_unasked = true;
+    /// Notes whether a target that had been told not to reason did.
+    pub(super) fn reasoned(&self, target: &str, reasoned: bool) {
+        let mut targets = self.lock();
+        let known = targets.entry(target.to_owned()).or_default();
+        known.reasons_unasked = Some(reasoned || known.reasons_unasked == Some(true));
     }
 }
 

@@ -104,11 +104,13 @@ pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Es
     let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
     // The estimate may be off by a tenth, so up to that much the provider decides.
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
-    if !too_long(estimate.known) {
+    // The fast estimate leans high for ordinary text and far too low for some: a tokenizer looks again before anybody is refused,
+    // and at what is out of the ordinary.
+    if !too_long(estimate.known) && !seen.content.is_odd() {
         return Ok(estimate);
     }
-    // The fast estimate leans high, so a tokenizer counts before a request is refused.
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
+    let limits = model.limits;
     let counting = tokio::task::spawn_blocking(move || {
         let tokens = local::known(&content, &model.limits, model.tokenizer);
         (content, tokens, model.slug.clone())
@@ -116,7 +118,7 @@ pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Es
     let (content, tokens, slug) = counting.await.map_err(|_| Failure::Internal)?;
     seen.content = content;
     if !too_long(tokens) {
-        return Ok(estimate);
+        return Ok(estimate.at_least(tokens, &limits));
     }
     // Clients that shorten their conversation automatically match on these words.
     let message = format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");

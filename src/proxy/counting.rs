@@ -3,7 +3,9 @@
 //! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use farebox_protocol::Sample;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -11,7 +13,7 @@ use super::admitted::Admitted;
 use super::end::End;
 use crate::clock;
 use crate::metering::price::input_total;
-use crate::metering::{Counted, Ending, Local, local};
+use crate::metering::{Counted, Ending, Local, estimate, local};
 
 /// Tokenizer runs at the same time, over all requests.
 static TOKENIZERS: Semaphore = Semaphore::const_new(2);
@@ -43,6 +45,18 @@ impl Admitted {
         });
     }
 
+    /// Has what was shown up to now counted for the hold, without waiting for it.
+    pub(super) fn weigh_output(&self, sample: Sample) {
+        let (tokenizer, usual) = (self.model.tokenizer, estimate::upper(self.meter.shown()).max(1));
+        let density = Arc::clone(&self.density);
+        self.proxy.tasks.spawn(async move {
+            let Ok(_turn) = TOKENIZERS.acquire().await else { return };
+            if let Ok(tokens) = tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await {
+                density.store(tokens.saturating_mul(1_000) / usual, Ordering::Relaxed);
+            }
+        });
+    }
+
     /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
         let (limits, tokenizer, known) = (self.model.limits, self.model.tokenizer, self.input_count.get().copied());
@@ -59,8 +73,9 @@ impl Admitted {
     /// Updates the calibration with what the target counted for a finished request.
     fn learn(&mut self, counted: &Counted) {
         let (proxy, target) = (Arc::clone(&self.proxy), self.outcome.target.clone());
-        if self.seen.reasoning_off && counted.usage.reasoning > 0 {
-            proxy.calibrations.reasoned(&target);
+        if self.seen.reasoning_off {
+            let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
+            proxy.calibrations.reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
         }
         let content = &mut self.seen.content;
         let (theirs, only_text) = (input_total(&counted.usage), content.pictures.is_empty() && content.documents.is_empty());

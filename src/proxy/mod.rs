@@ -120,7 +120,7 @@ impl Proxy {
         documents::read(&request.body, &mut seen).await;
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
-        let ask = forms.ask(&request, &seen, estimate);
+        let ask = forms.ask(&request, &seen, estimate, &model);
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask).await?;
         forms.limit(&terms, seen.limit, &model);
 

@@ -92,7 +92,9 @@ impl Forms {
     }
 
     /// What the hold must cover: the dearest of all forms in which the request may be sent.
-    pub(super) fn ask(&self, request: &Request, seen: &Inspection, own: Estimate) -> Ask {
+    pub(super) fn ask(&self, request: &Request, seen: &Inspection, own: Estimate, model: &Model) -> Ask {
+        let limits = &model.limits;
+        let reasons_outside = model.route.targets.iter().any(|target| target.provider.reasoning_outside);
         let forms = self.forms.iter().map(|form| (&form.seen, form.estimate));
         let going = || self.direct.then_some((seen, own)).into_iter().chain(forms.clone());
         let dearest = going().map(|(_, estimate)| estimate).reduce(Estimate::dearer).unwrap_or(own);
@@ -106,7 +108,9 @@ impl Forms {
             images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
             in_flight: request.pass.running,
-            estimate: dearest,
+            // A tokenizer may have looked at the customer's own form.
+            estimate: dearest.at_least(own.known, limits),
+            reasons_outside,
         }
     }
 

@@ -49,6 +49,9 @@ def responses(turns):
             return {"type": "function_call", "call_id": turn[1], "name": "weather", "arguments": '{"city":"Bonn"}'}
         if turn[0] == "result":
             return {"type": "function_call_output", "call_id": turn[1], "output": turn[2]}
+        if turn[0] == "assistant":
+            # The real server takes no plain string here.
+            return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": turn[1], "annotations": []}]}
         return {"role": turn[0], "content": turn[1]}
 
     tools = [{"type": "function", "name": "weather", "description": "The weather", "parameters": TOOL, "strict": False}]

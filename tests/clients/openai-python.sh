@@ -12,8 +12,8 @@ library() { # library SLUG
     timeout 600 "$place/bin/python" "$root/tests/clients/openai_python.py"
 }
 
-slugs=(gpt-sim gpt-real on-messages-sim)
-[ "$upstream" = simulated ] || slugs+=(on-messages-real)
+slugs=(gpt-sim gpt-real on-messages-sim on-responses-sim)
+[ "$upstream" = simulated ] || slugs+=(on-messages-real on-responses-real)
 for slug in "${slugs[@]}"; do
   scenario "$slug" 5 library "$slug"
   expect "$slug" "done"

@@ -44,7 +44,7 @@ for family in chat responses messages; do
 done
 
 # Translated: the target speaks another family than the provider package.
-for pair in chat:messages responses:chat responses:messages messages:chat; do
+for pair in chat:messages responses:chat responses:messages messages:chat messages:responses chat:responses; do
   family=${pair%:*} other=${pair#*:}
   scenario "$family"-on-$other 5 opencode "$family" on-$other-sim Say PONG
   expect "$family"-on-$other PONG

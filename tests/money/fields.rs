@@ -79,6 +79,7 @@ fn of_family(family: Family) -> Vec<(&'static str, Value)> {
             ("audio", json!({"voice": "a", "format": "mp3"})),
             ("modalities", json!(["text", "audio"])),
             ("best_of", json!(3)),
+            ("prediction", json!({"type": "content", "content": "x"})),
             ("preset", json!("p")),
         ],
         Family::Responses => vec![

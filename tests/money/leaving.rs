@@ -30,9 +30,10 @@ async fn leave_at_once(gateway: &Gateway, upstream: &ScriptedUpstream, key: &Tes
     }
 }
 
-/// Within a tenth of what was billed, and not above it by more than a sample of 4 KiB may err.
+/// Within a tenth of what was billed, and not above it by more than a sample of 4 KiB may err: 2 % are taken off, and blocks of a
+/// prompt that repeats itself differ little.
 fn fair(charge: i64, billed: i64) -> bool {
-    charge * 10 >= billed * 9 && charge * 100 <= billed * 106
+    charge * 10 >= billed * 9 && charge * 100 <= billed * 103
 }
 
 #[tokio::test]
@@ -41,7 +42,8 @@ async fn leaving_before_the_first_frame_pays_for_the_prompt() {
         let gate = Gate::new();
         let upstream = {
             let gate = gate.clone();
-            let script = Script::by(move |seen, _| Bills::default().reply(seen, "one two", Manner::default()).gated(&gate));
+            let script =
+                Script::by(move |seen, number| Bills::default().reply(seen, number, "one two", Manner::default()).gated(&gate));
             ScriptedUpstream::start(script).await
         };
         let gateway = Gateway::before(&upstream).await;
@@ -104,8 +106,10 @@ async fn leaving_in_the_middle_pays_for_prompt_and_words() {
     let bills = Bills::default();
     let upstream = {
         let (bills, text, gate) = (bills.clone(), text.clone(), gate.clone());
-        ScriptedUpstream::start(Script::by(move |seen, _| bills.reply(seen, &text, Manner::default()).gate_after(200, &gate)))
-            .await
+        ScriptedUpstream::start(Script::by(move |seen, number| {
+            bills.reply(seen, number, &text, Manner::default()).gate_after(200, &gate)
+        }))
+        .await
     };
     for family in Family::ALL {
         let gateway = Gateway::before(&upstream).await;

@@ -1,29 +1,43 @@
 //! An upstream that bills: it counts every prompt it reads and every token it makes, with code of its own.
 //!
 //! Text by `tiktoken-rs`, documents by `lopdf`, pictures by the published rule of tiles; the gateway uses none of them. What it
-//! bills is what an honest provider would, whatever it then says about usage.
+//! bills is what an honest provider would, whatever it then says about usage: the whole prompt, and of a stream that is cut the
+//! pieces that were sent and the reasoning that the time allowed.
 #![cfg(test)]
 
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::{Family, Usage};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::upstream::{Reply, Script, Seen, Speech};
+use super::load::before_pieces;
+use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
+
+/// Tokens of hidden reasoning that this upstream makes in a second: less than the 150 that the gateway assumes.
+const THINKING: u64 = 130;
+/// Fields and types that would buy something beyond tokens; each costs a dollar here.
+const DEAR: [&str; 6] =
+    ["\"web_search_options\"", "\"search_parameters\"", "\"video/mp4\"", "\"gs://", "data:video", "code_interpreter"];
 
 /// Tokens of one request, as billed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Billed {
     pub(crate) input: u64,
     pub(crate) output: u64,
+    /// What has no price here, in picodollars.
+    pub(crate) extras: i64,
 }
 
 impl Billed {
     /// In picodollars, at $3 and $15 a million.
     pub(crate) fn cost(self) -> i64 {
-        i64::try_from(self.input * 3_000_000 + self.output * 15_000_000).unwrap()
+        i64::try_from(self.input * 3_000_000 + self.output * 15_000_000).unwrap() + self.extras
     }
 }
 
@@ -32,43 +46,156 @@ impl Billed {
 pub(crate) struct Manner {
     /// It says nothing about usage.
     pub(crate) silent_usage: bool,
-    /// Tokens of reasoning that no frame shows.
+    /// It claims that nothing was used.
+    pub(crate) zero_usage: bool,
+    /// Tokens of reasoning that no frame shows, for each choice; they take their time.
     pub(crate) hidden: u64,
+    /// It counts reasoning beside its output.
+    pub(crate) outside: bool,
+    /// Milliseconds before the head, and before each piece of a stream.
+    pub(crate) late: u64,
+    pub(crate) pace: u64,
+    /// Characters of a piece; 0: a word.
+    pub(crate) piece: usize,
+    /// It makes no more than the limit that it was sent.
+    pub(crate) limited: bool,
+}
+
+/// One answer as it was begun.
+#[derive(Debug, Clone)]
+struct Begun {
+    billed: Billed,
+    /// Which request of the upstream it answers.
+    number: usize,
+    choices: u64,
+    manner: Manner,
+    /// Its pieces, frames before the first, and frames sent; `None` for a whole answer.
+    stream: Option<(Vec<String>, usize, Arc<AtomicUsize>)>,
+    at: Instant,
 }
 
 /// The bills of one upstream.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bills(Arc<Mutex<Vec<Billed>>>);
+pub(crate) struct Bills(Arc<Mutex<Vec<Begun>>>);
 
 impl Bills {
+    /// What would be billed if every answer had come to its end.
     pub(crate) fn all(&self) -> Vec<Billed> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().unwrap().iter().map(|begun| begun.billed).collect()
+    }
+
+    /// What is billed, now that every answer has ended.
+    pub(crate) fn ended(&self, upstream: &ScriptedUpstream) -> Vec<Billed> {
+        let (begun, closings) = (self.0.lock().unwrap().clone(), upstream.closings());
+        begun.iter().map(|one| one.made(closings[one.number])).collect()
+    }
+
+    /// The answer to one request, billed.
+    pub(crate) fn reply(&self, seen: &Seen, number: usize, text: &str, manner: Manner) -> Reply {
+        let path = seen.path.split('?').next().unwrap();
+        let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).unwrap();
+        let body = seen.json();
+        let choices = body["n"].as_u64().unwrap_or(1);
+        let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"].iter().find_map(|name| body[*name].as_u64());
+        let pieces = within(text, manner.piece, limit.filter(|_| manner.limited).unwrap_or(u64::MAX));
+        let text = pieces.concat();
+        let raw = String::from_utf8_lossy(&seen.body);
+        let extras = DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
+        let billed = Billed { input: prompt(&body), output: words(&text) + manner.hidden * choices, extras };
+        let usage = Usage {
+            input: billed.input,
+            output: billed.output - manner.hidden * choices,
+            reasoning: manner.hidden * choices,
+            ..Usage::default()
+        };
+        let speech = Speech::new(family, &text).usage(usage);
+        let speech = if manner.piece > 0 { speech.in_pieces_of(manner.piece) } else { speech };
+        let speech = speech.with(manner, family, usage);
+        let stream = body["stream"] == true;
+        let (before, thinking) = (before_pieces(family), Duration::from_millis(manner.hidden * 1_000 / THINKING));
+        let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
+        let begun = Begun { billed, number, choices, manner, stream: sent, at: seen.at };
+        self.0.lock().unwrap().push(begun);
+        let reply = if stream { speech.stream().wait_after(before, thinking) } else { speech.whole().late(thinking) };
+        let reply = if stream && manner.pace > 0 { reply.paced(Duration::from_millis(manner.pace)) } else { reply };
+        reply.late(Duration::from_millis(manner.late))
     }
 
     /// An upstream that answers with this text and writes its bills here.
     pub(crate) fn answering(&self, text: &str, manner: Manner) -> Script {
         let (bills, text) = (self.clone(), text.to_owned());
-        Script::by(move |seen, _| bills.reply(seen, &text, manner))
-    }
-
-    /// The answer to one request, billed.
-    pub(crate) fn reply(&self, seen: &Seen, text: &str, manner: Manner) -> Reply {
-        let path = seen.path.split('?').next().unwrap();
-        let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).unwrap();
-        let body = seen.json();
-        let billed = Billed { input: prompt(&body), output: words(text) + manner.hidden };
-        self.0.lock().unwrap().push(billed);
-        let usage =
-            Usage { input: billed.input, output: billed.output - manner.hidden, reasoning: manner.hidden, ..Usage::default() };
-        let speech = Speech::new(family, text).usage(usage);
-        let speech = if manner.silent_usage { speech.claims(Value::Null) } else { speech };
-        if body["stream"] == true { speech.stream() } else { speech.whole() }
+        Script::by(move |seen, number| bills.reply(seen, number, &text, manner))
     }
 }
 
-/// Tokens of a text.
+impl Begun {
+    /// What had been made when the connection was closed, if it was.
+    fn made(&self, closed: Option<Instant>) -> Billed {
+        let (Some((pieces, before, sent)), Some(closed)) = (&self.stream, closed) else { return self.billed };
+        let sent = sent.load(Ordering::SeqCst).saturating_sub(*before).min(pieces.len());
+        let began = self.at + Duration::from_millis(self.manner.late);
+        let thought = closed.saturating_duration_since(began).as_millis() as u64 * THINKING / 1_000;
+        let hidden = if sent > 0 { self.manner.hidden } else { self.manner.hidden.min(thought) };
+        Billed { output: words(&pieces[..sent].concat()) + hidden * self.choices, ..self.billed }
+    }
+}
+
+impl Speech {
+    /// What the provider says of its usage.
+    fn with(self, manner: Manner, family: Family, usage: Usage) -> Self {
+        let (input, output, reasoning) = (usage.input, usage.output, usage.reasoning);
+        match (family, manner) {
+            (_, Manner { silent_usage: true, .. }) => self.claims(Value::Null),
+            (Family::Chat, Manner { zero_usage: true, .. }) => self.claims(json!({"prompt_tokens": 0, "completion_tokens": 0})),
+            (_, Manner { zero_usage: true, .. }) => self.claims(json!({"input_tokens": 0, "output_tokens": 0})),
+            (Family::Chat, Manner { outside: true, .. }) => self.claims(json!({
+                "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output + reasoning,
+                "completion_tokens_details": {"reasoning_tokens": reasoning}})),
+            (Family::Responses, Manner { outside: true, .. }) => self.claims(json!({
+                "input_tokens": input, "output_tokens": output, "total_tokens": input + output + reasoning,
+                "output_tokens_details": {"reasoning_tokens": reasoning}})),
+            _ => self,
+        }
+    }
+}
+
+/// The pieces of a text that fit into a limit of tokens.
+fn within(text: &str, piece: usize, limit: u64) -> Vec<String> {
+    let pieces: Vec<String> = if piece > 0 {
+        text.chars().collect::<Vec<_>>().chunks(piece).map(|piece| piece.iter().collect()).collect()
+    } else {
+        text.split_inclusive(' ').map(str::to_owned).collect()
+    };
+    // Counted piece by piece only where the whole does not fit.
+    if words(text) <= limit {
+        return pieces;
+    }
+    let mut left = limit;
+    let fits = |piece: &&String| {
+        let tokens = words(piece);
+        let fits = tokens <= left;
+        left -= tokens.min(left);
+        fits
+    };
+    pieces.iter().take_while(fits).cloned().collect()
+}
+
+/// Tokens of a text. Long ones are remembered: the same text is sent many times.
 pub(crate) fn words(text: &str) -> u64 {
-    tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64
+    static KNOWN: LazyLock<Mutex<HashMap<u64, u64>>> = LazyLock::new(Mutex::default);
+    let count = || tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64;
+    if text.len() < 1_000 {
+        return count();
+    }
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let name = hasher.finish();
+    let known = KNOWN.lock().unwrap().get(&name).copied();
+    known.unwrap_or_else(|| {
+        let tokens = count();
+        KNOWN.lock().unwrap().insert(name, tokens);
+        tokens
+    })
 }
 
 /// Tokens of a prompt: every string that a template may show, every picture, every page.
@@ -108,13 +235,24 @@ fn media(text: &str) -> Option<u64> {
     Some(file(text.strip_prefix("data:")?.split_once(";base64,")?.1))
 }
 
+/// Tokens of a file by what its bytes are, whatever they are called. Read once.
 fn file(base64: &str) -> u64 {
-    let bytes = STANDARD.decode(base64).unwrap();
-    if bytes.starts_with(b"%PDF") {
-        return document(&bytes);
+    static KNOWN: LazyLock<Mutex<HashMap<u64, u64>>> = LazyLock::new(Mutex::default);
+    let mut hasher = DefaultHasher::new();
+    base64.hash(&mut hasher);
+    let name = hasher.finish();
+    if let Some(tokens) = KNOWN.lock().unwrap().get(&name) {
+        return *tokens;
     }
+    let bytes = STANDARD.decode(base64).unwrap();
     let side = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
-    tiles(side(16), side(20))
+    let tokens = match bytes.as_slice() {
+        [b'%', b'P', b'D', b'F', ..] => document(&bytes),
+        [0x89, b'P', b'N', b'G', ..] => tiles(side(16), side(20)),
+        _ => words(&String::from_utf8_lossy(&bytes)),
+    };
+    KNOWN.lock().unwrap().insert(name, tokens);
+    tokens
 }
 
 /// The published rule: fit into 2,048, shorter side to 768, 170 tokens for each tile of 512 and 85 for all.

@@ -29,6 +29,13 @@ impl Speech {
         Self { family, pieces, model: "upstream-model".to_owned(), id: "up-1".to_owned(), usage, shown_usage: None, stop: None }
     }
 
+    /// The same text in pieces of so many characters, wherever its words end.
+    pub(crate) fn in_pieces_of(mut self, characters: usize) -> Self {
+        let all: Vec<char> = self.text().chars().collect();
+        self.pieces = all.chunks(characters).map(|piece| piece.iter().collect()).collect();
+        self
+    }
+
     /// The true usage.
     pub(crate) fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;

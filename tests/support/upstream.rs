@@ -174,6 +174,11 @@ impl ScriptedUpstream {
         self.shared.lock().seen.clone()
     }
 
+    /// When the peer closed the connection under each answer, of all requests so far.
+    pub(crate) fn closings(&self) -> Vec<Option<Instant>> {
+        self.shared.lock().seen.iter().map(|seen| seen.closed_at).collect()
+    }
+
     /// Connections accepted so far.
     pub(crate) fn connections(&self) -> usize {
         self.shared.lock().connections

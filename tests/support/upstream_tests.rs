@@ -53,6 +53,13 @@ async fn requests_are_recorded_and_replies_follow_in_order() {
     assert_eq!(upstream.requests().len(), 3);
     assert_eq!(upstream.request(2).await.connection, 2);
     assert_eq!(upstream.connections(), 3);
+    assert_eq!(upstream.closings(), [None; 3]);
+}
+
+#[tokio::test]
+async fn a_text_comes_in_pieces_of_any_size() {
+    let reply = Speech::new(Family::Chat, "one two three").in_pieces_of(5).stream();
+    assert!(["one t", "wo th", "ree"].iter().all(|piece| reply.texts().iter().any(|frame| frame.contains(piece))));
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ const REFUSED: &[Rule] = &[
     ("speed",               Free::Words(&["standard"]),         TIER),
     ("moderation",          Free::Absent,                       MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
+    ("prediction",          Free::Nothing,                      "its rejected tokens are billed as output and no limit bounds them"),
     ("prompt",              Free::Absent,                       "the conversation goes in `messages`"),
     ("plugins",             Free::Nothing,                      SERVER_TOOL),
     ("web_search_options",  Free::Absent,                       SERVER_TOOL),
@@ -46,7 +47,7 @@ const REFUSED: &[Rule] = &[
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed", "stop",
-    "functions", "function_call", "parallel_tool_calls", "response_format", "prediction", "verbosity", "metadata", "user",
+    "functions", "function_call", "parallel_tool_calls", "response_format", "verbosity", "metadata", "user",
     "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 ];
 
@@ -85,7 +86,8 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "n" => choices(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
-        "reasoning_effort" | "reasoning" => reasoning(cursor, seen)?,
+        "reasoning_effort" => reasoning(cursor, seen, true)?,
+        "reasoning" => reasoning(cursor, seen, false)?,
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
@@ -125,10 +127,11 @@ fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequ
     Ok(())
 }
 
-/// Chat streams never show all of a model's reasoning. Asking for none is the only sure way to have none.
-fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+/// Chat streams never show all of a model's reasoning. Asking for none is the only sure way to have none, and only in the field
+/// whose values are words: `"reasoning": "none"` is one that no provider reads.
+fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection, words: bool) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
-    let off = cursor.text_of(&value).is_some_and(|effort| effort == "none");
+    let off = words && cursor.text_of(&value).is_some_and(|effort| effort == "none");
     seen.reasoning_off |= off;
     seen.hidden_reasoning |= !off && value.kind != Kind::Null;
     Ok(())

@@ -108,6 +108,7 @@ pub(super) fn charge(position: i64) -> Entry {
         first_byte_ms: Some(900),
         total_ms: 8_200,
         hold: usd("0.05"),
+        evidence: Some(farebox_ledger::Evidence::Provider),
         usage: Usage { input: 8120, output: 412, ..Usage::default() },
         lines,
         ..Bill::default()
