@@ -7,6 +7,9 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
 
+#[path = "guard/translation.rs"]
+mod translation;
+
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -34,6 +37,21 @@ const BUDGETS: [(&str, u64); 7] = [
     ("whole request", 530_000),
     ("streamed request", 915_000),
 ];
+/// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials.
+const LAWS: [(&str, &str, u64); 12] = [
+    ("chunk c m", "chunk c", 150),
+    ("chunk c r", "chunk c", 150),
+    ("chunk m c", "chunk m", 150),
+    ("chunk m r", "chunk m", 150),
+    ("chunk r c", "chunk r", 150),
+    ("chunk r m", "chunk r", 150),
+    ("request c m", "request c", 200),
+    ("request c r", "request c", 200),
+    ("request m c", "request m", 200),
+    ("request m r", "request m", 200),
+    ("request r c", "request r", 200),
+    ("request r m", "request r", 200),
+];
 /// Repeats of the short and the long run.
 const RUNS: (u64, u64) = (20, 60);
 
@@ -51,6 +69,13 @@ fn main() -> ExitCode {
         let verdict = if each > budget { "over" } else { "" };
         over |= each > budget;
         println!("{name:<28} {each:>12} {budget:>12} {verdict}");
+    }
+    println!("{:<28} {:>12} {:>12}", "translated", "now", "as passed on");
+    for (name, base, most) in LAWS {
+        let [each, passed] = [name, base].map(|name| counted(name, RUNS.1).saturating_sub(counted(name, RUNS.0)));
+        let verdict = if each * 100 > passed * most { "over" } else { "" };
+        over |= !verdict.is_empty();
+        println!("{name:<28} {:>12} {:>11}% {verdict}", each / (RUNS.1 - RUNS.0), each * 100 / passed);
     }
     if over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
@@ -80,7 +105,7 @@ fn run(name: &str, times: u64) {
         }),
         "whole request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await),
         "streamed request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await),
-        other => unreachable!("no case is called {other}"),
+        other => translation::run(other, times),
     }
 }
 

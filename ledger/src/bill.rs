@@ -128,7 +128,7 @@ impl Bill {
         if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
             return Err(Refusal::Limit("exposure and cost must not be negative".to_owned()));
         }
-        Ok(())
+        self.check_failed()
     }
 }
 

@@ -32,9 +32,11 @@ pub mod hold;
 pub mod id;
 pub mod key;
 mod link;
+pub mod margin;
 pub mod memory;
 mod opening;
 pub mod operation;
+pub mod owed;
 pub mod owner;
 pub mod page;
 pub mod postgres;
@@ -62,7 +64,9 @@ pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use link::{LINK_LIFETIME, LinkToken};
+pub use margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
 pub use operation::{Operation, Outcome};
+pub use owed::Owed;
 pub use page::{EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
 pub use public_url::{gateway_root, parse_public_url};
 
@@ -169,6 +173,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// What each of these keys was charged since an instant (whole hours), in one read, in the order asked for.
     async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError>;
+
+    /// What was charged, cost and may be owed, by key, target or UTC day.
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError>;
 
     /// How many keys used each slug since an instant (whole hours).
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError>;

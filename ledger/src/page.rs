@@ -131,17 +131,24 @@ impl UsageRow {
         Self { hour, slug: slug.to_owned(), ..Self::default() }
     }
 
-    /// Adds one ended request.
-    pub(crate) fn add(&mut self, entry: &Entry, bill: &Bill) {
-        self.merge(&Self {
+    /// What one ended request adds to the hours of its targets: that of its answer first, then those that failed.
+    pub(crate) fn of(entry: &Entry, bill: &Bill) -> Vec<(String, Self)> {
+        let owed = bill.owed();
+        let answered = Self {
             requests: 1,
             usage: bill.usage,
             charge: entry.amount.checked_neg().unwrap_or_default(),
             loss: bill.loss,
-            exposure: bill.exposure,
-            cost: bill.cost.unwrap_or_default(),
+            exposure: owed.exposure,
+            cost: owed.cost.unwrap_or_default(),
             ..Self::default()
-        });
+        };
+        let mut rows = vec![(bill.target.clone(), answered)];
+        rows.extend(bill.failed().map(|(target, owed)| {
+            let failed = Self { exposure: owed.exposure, cost: owed.cost.unwrap_or_default(), ..Self::default() };
+            (target.to_owned(), failed)
+        }));
+        rows
     }
 
     /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.

@@ -11,7 +11,7 @@ use crate::inspect::{LONGEST_NAME, cache_control};
 use crate::json::{Cursor, Kind, Value, unescape};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
-use crate::{BadRequest, Content, Detail, Document, Inspection, Picture};
+use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy};
 
 /// Whether values of this name are reasoning in a form that only the provider can read.
 fn is_sealed(name: &str) -> bool {
@@ -181,12 +181,16 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
     Ok(())
 }
 
+/// Why an `item_reference` is refused, and what helps.
+pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is stored here, so no item can be referred to. \
+     Send `store: false` and the items themselves; most libraries do the latter when told the former.";
+
 fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
     if is_unpriced(&part.kind) {
         return Err(unpriced("type"));
     }
     if part.kind == "item_reference" {
-        return Err(BadRequest::at("type", format!("an item of type `item_reference` is refused: {STATE}.")));
+        return Err(BadRequest { remedy: Some(Remedy::StoreNothing), ..BadRequest::at("type", ITEM_REFERENCE) });
     }
     if let Some(data) = &part.data {
         if data.kind != Kind::String || part.source == "text" {

@@ -3,8 +3,8 @@
 //! Each family has one table of these, `REFUSED`; here is how a table is read. No price, no service: a field is refused with a 400
 //! unless its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
 
-use crate::BadRequest;
 use crate::json::{Cursor, Kind, Value};
+use crate::{BadRequest, Remedy};
 
 /// One row of a family's table: the field, which values are free, and why the others are refused.
 pub(crate) type Rule = (&'static str, Free, &'static str);
@@ -21,6 +21,9 @@ pub(crate) enum Free {
     /// So are lists of these words.
     Lists(&'static [&'static str]),
 }
+
+/// The field that continues a conversation stored by the provider (messages); the only one whose refusal libraries act on.
+pub(crate) const THREAD: &str = "thread";
 
 /// Reasons that several fields share.
 pub(crate) const MODEL: &str = "the slug alone chooses the model";
@@ -44,6 +47,7 @@ pub(crate) fn check(table: &[Rule], name: &str, cursor: &mut Cursor<'_>) -> Resu
     };
     Err(BadRequest {
         code: Some("unsupported_parameter"),
+        remedy: (*field == THREAD).then_some(Remedy::Unthreaded),
         ..BadRequest::at(*field, format!("`{field}` is refused: {why}. {instead}."))
     })
 }

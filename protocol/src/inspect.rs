@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
+use serde_json::json;
+
 use crate::TextSize;
 use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
 use crate::sample::Sample;
@@ -166,6 +168,28 @@ pub struct BadRequest {
     pub param: Option<String>,
     /// A stable word for programs, when one helps.
     pub code: Option<&'static str>,
+    /// What a program can do about it by itself.
+    pub remedy: Option<Remedy>,
+}
+
+/// A remedy that programs can apply: it stands in `error.details`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Send the whole conversation without `thread`.
+    Unthreaded,
+    /// Send the items themselves, with `store: false`.
+    StoreNothing,
+}
+
+impl Remedy {
+    /// The words that clients look for. The Anthropic libraries go on without a thread when they read theirs.
+    #[must_use]
+    pub fn details(self) -> serde_json::Value {
+        match self {
+            Self::Unthreaded => json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
+            Self::StoreNothing => json!({"remedies": [{"store": false}]}),
+        }
+    }
 }
 
 impl Inspection {
@@ -246,13 +270,13 @@ impl BadRequest {
     /// A refusal that concerns the request as a whole.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), param: None, code: None }
+        Self { message: message.into(), param: None, code: None, remedy: None }
     }
 
     /// The refusal of one field.
     #[must_use]
     pub fn at(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), param: Some(param.into()), code: None }
+        Self { message: message.into(), param: Some(param.into()), code: None, remedy: None }
     }
 
     /// The same refusal seen from further outside: `prefix` goes before the path.

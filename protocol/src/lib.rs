@@ -42,7 +42,7 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use prompt::Prompt;
 
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture};
+pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy};
 pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};

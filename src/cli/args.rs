@@ -193,9 +193,9 @@ pub struct InitOptions {
 /// Options of `setup`.
 #[derive(Debug, ClapArgs)]
 pub struct SetupOptions {
-    /// The client program
+    /// The client program [default: lists them]
     #[arg(value_parser = PossibleValuesParser::new(crate::setup::clients().iter().map(|client| client.id.as_str())))]
-    pub client: String,
+    pub client: Option<String>,
     /// The gateway's address [default: the running gateway's, else the public URL]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,

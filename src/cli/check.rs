@@ -1,5 +1,7 @@
 //! `farebox check`: reports every mistake in both files at once. Other commands load the files through it too.
 
+use std::collections::BTreeSet;
+
 use farebox_protocol::Family;
 
 use super::args::{Args, CheckOptions, Format};
@@ -23,6 +25,7 @@ pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
                 let providers = output::count(config.providers.len(), "provider");
                 output::print(&format!("ok: {models}, {providers}"));
                 config.catalog.models.iter().filter_map(|model| translated(model)).for_each(|line| output::print(&line));
+                pairs(&config).into_iter().for_each(|line| output::print(&line));
             }
             Ok(())
         }
@@ -67,6 +70,21 @@ fn translated(model: &Model) -> Option<String> {
         }
     }
     (!parts.is_empty()).then(|| format!("{}: {}", model.slug, parts.join(", ")))
+}
+
+/// What each translation that some model needs leaves out and refuses.
+fn pairs(config: &Config) -> Vec<String> {
+    let mut used = BTreeSet::new();
+    for model in &config.catalog.models {
+        for family in Family::ALL.into_iter().filter(|family| model.route.serves(*family) == Some(Served::Translated)) {
+            used.extend(model.route.candidates(family).iter().map(|(_, into)| (family.name(), into.name(), family, *into)));
+        }
+    }
+    let pair = |(caller, target, from, to)| {
+        let (dropped, refused) = config::lost_between(from, to);
+        format!("{caller} to {target} leaves out {}; refuses {}", dropped.join(", "), refused.join(", "))
+    };
+    used.into_iter().map(pair).collect()
 }
 
 /// Colours only for a terminal that wants them.

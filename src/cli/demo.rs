@@ -17,7 +17,7 @@ use crate::config::{self, Config, ProcessSecrets, Source};
 use crate::telemetry::RequestLog;
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
-    serve::start_logging("warn");
+    let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;

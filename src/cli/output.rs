@@ -5,6 +5,8 @@ use std::io::Write;
 use farebox_ledger::LedgerError;
 use serde_json::Value;
 
+use crate::telemetry;
+
 /// Exit codes. 0 is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
@@ -89,7 +91,7 @@ pub(super) fn complain(message: &str) {
     if message.is_empty() {
         return;
     }
-    let _ = writeln!(std::io::stderr(), "farebox: {message}");
+    telemetry::last_words(&format!("farebox: {message}\n"));
 }
 
 /// Columns for people: as wide as their widest cell, numbers to the right.

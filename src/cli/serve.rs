@@ -12,10 +12,10 @@ use super::output::Failed;
 use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
-use crate::telemetry::{self, LogFormat, RequestLog};
+use crate::telemetry::{self, LogFormat, LogGuard, RequestLog};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
-    start_logging("info,salvo_core=warn");
+    let _log = start_logging("info,salvo_core=warn");
     process::no_core_dumps();
     let files = Files::Watched {
         catalog: args.catalog.clone(),
@@ -83,13 +83,13 @@ fn announce(args: &Args, app: &App) {
 }
 
 /// Starts the log in the format that the environment asks for.
-pub(super) fn start_logging(default: &str) {
+pub(super) fn start_logging(default: &str) -> LogGuard {
     let format = match (config::log_as_json(), std::io::stderr().is_terminal() && !config::no_color()) {
         (true, _) => LogFormat::Json,
         (false, true) => LogFormat::Coloured,
         (false, false) => LogFormat::Text,
     };
-    telemetry::start_logging(config::log_filter().as_deref(), default, format);
+    telemetry::start_logging(config::log_filter().as_deref(), default, format)
 }
 
 /// Ends at the first SIGTERM or ctrl-c from now on, even if it arrives before this future is polled.

@@ -1,5 +1,6 @@
 //! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`crate::setup`].
 
+use farebox_ledger::csv;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -9,7 +10,11 @@ use super::{check, gateway};
 use crate::setup::{self, Block, Client};
 
 pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
-    let client = setup::client(&options.client).ok_or_else(|| Failed::usage(format!("unknown client {:?}", options.client)))?;
+    let Some(id) = &options.client else {
+        list(args.format());
+        return Ok(());
+    };
+    let client = setup::client(id).ok_or_else(|| Failed::usage(format!("unknown client {id:?}")))?;
     let typed = options.key.as_deref().map(key).transpose()?;
     let public_url = match options.base_url.as_ref().or(args.public_url.as_ref()) {
         Some(typed) => typed.clone(),
@@ -46,6 +51,28 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     };
     output::print(&client.block.iter().map(headed).collect::<Vec<_>>().join("\n"));
     Ok(())
+}
+
+/// Every client that has settings.
+fn list(format: Format) {
+    let clients = setup::clients();
+    match format {
+        Format::Json => {
+            let rows =
+                clients.iter().map(|client| json!({ "client": client.id, "title": client.title, "family": client.family }));
+            output::print_json(&json!({ "clients": rows.collect::<Vec<_>>() }));
+        }
+        Format::Csv => {
+            let rows = clients.iter().map(|client| csv::line([client.id.as_str(), &client.title, &client.family]));
+            output::print(&std::iter::once(csv::line(["client", "title", "family"])).chain(rows).collect::<String>());
+        }
+        _ => {
+            let rows: Vec<_> =
+                clients.iter().map(|client| vec![client.id.clone(), client.title.clone(), client.family.clone()]).collect();
+            output::print(&output::table(&["CLIENT", "NAME", "SPEAKS"], &rows));
+            output::note("\nfarebox setup CLIENT prints what to paste.");
+        }
+    }
 }
 
 /// The part of `/status` that matters here.

@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
-use super::{Route, Target};
+use super::{Price, Route, Target};
 
 /// Everything sold, by slug and alias.
 #[derive(Debug, Default)]
@@ -90,36 +89,6 @@ pub struct Limits {
     pub picture_tokens: Option<u64>,
     /// Most tools.
     pub tools: Option<u32>,
-}
-
-/// Prices of a model: picodollars for one token, and size tiers that reprice the whole request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
-    /// Rates below every tier.
-    pub base: Rates,
-    /// Tiers by rising `above_input`: the last one whose bound the request's input exceeds applies.
-    pub tiers: Vec<(u64, Rates)>,
-}
-
-/// Picodollars for one of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rates {
-    /// Fresh input token.
-    pub input: Amount,
-    /// Output token.
-    pub output: Amount,
-    /// Input token read from a cache; the input rate when unset.
-    pub cache_read: Amount,
-    /// Input token written to a cache; the input rate when unset.
-    pub cache_write: Amount,
-    /// Input token written for one hour; requests that ask for it are refused when unset.
-    pub cache_write_1h: Option<Amount>,
-    /// Reasoning token; the output rate when unset.
-    pub reasoning: Amount,
-    /// One picture; zero when unset.
-    pub per_image: Amount,
-    /// One request; zero when unset.
-    pub per_request: Amount,
 }
 
 /// A slug that is no longer sold.

@@ -9,6 +9,7 @@ mod environment;
 mod findings;
 mod grouped;
 mod presets;
+mod price;
 mod read;
 mod reload;
 pub mod routes;
@@ -25,18 +26,21 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use abilities::TargetAbilities;
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Price, Rates, Retired, Tokenizer};
+pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired, Tokenizer};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::render::Paint;
 pub use presets::{Preset, preset, presets};
+pub use price::{Price, Rates};
 pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
-pub use routes::{BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts};
+pub use routes::{
+    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts, lost_between,
+};
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};

@@ -26,6 +26,9 @@ pub struct Preset {
     /// `anthropic-beta` flags that are refused.
     #[serde(default)]
     pub refuse_beta: Vec<String>,
+    /// Request fields that it takes although no table knows them; they cost nothing.
+    #[serde(default)]
+    pub pass: Vec<String>,
     /// The variable that usually holds its key; `None` where it asks for none.
     pub key: Option<String>,
     price_list: Option<String>,
@@ -47,7 +50,11 @@ pub struct Starter {
     price: BTreeMap<String, String>,
     context: u32,
     output: u32,
-    vision: bool,
+    capabilities: Vec<String>,
+    /// `tokenizer`, where the usual one is far off.
+    tokenizer: Option<String>,
+    /// `abilities` of the target, without their braces.
+    abilities: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,7 +106,8 @@ impl Preset {
     #[must_use]
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
-        let capabilities = if model.vision { r#"["vision", "tools", "streaming"]"# } else { r#"["tools", "streaming"]"# };
+        let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
+        let tokenizer = model.tokenizer.as_ref().map(|name| format!("tokenizer         = \"{name}\"\n")).unwrap_or_default();
         let rates = |fill: &dyn Fn(&str) -> String| {
             // In the order of a price list, not alphabetically.
             let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
@@ -128,6 +136,7 @@ impl Preset {
              price             = {{ {price} }}\n\
              capabilities      = {capabilities}\n\
              limits            = {{ context = {context}, max_output = {output} }}\n\
+             {tokenizer}\
              \n\
              # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
              #\n\
@@ -174,8 +183,9 @@ impl Preset {
         }
         let _ = write!(
             text,
-            "\n[[route]]\nslug    = \"{}\"\ntargets = [ {{ provider = \"{name}\", model = \"{}\" }} ]   # order = fallback order\n",
-            self.model.slug, self.model.upstream
+            "\n[[route]]\nslug    = \"{}\"\ntargets = [   # order = fallback order; abilities: what it can do with requests of other families\n  \
+             {{ provider = \"{name}\", model = \"{}\", abilities = {{ {} }} }},\n]\n",
+            self.model.slug, self.model.upstream, self.model.abilities
         );
         text
     }

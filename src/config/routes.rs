@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family, translate};
 
-use super::TargetAbilities;
+use super::{Price, TargetAbilities};
 
 /// Ordered targets of one slug and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +88,12 @@ impl Route {
     }
 }
 
+/// What a translation from one family to another leaves out, and what it refuses: names of fields.
+#[must_use]
+pub fn lost_between(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
+    translate::fates::pair_losses(from, to)
+}
+
 /// A provider and the model name it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -97,6 +103,16 @@ pub struct Target {
     pub model: String,
     /// What it can do beyond the careful defaults, for translated requests.
     pub abilities: TargetAbilities,
+    /// What the operator pays for it, where that is known.
+    pub cost: Option<Arc<Price>>,
+}
+
+impl Target {
+    /// `provider/model`: what it is called in the journal, the log and the metrics.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.provider.name, self.model)
+    }
 }
 
 /// What happens upstream when the customer leaves before the stop reason was seen.

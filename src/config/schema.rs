@@ -18,7 +18,7 @@ pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
 /// `[[route]]`
 pub(crate) const ROUTE_FIELDS: &[&str] = &["slug", "on_disconnect", "targets", "retry", "breaker", "translate", "prefer"];
 /// one of `targets`
-pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities"];
+pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities", "cost"];
 /// `abilities` of a target
 pub(crate) const ABILITY_FIELDS: &[&str] = &[
     "sampling",

@@ -126,6 +126,11 @@ fn model_outline(model: &Model) -> ModelSummary {
     for target in route.targets.iter().filter(|target| target.abilities != TargetAbilities::default()) {
         extra.push_str(&format!(", {}/{}: {}", target.provider.name, target.model, target.abilities.shown()));
     }
+    for target in &route.targets {
+        if let Some(cost) = &target.cost {
+            extra.push_str(&format!(", {}/{} costs {}", target.provider.name, target.model, cost.shown()));
+        }
+    }
     ModelSummary {
         slug: model.slug.clone(),
         model: model.name.clone(),

@@ -137,6 +137,7 @@ fn the_starter_of_every_known_service_is_clean() {
         assert_eq!(provider.endpoint, Endpoint::Http(preset.base_url.clone()));
         assert_eq!((&provider.speaks, provider.auth), (&preset.speaks(), preset.auth()), "{}", preset.name);
         assert_eq!((provider.chat_limit, &provider.refuse_beta), (preset.chat_limit(), &preset.refuse_beta));
+        assert_eq!(provider.pass, preset.pass);
         let blanks = preset.starter_catalog();
         assert!(blanks.contains("fill in") && blanks.contains("\"…\""), "the next model's prices are left to the operator");
     }

@@ -7,7 +7,7 @@ use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, OperationId, T
 use super::activity::Refused;
 use super::decimal_json::DecimalJson;
 use super::usage::{COUNTS, counts};
-use crate::proxy::{Failure, record};
+use crate::proxy::{Failure, LOST, REMOVED, record};
 use farebox_ledger::csv;
 
 /// The charge of this key that an id names: our request id, or the id in the answer.
@@ -48,11 +48,15 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         ("charge", charge.into()),
         ("hold", bill.hold.into()),
         ("loss", bill.loss.into()),
+        // What a provider may bill us for it all the same, at these prices.
+        ("uncharged", bill.exposure.into()),
         ("balance_after", entry.balance_after.into()),
         ("usage", counts(&usage)),
         ("lines", DecimalJson::List(bill.lines.iter().map(line).collect())),
         ("evidence", evidence(bill).into()),
         ("end_reason", bill.end_reason.as_str().into()),
+        ("removed", fact(bill, REMOVED).into()),
+        ("lost", fact(bill, LOST).into()),
         ("first_byte_ms", first_byte.into()),
         ("total_ms", bill.total_ms.into()),
         // What tools of other gateways read in this document.
@@ -100,6 +104,11 @@ fn line(line: &farebox_ledger::Line) -> DecimalJson {
         ("rate", line.rate.into()),
         ("amount", Amount::times(line.rate, line.count).into()),
     ])
+}
+
+/// A fact of the bill, as its header told it.
+pub(super) fn fact<'b>(bill: &'b Bill, name: &str) -> Option<&'b str> {
+    bill.facts.get(name).map(String::as_str)
 }
 
 fn evidence(bill: &Bill) -> Option<&'static str> {

@@ -64,6 +64,12 @@ pub fn charged(count: u64, factor: u64) -> u64 {
     u64::try_from(tokens).unwrap_or(u64::MAX).max(count.min(1))
 }
 
+/// A charged count without its rounding.
+#[must_use]
+pub fn unrounded(charged: u64) -> u64 {
+    charged.saturating_mul(ROUNDED.1) / ROUNDED.0
+}
+
 /// How one target's counts compare with ours for the same answers.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {

@@ -4,6 +4,8 @@
 //! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
 //! ours, rounded slightly in the customer's favour.
 
+mod owed;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
 
 use super::{estimate, price};
 use crate::config::{Model, Rates};
+pub use owed::Miscount;
 
 /// A density that is as assumed.
 const USUAL: u64 = 1_000;
@@ -24,8 +27,12 @@ pub struct Meter {
     estimated_input: u64,
     /// The same, but a low estimate, until a tokenizer has counted it.
     input_at_least: u64,
+    /// What a tokenizer made of it, once one has read it.
+    input_known: Option<u64>,
     /// Pictures, where they have a price of their own.
     images: u64,
+    /// Pictures, whatever they cost.
+    pictures: u64,
     /// Most output the upstream was allowed, all choices together.
     output_limit: u64,
     choices: u64,
@@ -46,8 +53,8 @@ pub struct Meter {
     complete: bool,
     /// What was shown when the provider counted last.
     shown_at_report: TextSize,
-    /// The provider's last count, if it was not plausible.
-    claimed: Option<Usage>,
+    /// The provider's last count, if it was not plausible, and why.
+    claimed: Option<(Usage, Miscount)>,
 }
 
 /// Local counts, rounded slightly in the customer's favour.
@@ -68,7 +75,9 @@ pub enum Ending {
     Cut,
     /// The provider's stream broke.
     Broken,
-    /// Nothing was delivered, through our fault or the provider's, or the customer left before anything began.
+    /// An answer had begun and is of no use, through our fault or the provider's. Free, although the provider may bill it.
+    Lost,
+    /// Nothing was made, through our fault or the provider's, or the customer left before anything began.
     Nothing,
 }
 
@@ -81,6 +90,8 @@ pub struct Counted {
     pub lines: Vec<Line>,
     /// Who counted; `None` if nothing is charged.
     pub evidence: Option<Evidence>,
+    /// What the provider may count; `None` when it made nothing.
+    pub owed: Option<Usage>,
 }
 
 /// What a meter starts from.
@@ -108,7 +119,9 @@ impl Meter {
             estimated_input: start.estimated_input,
             // The estimate leans high: at its median it is a quarter over what a tokenizer says.
             input_at_least: start.estimated_input.saturating_mul(7) / 10,
+            input_known: None,
             images: if priced_images { start.images } else { 0 },
+            pictures: start.images,
             output_limit: start.output_limit,
             choices: u64::from(start.choices),
             reasoning_outside: false,
@@ -169,6 +182,7 @@ impl Meter {
     /// Takes in a tokenizer's count of the request.
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
+        self.input_known = Some(tokens);
     }
 
     /// Takes in the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
@@ -176,10 +190,10 @@ impl Meter {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         let counted = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
-            Reading::Absurd => Err(self.with_images(wire.claimed())),
+            Reading::Absurd => Err((self.with_images(wire.claimed()), Miscount::Malformed)),
             Reading::Counted(counted) => {
                 let usage = self.with_images(counted);
-                if self.believable(&usage) { Ok(usage) } else { Err(usage) }
+                self.doubt(&usage).map_or(Ok(usage), |why| Err((usage, why)))
             }
         };
         self.claimed = counted.err();
@@ -277,7 +291,9 @@ impl Meter {
     /// of the provider's count so far and ours, and hidden output since.
     #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
-        self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local)
+        let mut counted = self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local);
+        counted.owed = self.owed(Ending::Cut, &counted, None);
+        counted
     }
 
     /// Whether the end needs a local count.
@@ -285,9 +301,9 @@ impl Meter {
     pub fn needs_local(&self, ending: Ending) -> bool {
         match ending {
             Ending::Nothing => false,
-            Ending::Broken => self.shown_anything(),
+            Ending::Broken | Ending::Lost => true,
             Ending::Cut => !self.counted_whole(),
-            Ending::Complete => !self.counted_whole() && (self.shown_anything() || self.claimed.is_some()),
+            Ending::Complete => !self.counted_whole() && (!self.complete || self.shown_anything() || self.claimed.is_some()),
         }
     }
 
@@ -304,9 +320,14 @@ impl Meter {
     /// What is charged for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
     #[must_use]
     pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
-        let local = local.unwrap_or_else(|| self.estimated());
+        let mut counted = self.charged(ending, local.unwrap_or_else(|| self.estimated()), took);
+        counted.owed = self.owed(ending, &counted, local);
+        counted
+    }
+
+    fn charged(&self, ending: Ending, local: Local, took: Duration) -> Counted {
         match (ending, &self.reported, &self.claimed) {
-            (Ending::Nothing, ..) => free(),
+            (Ending::Nothing | Ending::Lost, ..) => free(),
             (Ending::Broken, ..) if !self.shown_anything() => free(),
             // The prompt bought nothing that the customer can use, because the next attempt sends it again.
             (Ending::Broken, ..) => {
@@ -315,7 +336,7 @@ impl Meter {
                 counted.lines.retain(|line| line.what != price::REQUEST);
                 counted
             }
-            (Ending::Complete, _, Some(claimed)) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
+            (Ending::Complete, _, Some((claimed, _))) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
             (Ending::Complete | Ending::Cut, Some(usage), None) if self.counted_whole() => {
                 self.counted(*usage, Evidence::Provider)
             }
@@ -371,7 +392,7 @@ impl Meter {
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
-        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence: Some(evidence) }
+        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence: Some(evidence), owed: None }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
@@ -386,10 +407,15 @@ impl Meter {
         }
     }
 
-    fn believable(&self, usage: &Usage) -> bool {
-        price::input_total(usage) <= self.model.limits.context
-            && output_total(usage) <= self.output_limit.saturating_mul(2)
-            && price::cost(&self.model.price, usage).is_some()
+    /// Why a count cannot be right.
+    fn doubt(&self, usage: &Usage) -> Option<Miscount> {
+        if price::input_total(usage) > self.model.limits.context {
+            return Some(Miscount::AboveContext);
+        }
+        if output_total(usage) > self.output_limit.saturating_mul(2) {
+            return Some(Miscount::AboveLimit);
+        }
+        price::cost(&self.model.price, usage).is_none().then_some(Miscount::Malformed)
     }
 }
 
@@ -398,7 +424,7 @@ fn output_total(usage: &Usage) -> u64 {
 }
 
 fn free() -> Counted {
-    Counted { usage: Usage::default(), lines: Vec::new(), evidence: None }
+    Counted { usage: Usage::default(), lines: Vec::new(), evidence: None, owed: None }
 }
 
 #[cfg(test)]

@@ -16,5 +16,5 @@ pub mod terms;
 mod tokenizer;
 
 pub use estimate::Estimate;
-pub use meter::{Counted, Ending, Local, Meter};
-pub use terms::{Shortfall, Terms};
+pub use meter::{Counted, Ending, Local, Meter, Miscount};
+pub use terms::{Remedies, Shortfall, Terms};

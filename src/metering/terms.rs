@@ -60,6 +60,17 @@ pub struct Shortfall {
     pub needed: Amount,
     /// Output tokens that the available money still buys after the request's input.
     pub affordable_output: u64,
+    /// What would make the request affordable as things are, where only its declared limit is too dear.
+    pub remedies: Remedies,
+}
+
+/// Changes to a request that make it affordable without more money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Remedies {
+    /// The largest limit that can be paid.
+    pub limit: Option<u64>,
+    /// Streamed, the request is served with its limit lowered.
+    pub stream: bool,
 }
 
 /// Decides the terms for a key with this much available.
@@ -78,7 +89,7 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
         let sent = budget.lowered(most, ask.thinking_budget)?;
         (changed(sent, ask.declared, limits.max_output), sent, sent.min(SLICE))
     } else if ask.declared.is_some() {
-        budget.require(most.min(room))?;
+        budget.require(most.min(room)).map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
         (changed(most, ask.declared, limits.max_output), most, most)
     } else {
         let thinking = ask.thinking_budget.map_or(0, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
@@ -151,7 +162,15 @@ impl Budget {
             return Ok(());
         }
         let needed = self.fixed + self.per_output * i128::from(tokens);
-        Err(Shortfall { needed: to_amount(needed), affordable_output: if self.available > 0 { self.affordable() } else { 0 } })
+        let affordable_output = if self.available > 0 { self.affordable() } else { 0 };
+        Err(Shortfall { needed: to_amount(needed), affordable_output, remedies: Remedies::default() })
+    }
+
+    /// Adds what helps when a declared limit of `most` tokens is too dear. A limit stays above the thinking budget inside it.
+    fn remedied(&self, short: Shortfall, most: u64, thinking_budget: Option<u32>) -> Shortfall {
+        let smallest = thinking_budget.map_or(1, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
+        let limit = (short.affordable_output >= smallest).then_some(short.affordable_output);
+        Shortfall { remedies: Remedies { limit, stream: self.lowered(most, thinking_budget).is_ok() }, ..short }
     }
 
     /// The wanted limit, lowered to what is affordable; never to or below a thinking budget, never below the smallest output.
@@ -244,7 +263,8 @@ mod tests {
         let found = terms(&ask(true, Some(32_000)), input + 1_000 * 15_000_000).unwrap();
         assert_eq!((found.limit, found.output_limit), (Some(1_000), 1_000));
         let refused = terms(&ask(true, Some(32_000)), input + 255 * 15_000_000).unwrap_err();
-        assert_eq!(refused, Shortfall { needed: Amount::from_picos(input + 256 * 15_000_000), affordable_output: 255 });
+        let remedies = Remedies::default();
+        assert_eq!(refused, Shortfall { needed: Amount::from_picos(input + 256 * 15_000_000), affordable_output: 255, remedies });
     }
 
     #[test]
@@ -252,6 +272,25 @@ mod tests {
         let needed = 9_000 * 3_750_000 + 4_000 * 15_000_000;
         assert_eq!(terms(&ask(false, Some(4_000)), needed).unwrap().hold, Amount::from_picos(needed));
         assert_eq!(terms(&ask(false, Some(4_000)), needed - 1).unwrap_err().needed, Amount::from_picos(needed));
+    }
+
+    #[test]
+    fn what_is_too_dear_by_its_limit_alone_names_what_would_be_served() {
+        let with = |declared, output: i64| {
+            let available = 9_000 * 3_750_000 + output * 15_000_000;
+            let short = terms(&ask(false, Some(declared)), available).unwrap_err();
+            if let Some(limit) = short.remedies.limit {
+                assert!(terms(&ask(false, Some(u32::try_from(limit).unwrap())), available).is_ok(), "{short:?}");
+            }
+            assert_eq!(terms(&ask(true, Some(declared)), available).is_ok(), short.remedies.stream, "{short:?}");
+            short.remedies
+        };
+        assert_eq!(with(4_000, 3_000), Remedies { limit: Some(3_000), stream: true });
+        assert_eq!(with(4_000, 200), Remedies { limit: Some(200), stream: false });
+        assert_eq!(with(4_000, 0), Remedies::default());
+        let thinking = Ask { thinking_budget: Some(2_900), ..ask(false, Some(4_000)) };
+        let available = 9_000 * 3_750_000 + 3_000 * 15_000_000;
+        assert_eq!(terms(&thinking, available).unwrap_err().remedies, Remedies::default());
     }
 
     #[test]

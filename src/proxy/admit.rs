@@ -12,14 +12,14 @@ use farebox_ledger::{Account, Hold, LedgerError, NewHold, Refusal, SharedLedger}
 use super::{Failure, Request};
 use crate::clock;
 use crate::config::Model;
-use crate::metering::{Shortfall, Terms, terms};
+use crate::metering::{Remedies, Shortfall, Terms, terms};
 
 /// Attempts before a request whose key's balance keeps changing is refused with a retry hint.
 const TRIES: usize = 5;
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holds the money for a request.
+/// Holds the money for a request. `limit_field` is where its output limit stands, for a refusal that names a smaller one.
 ///
 /// # Errors
 /// 403 for a key that is no longer active, 429 without enough money, 503 without a ledger.
@@ -28,6 +28,7 @@ pub(super) async fn admit(
     request: &Request,
     model: &Model,
     ask: &terms::Ask,
+    limit_field: &'static str,
 ) -> Result<(Hold, Terms), Failure> {
     let mut refusal = Failure::Ledger;
     let mut fresh = request.arrived.elapsed() > FRESH;
@@ -35,7 +36,9 @@ pub(super) async fn admit(
     for _ in 0..TRIES {
         let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
             Ok(terms) => terms,
-            Err(short) if fresh => return Err(Failure::balance(&model.slug, &short, account.available(), account.held)),
+            Err(short) if fresh => {
+                return Err(Failure::balance(&model.slug, &short, account.available(), account.held, limit_field));
+            }
             Err(_) => {
                 (account, fresh) = (read(ledger, request).await?, true);
                 continue;
@@ -54,8 +57,9 @@ pub(super) async fn admit(
             Ok(hold) => return Ok((hold, terms)),
             Err(LedgerError::Refused(Refusal::Insufficient { available, held, .. })) => {
                 let short = terms::decide(ask, &model.price, &model.limits, available).err();
-                let short = short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0 });
-                refusal = Failure::balance(&model.slug, &short, available, held);
+                let short =
+                    short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0, remedies: Remedies::default() });
+                refusal = Failure::balance(&model.slug, &short, available, held, limit_field);
                 (account, fresh) = (read(ledger, request).await?, true);
             }
             Err(error) => return Err(error.into()),

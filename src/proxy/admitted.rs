@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, Finished, Hold, SharedLedger, Usage};
+use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::Inspection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -18,9 +18,9 @@ use super::record::{self, Record};
 use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
-use crate::config::Model;
+use crate::config::{Model, Price};
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Meter, Terms};
+use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::Attempt;
 use crate::upstream::redact::Redacted;
 
@@ -30,6 +30,11 @@ const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// The fact of a bill that names what was taken out of the request before it was sent.
+pub const REMOVED: &str = "removed";
+/// The fact of a bill that names what a translation of the request left out or changed.
+pub const LOST: &str = "lost";
 
 /// Where the answer is sent; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
@@ -46,6 +51,8 @@ pub(super) struct Admitted {
     /// A sample of the answer's text.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
+    /// A tokenizer's counts, once the end needed them.
+    pub(super) local: Option<Local>,
     /// How dense the text of the answer is, once a tokenizer has looked: in thousandths of what its size says.
     pub(super) density: Arc<AtomicU64>,
     pub(super) output_limit: u64,
@@ -61,6 +68,8 @@ pub(super) struct Admitted {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) target: String,
+    /// What the operator pays for it.
+    pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
@@ -70,6 +79,14 @@ pub(super) struct Outcome {
     pub(super) removed: String,
     /// What was lost in its translation for that target.
     pub(super) lost: String,
+}
+
+impl Outcome {
+    /// What of the request did not reach the model, as the receipt tells it.
+    fn facts(&self) -> Facts {
+        let told = [(REMOVED, &self.removed), (LOST, &self.lost)];
+        told.into_iter().filter(|(_, what)| !what.is_empty()).map(|(name, what)| (name.to_owned(), what.clone())).collect()
+    }
 }
 
 /// Charged and settled, or charged and with the resolver.
@@ -111,6 +128,7 @@ impl Admitted {
             outcome: Outcome::default(),
             shown: Shown::Nothing,
             input_count: InputCount::default(),
+            local: None,
             density: Arc::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
@@ -148,11 +166,15 @@ impl Admitted {
         // Boxed, because few answers need it and it would enlarge the task of every open stream.
         let counted = Box::pin(self.counted(end)).await;
         let usage = counted.usage;
+        let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
+        record.miscount = miscount;
+        let (spine, limits) = (Arc::clone(&self.proxy), Arc::clone(&self.request.pass.rate_limits));
+        let (key, owed) = (self.request.key.id, bill.exposure);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
-        let ledger = Arc::clone(&self.proxy.ledger);
+        let ledger = Arc::clone(&spine.ledger);
         // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
         // task of every open stream.
         let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
@@ -163,12 +185,14 @@ impl Admitted {
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
-        self.proxy.observer.ended(Arc::new(record));
+        spine.observer.ended(Arc::new(record));
+        spine.review(&limits, key, owed);
         Settled { cost, finished, usage }
     }
 
     fn bill(&self, counted: Counted, end: End) -> Bill {
-        Bill {
+        let owed = counted.owed;
+        let mut bill = Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
             target: self.outcome.target.clone(),
@@ -182,8 +206,11 @@ impl Admitted {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
+            facts: self.outcome.facts(),
             ..Bill::default()
-        }
+        };
+        self.owe(&mut bill, owed);
+        bill
     }
 
     fn record(&self, bill: &Bill, end: End) -> Record {
@@ -203,6 +230,11 @@ impl Admitted {
             charge: Amount::ZERO,
             hold: bill.hold,
             loss: Amount::ZERO,
+            exposure: bill.exposure,
+            cost: bill.cost,
+            failed: bill.failed().map(|(target, owed)| (target.to_owned(), owed)).collect(),
+            evidence: bill.evidence,
+            miscount: None,
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,

@@ -122,9 +122,9 @@ pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Es
     }
     // Clients that shorten their conversation automatically match on these words.
     let message = format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
-    Err(Failure::BadRequest(BadRequest { message, param: None, code: Some("context_length_exceeded") }))
+    Err(Failure::BadRequest(BadRequest { code: Some("context_length_exceeded"), ..BadRequest::new(message) }))
 }
 
 fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
-    Err(Failure::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: Some(code) }))
+    Err(Failure::BadRequest(BadRequest { code: Some(code), ..BadRequest::at(param, message) }))
 }

@@ -23,7 +23,13 @@ const SMALLEST_VOTE: u64 = 200;
 impl Admitted {
     /// What is charged for a request that ends this way.
     pub(super) async fn counted(&mut self, end: End) -> Counted {
-        let local = if self.meter.needs_local(end.ending) { self.count_locally().await } else { None };
+        // What a failed try may cost is counted too, unless the answer's own usage says how large the request is.
+        let local = if self.meter.needs_local(end.ending) || (end.ending == Ending::Nothing && self.tried_in_vain()) {
+            self.count_locally().await
+        } else {
+            None
+        };
+        self.local = local;
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(end.ending, local, took);
         if end.ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) {

@@ -56,7 +56,8 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.body = Bytes::new();
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
-    admitted.outcome.target = format!("{}/{}", answer.target.provider.name, answer.target.model);
+    admitted.outcome.target = answer.target.name();
+    admitted.outcome.cost.clone_from(&answer.target.cost);
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();
@@ -75,8 +76,9 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
 /// No target answered; `left` says that the customer was gone by then.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let failure = match error {
-        DispatchError::ClientFault { status, error, target } => {
+        DispatchError::ClientFault { status, error, target, attempts } => {
             admitted.outcome.target = target;
+            admitted.outcome.attempts.extend(attempts);
             Failure::Upstream(status, error)
         }
         DispatchError::NoTarget { attempts, retry_after } => {

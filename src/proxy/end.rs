@@ -48,7 +48,12 @@ impl End {
         Self { ending: Ending::Cut, reason, status: 200 }
     }
 
-    /// Nothing was delivered, so nothing is charged.
+    /// An answer had begun that is of no use to the customer, so nothing is charged.
+    pub(super) const fn lost(reason: &'static str, status: u16) -> Self {
+        Self { ending: Ending::Lost, reason, status }
+    }
+
+    /// Nothing was made, so nothing is charged.
     pub(super) const fn nothing(reason: &'static str, status: u16) -> Self {
         Self { ending: Ending::Nothing, reason, status }
     }

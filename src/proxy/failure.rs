@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, LedgerError, Status};
-use farebox_protocol::{BadRequest, Case, ErrorBody, Family};
-use serde_json::json;
+use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
+use serde_json::{Map, Value, json};
 
 use crate::config::Lookup;
-use crate::metering::Shortfall;
+use crate::metering::{Remedies, Shortfall};
 use crate::upstream::redact::CustomerError;
 
 /// The longest `retry-after` that is ever sent; with longer ones SDKs hang silently.
@@ -72,14 +72,18 @@ pub struct Balance {
     pub held: Amount,
     /// Output tokens of this model that the available money still buys.
     pub affordable_output: u64,
+    /// What would be served as things are.
+    pub remedies: Remedies,
+    /// The field with the request's output limit.
+    pub limit_field: &'static str,
 }
 
 impl Failure {
     /// The refusal for lack of money, which distinguishes an empty balance from money held by running requests.
     #[must_use]
-    pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount) -> Self {
-        let Shortfall { needed, affordable_output } = *short;
-        let balance = Balance { slug: slug.to_owned(), needed, available, held, affordable_output };
+    pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount, limit_field: &'static str) -> Self {
+        let Shortfall { needed, affordable_output, remedies } = *short;
+        let balance = Balance { slug: slug.to_owned(), needed, available, held, affordable_output, remedies, limit_field };
         let free_again = held > Amount::ZERO && available.checked_add(held).is_some_and(|balance| balance >= needed);
         if free_again { Self::BalanceInUse(balance) } else { Self::OutOfBalance(balance) }
     }
@@ -97,7 +101,7 @@ impl Failure {
     /// The refusal of a value in the query of a free path.
     #[must_use]
     pub fn bad_query(param: &str, message: String) -> Self {
-        Self::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
+        Self::BadRequest(BadRequest::at(param, message))
     }
 
     /// Whether the failure came after a hold was opened; such a request has a journal entry.
@@ -265,16 +269,46 @@ impl Failure {
         }
     }
 
-    fn details(&self, wanted: bool) -> Option<serde_json::Value> {
+    /// What programs can act on. Numbers are only for the families that have codes: the others' libraries look for other numbers.
+    fn details(&self, with_numbers: bool) -> Option<serde_json::Value> {
         match self {
-            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) if wanted => Some(json!({
-                "needed": balance.needed,
-                "available": balance.available,
-                "held": balance.held,
-                "affordable_output_tokens": balance.affordable_output,
-            })),
+            Self::BadRequest(bad) => bad.remedy.map(Remedy::details),
+            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => balance.details(with_numbers),
             _ => None,
         }
+    }
+}
+
+impl Balance {
+    fn details(&self, with_numbers: bool) -> Option<Value> {
+        let mut details = Map::new();
+        if with_numbers {
+            details.insert("needed".to_owned(), json!(self.needed));
+            details.insert("available".to_owned(), json!(self.available));
+            details.insert("held".to_owned(), json!(self.held));
+            details.insert("affordable_output_tokens".to_owned(), json!(self.affordable_output));
+        }
+        let Remedies { limit, stream } = self.remedies;
+        let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
+        let remedies: Vec<Value> = smaller.into_iter().chain(stream.then(|| json!({"stream": true}))).collect();
+        if !remedies.is_empty() {
+            details.insert("remedies".to_owned(), remedies.into());
+        }
+        (!details.is_empty()).then_some(Value::Object(details))
+    }
+
+    /// What helps at once, and what helps for good.
+    fn advice(&self, for_good: &str) -> String {
+        let Remedies { limit, stream } = self.remedies;
+        let smaller = limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
+        let streamed = stream.then(|| "send `stream: true`".to_owned());
+        let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
+        if at_once.is_empty() {
+            return for_good.to_owned();
+        }
+        let (first, rest) = for_good.split_at(1);
+        let limit = at_once.join(", or ");
+        format!("Only the declared limit is too dear: {limit}. To keep it, {}{rest}", first.to_lowercase())
     }
 }
 
@@ -308,15 +342,25 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 /// waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
     format!(
-        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. Top up the same key, then retry; nothing else will reset the exceeded quota",
-        balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
+        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. {}",
+        balance.needed,
+        balance.available,
+        balance.held,
+        balance.affordable_output,
+        balance.slug,
+        balance.advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
 }
 
 fn balance_in_use(balance: &Balance) -> String {
     format!(
-        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; what is available pays for {} output tokens of {}. Retry when a running request has ended",
-        balance.needed, balance.available, balance.held, balance.affordable_output, balance.slug
+        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; what is available pays for {} output tokens of {}. {}",
+        balance.needed,
+        balance.available,
+        balance.held,
+        balance.affordable_output,
+        balance.slug,
+        balance.advice("Retry when a running request has ended")
     )
 }
 

@@ -14,7 +14,9 @@ mod credit;
 mod dispatch;
 mod documents;
 mod end;
+mod exposure;
 pub mod failure;
+mod last_hour;
 pub mod pipe;
 pub mod rate_limit;
 pub mod record;
@@ -38,8 +40,10 @@ use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
+pub use admitted::{LOST, REMOVED};
 pub use calibration::Calibrations;
 pub use failure::Failure;
+pub use last_hour::Standing;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
 use translation::Forms;
@@ -120,8 +124,10 @@ impl Proxy {
         documents::read(&request.body, &mut seen).await;
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
+        forms.take_room(&mut request)?;
         let ask = forms.ask(&request, &seen, estimate, &model);
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask).await?;
+        let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
+        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

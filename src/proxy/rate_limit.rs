@@ -6,15 +6,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId};
+use farebox_ledger::{Key, KeyId, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
+use super::last_hour::{LastHour, Standing};
+use crate::clock;
 
 /// Concurrent requests of a key without a limit of its own.
 const DEFAULT_CONCURRENCY: u32 = 64;
 /// Requests per second on free paths, and the size of a burst.
 const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
+/// What a customer hears whose requests cost the operator far more than they pay.
+const SLOWED: &str = "one request of this key may run at a time, because many of its requests in the last hour were paid for \
+     only in part: they were left early or broke; read answers to their end, and this ends within the hour";
 /// From this many keys on, those without a running request and with full buckets are forgotten.
 const KEYS_REMEMBERED: usize = 10_000;
 
@@ -33,15 +38,37 @@ pub struct RateLimits {
 #[derive(Debug, Default)]
 struct Traffic {
     running: u32,
+    /// Of which are paid.
+    running_paid: u32,
     paid: Bucket,
     free: Bucket,
+    /// Of a key with uncharged exposure.
+    last_hour: Option<LastHour>,
+    review: Review,
+}
+
+/// Whether a key's last hour is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Review {
+    #[default]
+    Idle,
+    Running,
+    /// Something ended since the reading began.
+    Again,
+}
+
+impl Traffic {
+    fn is_slowed(&self, now: Timestamp) -> bool {
+        self.last_hour.is_some_and(|last| last.standing(now).runs_away())
+    }
 }
 
 /// One running request. Gives its place back when dropped.
 #[derive(Debug)]
 pub struct Pass {
-    rate_limits: Arc<RateLimits>,
+    pub(super) rate_limits: Arc<RateLimits>,
     key: KeyId,
+    paid: bool,
     /// Requests of the key that ran when this one entered, itself included.
     pub(super) running: u32,
 }
@@ -53,7 +80,7 @@ impl RateLimits {
     /// [`Failure::RateLimited`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
         let rate = key.settings.rate.map(|per_second| Rate { per_second, burst: per_second.max(1) });
-        self.begin(key, now, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
+        self.begin(key, now, true, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
     }
 
     /// Admits a call of a free path: it has a rate of its own, and its place among the key's running requests.
@@ -61,7 +88,7 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`].
     pub fn enter_free(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        self.begin(key, now, |traffic| traffic.free.take(FREE_RATE, now))
+        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now))
     }
 
     /// Admits a dashboard request, even from a key that has used up its concurrency.
@@ -78,6 +105,7 @@ impl RateLimits {
         self: &Arc<Self>,
         key: &Key,
         now: Instant,
+        paid: bool,
         take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
     ) -> Result<Pass, Failure> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,9 +115,61 @@ impl RateLimits {
         if traffic.running >= most {
             return Err(Failure::RateLimited(format!("at most {most} may run at the same time"), Duration::from_secs(1)));
         }
+        if paid && traffic.running_paid > 0 && traffic.is_slowed(clock::now()) {
+            return Err(Failure::RateLimited(SLOWED.to_owned(), Duration::from_secs(1)));
+        }
         take(traffic)?;
         traffic.running += 1;
-        Ok(Pass { rate_limits: Arc::clone(self), key: key.id, running: traffic.running })
+        traffic.running_paid += u32::from(paid);
+        Ok(Pass { rate_limits: Arc::clone(self), key: key.id, paid, running: traffic.running })
+    }
+
+    fn traffic<T>(&self, key: KeyId, with: impl FnOnce(&mut Traffic) -> T) -> T {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        with(keys.entry(key).or_default())
+    }
+
+    /// Whether a key runs one request at a time, because its uncharged exposure runs away.
+    pub(super) fn is_slowed(&self, key: KeyId, now: Timestamp) -> bool {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&key).is_some_and(|traffic| traffic.is_slowed(now))
+    }
+
+    /// Whether the caller is to read a key's last hour; else somebody does, and will again.
+    pub(super) fn begin_review(&self, key: KeyId) -> bool {
+        self.traffic(key, |traffic| {
+            let idle = traffic.review == Review::Idle;
+            traffic.review = if idle { Review::Running } else { Review::Again };
+            idle
+        })
+    }
+
+    /// Whether the reader is to read once more.
+    pub(super) fn review_again(&self, key: KeyId) -> bool {
+        self.traffic(key, |traffic| {
+            let again = traffic.review == Review::Again;
+            traffic.review = if again { Review::Running } else { Review::Idle };
+            again
+        })
+    }
+
+    /// Notes a key's last hour, and says whether it was slowed before.
+    pub(super) fn note_last_hour(&self, key: KeyId, last_hour: LastHour, now: Timestamp) -> bool {
+        self.traffic(key, |traffic| {
+            let was = traffic.is_slowed(now);
+            traffic.last_hour = Some(last_hour);
+            was
+        })
+    }
+
+    /// Keys that run one request at a time, and why; the largest exposure first.
+    #[must_use]
+    pub fn slowed(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.last_hour?.standing(now)));
+        let mut slowed: Vec<_> = keys.iter().filter_map(standing).filter(|(_, standing)| standing.runs_away()).collect();
+        slowed.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
+        slowed
     }
 }
 
@@ -98,6 +178,7 @@ impl Drop for Pass {
         let mut keys = self.rate_limits.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(traffic) = keys.get_mut(&self.key) {
             traffic.running = traffic.running.saturating_sub(1);
+            traffic.running_paid = traffic.running_paid.saturating_sub(u32::from(self.paid));
         }
     }
 }
@@ -129,6 +210,9 @@ impl Bucket {
 
 fn forget_idle(keys: &mut HashMap<KeyId, Traffic>, now: Instant) {
     if keys.len() >= KEYS_REMEMBERED {
-        keys.retain(|_, traffic| traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now));
+        let wall = clock::now();
+        keys.retain(|_, traffic| {
+            traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now) || traffic.is_slowed(wall)
+        });
     }
 }

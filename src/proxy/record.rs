@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, KeyId, OperationId, Timestamp, Usage};
+use farebox_ledger::{Amount, Evidence, KeyId, OperationId, Owed, Timestamp, Usage};
 use farebox_protocol::Family;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::Failure;
 use crate::clock;
+use crate::metering::Miscount;
 use crate::upstream::Attempt;
 
 /// Characters kept of a model's name.
@@ -54,6 +55,20 @@ pub struct Record {
     pub hold: Amount,
     /// The operator's loss.
     pub loss: Amount,
+    /// What providers may bill beyond the charge, at the catalog's prices.
+    pub exposure: Amount,
+    /// What they may bill at the operator's own prices, where those are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Amount>,
+    /// Of both, what targets may bill that failed before another one answered.
+    #[serde(skip)]
+    pub failed: Vec<(String, Owed)>,
+    /// Who counted; nobody where nothing was.
+    #[serde(skip)]
+    pub evidence: Option<Evidence>,
+    /// Why the provider's own count was not charged at the end of an answer.
+    #[serde(skip)]
+    pub miscount: Option<Miscount>,
     /// From arrival to the first answer byte.
     pub first_byte_ms: Option<u32>,
     /// From arrival to the end.
@@ -95,12 +110,25 @@ impl Record {
             charge: Amount::ZERO,
             hold: Amount::ZERO,
             loss: Amount::ZERO,
+            exposure: Amount::ZERO,
+            cost: None,
+            failed: Vec::new(),
+            evidence: None,
+            miscount: None,
             first_byte_ms: None,
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
             own_us: None,
             lost: String::new(),
             attempts: Vec::new(),
         }
+    }
+}
+
+impl Record {
+    /// Whether its answer came to an end at which the provider's count is charged or missed.
+    #[must_use]
+    pub fn counted_at_its_end(&self) -> bool {
+        self.miscount.is_some() || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
     }
 }
 

@@ -258,7 +258,7 @@ impl Relay {
     fn broke(&mut self, reason: &str) {
         let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
-        self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason });
+        self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason, worked: None });
     }
 
     /// Notes what is to be charged if this task ends without settling.
@@ -364,7 +364,7 @@ impl Relay {
         match credit.check(admitted, now).await {
             Verdict::Covered => None,
             // Nothing was delivered, through our fault: free.
-            Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => Some(End::nothing(NO_LEDGER, 200)),
+            Verdict::Spent(NO_LEDGER) if !admitted.meter.shown_anything() => Some(End::lost(NO_LEDGER, 200)),
             Verdict::Spent(reason) => Some(End::cut(reason)),
         }
     }
@@ -421,7 +421,7 @@ impl Relay {
             let last = match end.ending {
                 Ending::Complete => translated.finish(&counted, wish),
                 Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
-                Ending::Cut | Ending::Broken | Ending::Nothing => {
+                Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
                     translated.fail(&why_it_broke(family, told.as_ref(), request_id))
                 }
             };
@@ -439,7 +439,7 @@ impl Relay {
             }
             (Ending::Complete, Phase::Passing) => vec![Bytes::from(writer.missing_end())],
             (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
-            (Ending::Cut | Ending::Broken | Ending::Nothing, _) => {
+            (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
                 vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, told.as_ref(), request_id)))]
             }
         };

@@ -14,6 +14,9 @@ use super::*;
 use crate::clock;
 use crate::config::{self, ProcessSecrets, Source};
 
+mod oddities;
+mod paced;
+
 /// $3 in, $15 out.
 const CATALOG: &str = include_str!("tests/catalog.toml");
 const ROUTES: &str = include_str!("tests/routes.toml");
@@ -58,13 +61,17 @@ impl House {
     }
 
     async fn ask(&self, key: &Key, family: Family, slug: &str, words: u32, limit: Option<u32>) -> Result<Reply, Failure> {
+        self.send(key, family, body(family, slug, words, limit)).await
+    }
+
+    async fn send(&self, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
             key: key.clone(),
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
             room: None,
             family,
-            body: Bytes::from(body(family, slug, words, limit)),
+            body: Bytes::from(body),
             headers: Vec::new(),
             origin: Origin::default(),
             arrived: Instant::now(),

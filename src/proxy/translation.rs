@@ -87,6 +87,16 @@ impl Forms {
         }
     }
 
+    /// Counts the encoded bodies as bytes in flight, beside the body they were made of.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub(super) fn take_room(&self, request: &mut Request) -> Result<(), Failure> {
+        let bytes = self.forms.iter().fold(request.body.len(), |sum, form| sum.saturating_add(form.body.len()));
+        let fits = request.room.as_mut().is_none_or(|room| room.grow_to(bytes));
+        if fits { Ok(()) } else { Err(Failure::Overloaded) }
+    }
+
     fn find(&self, family: Family, abilities: &Abilities) -> Option<&Form> {
         self.forms.iter().find(|form| form.family == family && form.abilities == *abilities)
     }

@@ -25,7 +25,8 @@ pub(super) async fn relay(
     if matches!(answer, Some(None)) {
         let failure = Failure::NoTarget(None);
         let status = failure.status(admitted.request.family);
-        admitted.settle(End::nothing("upstream_broken", status)).await;
+        admitted.meter.report(&facts.usage, true);
+        admitted.settle(End::lost("upstream_broken", status)).await;
         let _ = reply.send(Err(failure));
         return;
     }

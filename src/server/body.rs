@@ -125,5 +125,5 @@ pub(super) fn broken() -> Failure {
 }
 
 fn bad(message: &str) -> Failure {
-    Failure::BadRequest(farebox_protocol::BadRequest { message: message.to_owned(), param: None, code: None })
+    Failure::BadRequest(farebox_protocol::BadRequest::new(message))
 }

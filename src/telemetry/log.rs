@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing_subscriber::EnvFilter;
 
+use super::log_writer::{LogGuard, LogWriter};
 use crate::proxy::{Observer, Record, record};
 
 /// The format of log lines.
@@ -17,15 +18,18 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error. `filter` is written as in `farebox=debug`; an invalid one is replaced by `default`.
-pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
+/// Starts logging to standard error. `filter` is written as in `farebox=debug`; an invalid one is replaced by `default`. The
+/// guard writes the last lines when it is dropped.
+pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> LogGuard {
     let (filter, unreadable) = match filter.map(EnvFilter::try_new) {
         Some(Ok(filter)) => (filter, None),
         Some(Err(error)) => (EnvFilter::new(default), Some(error)),
         None => (EnvFilter::new(default), None),
     };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // A line that cannot be written is dropped: reporting that on the same stream would panic in the middle of a request.
+    let writer = LogWriter::start(std::io::stderr());
+    let guard = writer.guard();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+    // A line that cannot be formatted is dropped: reporting that would itself need standard error.
     let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
@@ -38,6 +42,9 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     if let Some(error) = unreadable {
         tracing::warn!(%error, "FAREBOX_LOG is not a valid filter; it is ignored");
     }
+    // The standard hook writes to standard error by itself, and would wait there for a reader in the middle of a request.
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', " "))));
+    guard
 }
 
 /// Lines for requests without a key, in each window of a second.
@@ -101,6 +108,8 @@ impl Observer for RequestLog {
             output = usage.output + usage.reasoning,
             charge = %record.charge,
             loss = %record.loss,
+            exposure = record.exposure.is_positive().then(|| record.exposure.to_string()),
+            cost = record.cost.map(|cost| cost.to_string()),
             first_byte_ms = record.first_byte_ms,
             total_ms = record.total_ms,
             own_us = record.own_us,

@@ -10,10 +10,13 @@ use std::time::Duration;
 use farebox_ledger::Usage;
 
 use super::exposition::{Exposition, Kind, usd};
+use crate::metering::Miscount;
 use crate::proxy::Record;
 
 /// The number of slugs that get their own series; later ones are counted under the empty slug.
 const MOST_SLUGS: usize = 20_000;
+/// Most targets with series of their own.
+const MOST_TARGETS: usize = 20_000;
 
 /// From arrival to the first byte, and to the end.
 const WAITS: [Duration; 14] = [
@@ -56,6 +59,7 @@ pub struct Metrics(Mutex<Tables>);
 #[derive(Debug, Default)]
 struct Tables {
     by_slug: BTreeMap<String, OfSlug>,
+    by_target: BTreeMap<String, OfTarget>,
     ends: BTreeMap<String, u64>,
     refusals: BTreeMap<String, u64>,
     own: Histogram<{ OWN.len() + 1 }>,
@@ -67,6 +71,17 @@ struct OfSlug {
     usage: Usage,
     charge: i128,
     loss: i128,
+    exposure: i128,
+}
+
+/// What a target may bill, and how its own counts fared.
+#[derive(Debug, Default)]
+struct OfTarget {
+    counted: u64,
+    miscounts: [u64; Miscount::ALL.len()],
+    exposure: i128,
+    /// `None` where the operator's prices are not known.
+    cost: Option<i128>,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +126,7 @@ impl Metrics {
         if let Some(own) = record.own_us {
             tables.own.note(&OWN, Duration::from_micros(own.into()));
         }
+        tables.note_targets(record);
         let full = tables.by_slug.len() >= MOST_SLUGS && !tables.by_slug.contains_key(&record.slug);
         update(&mut tables.by_slug, if full { "" } else { &record.slug }, |of_slug: &mut OfSlug| of_slug.note(record));
     }
@@ -121,6 +137,7 @@ impl Metrics {
         tables.write_requests(out);
         tables.write_waits(out);
         tables.write_money(out);
+        tables.write_targets(out);
     }
 }
 
@@ -129,6 +146,7 @@ impl OfSlug {
         add(&mut self.usage, &record.usage);
         self.charge = self.charge.saturating_add(record.charge.picos().into());
         self.loss = self.loss.saturating_add(record.loss.picos().into());
+        self.exposure = self.exposure.saturating_add(record.exposure.picos().into());
         let of_family = self.families.entry(record.family).or_default();
         *of_family.statuses.entry(record.status).or_default() += 1;
         of_family.total.note(&WAITS, Duration::from_millis(record.total_ms.into()));
@@ -138,7 +156,65 @@ impl OfSlug {
     }
 }
 
+impl OfTarget {
+    fn owe(&mut self, exposure: i128, cost: Option<i128>) {
+        self.exposure = self.exposure.saturating_add(exposure);
+        if let Some(cost) = cost {
+            self.cost = Some(self.cost.unwrap_or_default().saturating_add(cost));
+        }
+    }
+}
+
 impl Tables {
+    /// Each target gets what it may bill: that of the answer all that no failed try accounts for.
+    fn note_targets(&mut self, record: &Record) {
+        let (mut exposure, mut cost) = (i128::from(record.exposure.picos()), record.cost.map(|cost| i128::from(cost.picos())));
+        for (target, owed) in &record.failed {
+            let part = (i128::from(owed.exposure.picos()), owed.cost.map(|cost| i128::from(cost.picos())));
+            exposure -= part.0;
+            cost = cost.map(|cost| cost - part.1.unwrap_or_default());
+            self.target(target, |of_target| of_target.owe(part.0, part.1));
+        }
+        if record.target.is_empty() {
+            return;
+        }
+        self.target(&record.target, |of_target| {
+            of_target.owe(exposure, cost);
+            of_target.counted += u64::from(record.counted_at_its_end() && record.miscount.is_none());
+            let at = record.miscount.and_then(|miscount| Miscount::ALL.iter().position(|known| *known == miscount));
+            if let Some(count) = at.and_then(|at| of_target.miscounts.get_mut(at)) {
+                *count += 1;
+            }
+        });
+    }
+
+    fn target(&mut self, target: &str, change: impl FnOnce(&mut OfTarget)) {
+        if self.by_target.len() < MOST_TARGETS || self.by_target.contains_key(target) {
+            update(&mut self.by_target, target, change);
+        }
+    }
+
+    fn write_targets(&self, out: &mut Exposition) {
+        let help = "Answers by what the target counted at their end: believable usage, or what was wrong with it.";
+        out.metric("farebox_target_counts_total", Kind::Counter, help);
+        for (target, of_target) in &self.by_target {
+            out.sample(&[("target", target), ("counted", "provider")], of_target.counted);
+            for (miscount, count) in Miscount::ALL.iter().zip(of_target.miscounts).filter(|(_, count)| *count > 0) {
+                out.sample(&[("target", target), ("counted", miscount.name())], count);
+            }
+        }
+        let help = "What a target may bill beyond the charges, at the catalog's prices.";
+        out.metric("farebox_target_exposure_usd_total", Kind::Counter, help);
+        for (target, of_target) in &self.by_target {
+            out.sample(&[("target", target)], usd(of_target.exposure));
+        }
+        let help = "What a target may bill at the operator's own prices, where they are known.";
+        out.metric("farebox_target_cost_usd_total", Kind::Counter, help);
+        for (target, cost) in self.by_target.iter().filter_map(|(target, of_target)| Some((target, of_target.cost?))) {
+            out.sample(&[("target", target)], usd(cost));
+        }
+    }
+
     fn write_requests(&self, out: &mut Exposition) {
         out.metric("farebox_requests_total", Kind::Counter, "Ended requests; unknown names have the empty slug.");
         for (slug, family, of_family) in self.families() {
@@ -195,6 +271,11 @@ impl Tables {
         out.metric("farebox_loss_usd_total", Kind::Counter, "Used but not paid: the operator's loss.");
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], usd(of_slug.loss));
+        }
+        let help = "What providers may bill beyond the charges, at the catalog's prices.";
+        out.metric("farebox_exposure_usd_total", Kind::Counter, help);
+        for (slug, of_slug) in &self.by_slug {
+            out.sample(&[("slug", slug)], usd(of_slug.exposure));
         }
     }
 

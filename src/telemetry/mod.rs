@@ -5,14 +5,18 @@
 mod exposition;
 mod live;
 mod log;
+mod log_writer;
 mod metrics;
+mod miscounts;
 
 use std::sync::Arc;
 
 pub use exposition::{Exposition, Kind, seconds, usd};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
+pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
+pub use miscounts::{Miscounting, Miscounts};
 
 use crate::proxy::{Observer, Record};
 
@@ -21,6 +25,8 @@ use crate::proxy::{Observer, Record};
 pub struct Telemetry {
     /// Counters since the start.
     pub metrics: Metrics,
+    /// What targets count at the end of answers.
+    pub miscounts: Miscounts,
     /// The last requests, and each new one.
     pub live: LiveRing,
 }
@@ -28,6 +34,7 @@ pub struct Telemetry {
 impl Observer for Telemetry {
     fn ended(&self, record: Arc<Record>) {
         self.metrics.note(&record);
+        self.miscounts.note(&record);
         self.live.push(record);
     }
 }

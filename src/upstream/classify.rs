@@ -68,8 +68,10 @@ pub(super) enum AttemptFailure {
         /// When it has.
         retry_after: Option<Duration>,
     },
-    /// The request may have been sent, and no proper answer came.
+    /// The request may have been sent, and no proper answer came: the provider may have worked on it, and bill that.
     Broken(String),
+    /// The provider answered with an error of its own, which it does not bill.
+    Failed(String),
     /// The request provably never left.
     Unsent(String),
     /// The gateway ran out of a resource of its own, such as descriptors. No evidence about the target.
@@ -83,7 +85,7 @@ impl AttemptFailure {
             Self::Client { .. } => Class::Client,
             Self::Operator(_) | Self::Account(_) => Class::Operator,
             Self::Busy { .. } => Class::Busy,
-            Self::Broken(_) => Class::Broken,
+            Self::Broken(_) | Self::Failed(_) => Class::Broken,
             Self::Unsent(_) => Class::Unsent,
             Self::Own(_) => Class::Own,
         }
@@ -97,6 +99,7 @@ impl AttemptFailure {
             | Self::Account(why)
             | Self::Busy { why, .. }
             | Self::Broken(why)
+            | Self::Failed(why)
             | Self::Unsent(why)
             | Self::Own(why) => why.clone(),
         }
@@ -109,6 +112,11 @@ impl AttemptFailure {
             Self::Account(_) | Self::Unsent(_) => Some(Fault { certain: true, rest: None }),
             _ => Some(Fault { certain: false, rest: self.retry_after() }),
         }
+    }
+
+    /// Whether the provider may have worked on the request and bill that.
+    pub(super) fn may_be_billed(&self) -> bool {
+        matches!(self, Self::Broken(_))
     }
 
     /// When the upstream named a time to come back.
@@ -190,9 +198,11 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         413 => AttemptFailure::Client { status, error: too_large() },
         429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
         _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
-        300..=399 => AttemptFailure::Broken(format!("{status} redirects are not followed")),
+        300..=399 => AttemptFailure::Failed(format!("{status} redirects are not followed")),
+        // Something in between gave up on a model that may have gone on.
+        502 | 504 | 524 => AttemptFailure::Broken(why),
         // A 400 that is no JSON comes from something in between, not from the model.
-        _ => AttemptFailure::Broken(why),
+        _ => AttemptFailure::Failed(why),
     }
 }
 
@@ -206,7 +216,7 @@ pub(super) fn of_error(error: UpstreamError) -> AttemptFailure {
     } else if has(&error, &CLIENT_CODES) {
         AttemptFailure::Client { status: 400, error }
     } else {
-        AttemptFailure::Broken(why)
+        AttemptFailure::Failed(why)
     }
 }
 
@@ -285,6 +295,15 @@ mod tests {
         for (status, expected) in cases {
             assert_eq!(class(&of_status(status, None, b"<html>")), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn only_what_may_have_been_worked_on_is_billed() {
+        for (status, billed) in [(500, false), (502, true), (504, true), (503, false), (401, false), (302, false), (400, false)] {
+            assert_eq!(of_status(status, None, b"<html>").may_be_billed(), billed, "{status}");
+        }
+        assert!(!of_error(error("api_error", "", "m")).may_be_billed(), "an error in place of an answer");
+        assert!(AttemptFailure::Broken("reset".to_owned()).may_be_billed());
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub use health::TargetState;
 use redact::{CustomerError, Redacted};
 use retry::Move;
 use route::Entry;
+#[cfg(test)]
+pub(crate) use simulated::Recorded;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
 
@@ -152,6 +154,8 @@ pub enum DispatchError {
         error: CustomerError,
         /// The target that refused it.
         target: String,
+        /// Tries that failed before.
+        attempts: Vec<Attempt>,
     },
     /// The answer is not what was asked for or no target could be reached.
     NoTarget {
@@ -171,6 +175,8 @@ pub struct Attempt {
     pub class: Class,
     /// What went wrong, in words for the operator's log. Never a secret.
     pub reason: Redacted,
+    /// How long the target may have worked on it, where it may bill that.
+    pub worked: Option<Duration>,
 }
 
 impl fmt::Display for Attempt {
@@ -215,7 +221,7 @@ impl Upstreams {
     #[must_use]
     pub fn states(&self) -> Vec<TargetState> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.targets.iter().map(|listed| listed.health.state(&listed.slug, &label(&listed.target))).collect()
+        known.targets.iter().map(|listed| listed.health.state(&listed.slug, &listed.target.name())).collect()
     }
 
     /// Sends a request to the first target that answers.
@@ -241,7 +247,7 @@ impl Upstreams {
                 Some(Err(AttemptFailure::Client { status, error })) => {
                     let error = if family == call.caller { error } else { translated(call.caller, error) };
                     let error = redact::for_customer(&error, call.route);
-                    return Err(DispatchError::ClientFault { status, error, target: label(target) });
+                    return Err(DispatchError::ClientFault { status, error, target: target.name(), attempts: failures.attempts });
                 }
                 Some(Err(_)) | None => {}
             }
@@ -275,6 +281,7 @@ impl Upstreams {
                 }
             };
             tries += 1;
+            let began = Instant::now();
             let room = self.answers.share(call.holder, usize::MAX);
             let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room).await {
                 Ok(begun) => return Some(Ok(self.content(begun, call, &pool.provider, entry))),
@@ -285,6 +292,9 @@ impl Upstreams {
                 return Some(Err(fault));
             }
             let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
+            if fault.may_be_billed() {
+                failures.worked(began.elapsed());
+            }
             if let (Entry::Answer(running), Some(said)) = (&mut entry, fault.fault()) {
                 running.failed(fault.class(), &reason, said);
             }
@@ -318,6 +328,12 @@ impl Upstreams {
                 AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running, room))
             }
         }
+    }
+
+    /// Has the built-in provider play a recorded stream from now on.
+    #[cfg(test)]
+    pub(crate) fn play(&self, recorded: Recorded) {
+        *self.simulated.recorded.lock().unwrap() = Some(recorded);
     }
 
     /// Bytes of answers in flight, and how many there may be.
@@ -383,10 +399,17 @@ struct Failures<'a> {
 }
 
 impl Failures<'_> {
+    /// Notes how long the last one may have been worked on.
+    fn worked(&mut self, time: Duration) {
+        if let Some(last) = self.attempts.last_mut() {
+            last.worked = Some(time);
+        }
+    }
+
     /// Notes one, and gives back its reason as it may be shown to the operator.
     fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
-        self.attempts.push(Attempt { target: label(target), class, reason: reason.clone() });
+        self.attempts.push(Attempt { target: target.name(), class, reason: reason.clone(), worked: None });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
         reason
@@ -401,8 +424,4 @@ fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
 
 fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {
     Arc::ptr_eq(one, other) || one == other
-}
-
-fn label(target: &Target) -> String {
-    format!("{}/{}", target.provider.name, target.model)
 }

@@ -31,7 +31,8 @@ pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant
         | AttemptFailure::Operator(_)
         | AttemptFailure::Account(_)
         | AttemptFailure::Busy { .. }
-        | AttemptFailure::Broken(_) => Move::NextTarget,
+        | AttemptFailure::Broken(_)
+        | AttemptFailure::Failed(_) => Move::NextTarget,
     }
 }
 

@@ -36,6 +36,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         model: format!("{}-model", provider.name),
         provider: Arc::new(provider),
         abilities: TargetAbilities::default(),
+        cost: None,
     };
     Route {
         slug: "slug".to_owned(),

@@ -68,6 +68,25 @@ async fn gateway() -> (ScriptedUpstream, Gateway) {
 }
 
 #[tokio::test]
+async fn the_id_in_the_answer_is_in_every_export() {
+    let (_upstream, gateway) = gateway().await;
+    let key = gateway.key("5").await;
+    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    let (id, request) = (answer.json()["id"].as_str().unwrap().to_owned(), answer.header("x-request-id").unwrap().to_owned());
+    let visitor = Visitor::signed_in(&gateway, &key).await;
+    let csv = visitor.get("/requests.csv").await.text;
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "answer_id").unwrap();
+    assert_eq!(csv.lines().nth(1).unwrap().split(',').nth(column), Some(id.as_str()), "{csv}");
+    let json = visitor.get("/requests.json").await.json();
+    assert_eq!(json["requests"][0]["answer_id"], id, "{json}");
+    let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await.json();
+    assert_eq!(receipt["data"]["answer_id"], id, "{receipt}");
+    let charge = gateway.charges(&key).await.remove(0);
+    assert_eq!(farebox_ledger::document::json(&charge)["answer_id"], id);
+    assert!(farebox_ledger::document::row(&charge).contains(&id));
+}
+
+#[tokio::test]
 async fn a_key_opens_a_session_and_is_never_shown() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("5.00").await;

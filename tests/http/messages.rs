@@ -3,7 +3,7 @@
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
-use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, Gateway, ask, talking};
 
 /// (40 × 3 + 10 × 0.3 + 20 × 3.75 + 5 × 15) / 1e6 USD.
@@ -105,6 +105,36 @@ async fn the_last_usage_wins_and_zero_never_replaces_a_count() {
     assert!(answer.text.ends_with("{\"type\":\"message_stop\"}\n\n"), "{}", answer.text);
     let usage = gateway.charges(&key).await[0].bill.clone().unwrap().usage;
     assert_eq!((usage.input, usage.cache_read, usage.output), (100, 50, 9));
+}
+
+#[tokio::test]
+async fn single_steps_of_usage_name_the_slug_too() {
+    let usage = json!({"input_tokens": 3, "output_tokens": 2, "iterations": [
+        {"type": "message", "model": "upstream-model-1", "input_tokens": 3, "output_tokens": 1},
+        {"type": "message", "model": "upstream-model-2-fallback", "input_tokens": 3, "output_tokens": 1}]});
+    let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "upstream-model-1", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "PONG"}], "usage": usage});
+    let script = Script::by(move |seen: &Seen, _| {
+        if seen.json()["stream"] != true {
+            return Reply::json(200, &message);
+        }
+        let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+        let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+        Reply::events(vec![
+            event(json!({"type": "message_start", "message": message})),
+            event(delta),
+            event(json!({"type": "message_stop"})),
+        ])
+    });
+    let upstream = ScriptedUpstream::start(script).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    for stream in [false, true] {
+        let answer = gateway.post(PATH, &key, &ask(Family::Messages, "test-model", stream)).await;
+        assert_eq!((answer.status, answer.text.contains("upstream-model")), (200, false), "{}", answer.text);
+        let said = if stream { events(&answer.text).remove(1) } else { answer.json() };
+        assert_eq!(said["usage"]["iterations"][1]["model"], "test-model", "{said}");
+    }
 }
 
 #[tokio::test]

@@ -349,6 +349,12 @@ async fn losses_are_told_and_what_would_change_the_answer_is_refused() {
     assert_eq!(answer.header("x-farebox-lost"), Some("seed=dropped, temperature=clamped"), "{}", answer.text);
     gateway.settled().await;
     assert_eq!(gateway.records.all()[0].lost, "seed=dropped, temperature=clamped");
+    let receipt = gateway.get(&format!("/v1/generation?id={}", answer.header("x-request-id").unwrap()), &key).await.json();
+    assert_eq!(
+        (&receipt["data"]["lost"], &receipt["data"]["removed"]),
+        (&json!("seed=dropped, temperature=clamped"), &Value::Null),
+        "{receipt}"
+    );
 
     body["n"] = json!(3);
     let answer = gateway.post(path(Family::Chat), &key, &body).await;

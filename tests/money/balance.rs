@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use farebox_protocol::Family;
 use serde_json::json;
 
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
-use crate::support::{Gateway, chat, speech_for, talking};
+use crate::support::{Gateway, ask, chat, path, speech_for, talking};
 
 #[tokio::test]
 async fn an_empty_key_is_refused_and_works_again_after_a_top_up() {
@@ -51,6 +52,44 @@ async fn a_request_larger_than_the_balance_is_refused_with_what_is_affordable() 
     assert!((6_000..6_700).contains(&affordable), "{affordable}");
     body["max_tokens"] = json!(affordable);
     assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 200, "what is said to be affordable is");
+}
+
+#[tokio::test]
+async fn a_limit_that_is_too_dear_is_refused_with_changes_that_are_served() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    for (family, field) in [
+        (Family::Chat, "max_tokens"),
+        (Family::Chat, "max_completion_tokens"),
+        (Family::Responses, "max_output_tokens"),
+        (Family::Messages, "max_tokens"),
+    ] {
+        let key = gateway.key("0.10").await;
+        let mut body = ask(family, "test-model", false);
+        body.as_object_mut().unwrap().remove("max_tokens");
+        body[field] = json!(50_000);
+        let refused = gateway.post(path(family), &key, &body).await;
+        let error = refused.json()["error"].clone();
+        assert_eq!(refused.status, 429, "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with("out of balance") && message.contains("stream: true"), "{message}");
+        assert!(message.contains(&format!("send `{field}` of at most ")), "{message}");
+        let remedies = error["details"]["remedies"].as_array().unwrap().clone();
+        assert_eq!((remedies.len(), remedies[0][field].is_u64(), &remedies[1]), (2, true, &json!({"stream": true})));
+        for remedy in remedies {
+            let mut mended = body.clone();
+            for (name, value) in remedy.as_object().unwrap() {
+                mended[name] = value.clone();
+            }
+            let answer = gateway.post(path(family), &key, &mended).await;
+            assert_eq!(answer.status, 200, "{family} {remedy}: {}", answer.text);
+            gateway.top_up(&key, "0.01").await;
+        }
+        // A smaller limit does not help a key that cannot even pay for the prompt.
+        let poor = gateway.key("0.000001").await;
+        let refused = gateway.post(path(family), &poor, &body).await;
+        assert!(refused.status == 429 && refused.json()["error"]["details"]["remedies"].is_null(), "{}", refused.text);
+    }
 }
 
 #[tokio::test]

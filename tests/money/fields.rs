@@ -152,6 +152,25 @@ async fn server_tools_files_sound_and_stored_items_are_refused_by_their_place() 
 }
 
 #[tokio::test]
+async fn refusals_that_libraries_act_on_carry_what_they_look_for() {
+    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let thread = with(Family::Messages, &[("thread", json!({"type": "create"}))]);
+    let answer = gateway.post(path(Family::Messages), &key, &thread).await;
+    let error = answer.json()["error"].clone();
+    assert_eq!((answer.status, error["type"].as_str()), (400, Some("invalid_request_error")));
+    // Exactly what the Anthropic libraries compare with before they go on without a thread.
+    assert_eq!(error["details"], json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}));
+    let reference = with(Family::Responses, &[("input", json!([{"type": "item_reference", "id": "rs_1"}]))]);
+    let error = gateway.post(path(Family::Responses), &key, &reference).await.json()["error"].clone();
+    assert_eq!(error["details"], json!({"remedies": [{"store": false}]}));
+    assert!(error["message"].as_str().unwrap().contains("store: false"), "{error}");
+    let plain = gateway.post(path(Family::Chat), &key, &with(Family::Chat, &[("models", json!(["a"]))])).await.json();
+    assert!(plain["error"].get("details").is_none(), "{plain}");
+}
+
+#[tokio::test]
 async fn a_provider_is_never_sent_a_flag_it_refuses() {
     let upstream = ScriptedUpstream::start(talking("x")).await;
     let refusing =

@@ -287,24 +287,3 @@ fn recompute(folder: &Path, answered: u64) {
 fn picos(text: &Value) -> i64 {
     farebox_ledger::Amount::from_usd_str(text.as_str().unwrap()).unwrap().picos()
 }
-
-#[tokio::test]
-async fn answers_go_on_when_nobody_reads_the_log_any_longer() {
-    let (folder, secret) = place();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (listen, base) = (format!("127.0.0.1:{port}"), format!("http://127.0.0.1:{port}"));
-    let arguments = ["serve", "--listen", listen.as_str(), "--admin-listen", "127.0.0.1:0"];
-    let mut command = farebox(folder.path(), &arguments);
-    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    // As `serve 2>&1 | tee` when tee dies.
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    assert!(lines.any(|line| line.unwrap().contains("serving")));
-    drop(lines);
-    let client = client();
-    for _ in 0..3 {
-        let answer = ask(&client, &base, "sim-chat", &secret).await;
-        assert!(answer.is_ok(), "{answer:?}");
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-}

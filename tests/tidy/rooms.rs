@@ -169,7 +169,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/telemetry/",
         module: "farebox::telemetry",
         job: "what operators see: log, counters, the live ring; listens and never decides",
-        ours: &["ledger::Usage", "proxy::record"],
+        ours: &["ledger::Usage", "metering::Miscount", "proxy::record"],
         crates: &["tokio", "tracing", "tracing_subscriber"],
         pure: false,
     },

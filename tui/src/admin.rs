@@ -40,9 +40,28 @@ pub(crate) struct Status {
     pub(crate) providers: Vec<Provider>,
     pub(crate) routes: Vec<Route>,
     pub(crate) targets: Vec<Target>,
+    pub(crate) alerts: Vec<Alert>,
     pub(crate) models: Vec<Model>,
     pub(crate) retired: Vec<Retired>,
     pub(crate) ledger: LedgerState,
+}
+
+/// Something the operator should look at, in words that name the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Alert {
+    /// The key that it is about, where it is about one.
+    pub(crate) key: String,
+    /// The target that it is about: `provider/model`.
+    pub(crate) target: String,
+    pub(crate) text: String,
+}
+
+impl Alert {
+    /// Whether it is about the key or target of this name.
+    pub(crate) fn is_about(&self, name: &str) -> bool {
+        !name.is_empty() && (self.key == name || self.target == name)
+    }
 }
 
 /// One finding of the checker.

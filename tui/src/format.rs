@@ -13,6 +13,21 @@ pub(crate) fn fine(amount: Amount) -> String {
     dollars(&amount.show(6))
 }
 
+/// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands where there is no room.
+pub(crate) fn short(amount: Amount, cells: usize) -> String {
+    let below_a_dollar = amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
+    let plain = if below_a_dollar { dollars(&amount.show(4)) } else { money(amount) };
+    if plain.len() <= cells {
+        return plain;
+    }
+    let whole = dollars(&amount.show(0));
+    if whole.len() <= cells {
+        return whole;
+    }
+    let thousands = dollars(&Amount::from_picos(amount.picos().div_euclid(1000)).show(0));
+    format!("{thousands}k")
+}
+
 /// Signed, for journal lines: six decimals where cents would hide something.
 pub(crate) fn signed(amount: Amount) -> String {
     let cents = amount.picos() % 10_000_000_000 == 0;

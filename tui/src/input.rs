@@ -135,13 +135,17 @@ fn on_screen(app: &App, code: KeyCode, ctrl: bool) -> Option<Command> {
         KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => opens(place).then_some(Command::Open),
         KeyCode::Char('h') | KeyCode::Left => (place == Place::Detail).then_some(Command::Back),
         KeyCode::Esc => Some(Command::Back),
-        KeyCode::Char(']') | KeyCode::Tab if place == Place::Detail => Some(Command::NextTab),
-        KeyCode::Char('[') | KeyCode::BackTab if place == Place::Detail => Some(Command::PreviousTab),
+        KeyCode::Char(']') | KeyCode::Tab if has_tabs(place) => Some(Command::NextTab),
+        KeyCode::Char('[') | KeyCode::BackTab if has_tabs(place) => Some(Command::PreviousTab),
         KeyCode::Char(letter) => {
             BINDINGS.iter().find(|bound| bound.letter == Some(letter) && bound.works_at(place)).map(|bound| bound.command)
         }
         _ => None,
     }
+}
+
+fn has_tabs(place: Place) -> bool {
+    BINDINGS.iter().any(|bound| bound.command == Command::NextTab && bound.works_at(place))
 }
 
 fn opens(place: Place) -> bool {

@@ -11,11 +11,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::apply::apply;
+use crate::margin::Summing;
 use crate::operation::{Operation, Outcome};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
-    PublishedSlug, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
+    OperationId, PublishedSlug, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 use tx::MemoryTx;
 
@@ -120,9 +121,26 @@ impl State {
                 continue;
             }
             let row = rows.entry((hour, bill.slug.clone())).or_insert_with(|| UsageRow::empty(start, &bill.slug));
-            row.add(entry, bill);
+            UsageRow::of(entry, bill).iter().for_each(|(_, more)| row.merge(more));
         }
         rows.into_values().collect()
+    }
+
+    fn margins(&self, query: MarginQuery) -> Margins {
+        let (first, last) = query.hours();
+        let mut rows: BTreeMap<(i64, i64, String, String), UsageRow> = BTreeMap::new();
+        for (entry, bill) in self.entries.iter().filter_map(|entry| Some((entry, entry.bill.as_ref()?))) {
+            let hour = entry.at.hour();
+            if (first..=last).contains(&hour) {
+                for (target, more) in UsageRow::of(entry, bill) {
+                    let place = (hour, entry.key.to_i64(), bill.slug.clone(), target);
+                    rows.entry(place).or_default().merge(&more);
+                }
+            }
+        }
+        let mut sums = Summing::new(query);
+        rows.iter().for_each(|((hour, key, _, target), row)| sums.add(*key, *hour, target, row));
+        sums.finish()
     }
 
     fn slug_use(&self, since: Timestamp) -> Vec<SlugUse> {
@@ -232,6 +250,10 @@ impl Ledger for MemoryLedger {
             Amount::checked_sum(charges.map(|entry| entry.amount)).and_then(Amount::checked_neg).unwrap_or_default()
         };
         Ok(ids.iter().map(spent).collect())
+    }
+
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
+        Ok(self.state().margins(query))
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {

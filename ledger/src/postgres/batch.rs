@@ -137,7 +137,9 @@ impl Batch {
     /// Adds an ended request to its hour.
     pub(super) fn roll_up(&mut self, entry: &Entry) {
         let Some(bill) = &entry.bill else { return };
-        let place = (entry.key.to_i64(), entry.at.hour(), bill.slug.clone(), bill.target.clone());
-        self.usage.entry(place).or_default().add(entry, bill);
+        for (target, row) in UsageRow::of(entry, bill) {
+            let place = (entry.key.to_i64(), entry.at.hour(), bill.slug.clone(), target);
+            self.usage.entry(place).or_default().merge(&row);
+        }
     }
 }

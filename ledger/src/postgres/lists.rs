@@ -11,7 +11,8 @@ use super::link::Link;
 use super::reads::rows_at_most;
 use super::rows::{self, Columns, SELECT_KEY};
 use super::trouble::Trouble;
-use crate::{Amount, Key, KeyId, KeyOrder, KeyQuery, Status, Timestamp};
+use crate::margin::{self, MarginRow};
+use crate::{Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp};
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
      AND CASE $5::bigint WHEN 0 THEN true WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > $6, true) \
@@ -66,4 +67,34 @@ pub(super) async fn spent_since(link: &Link, ids: &[KeyId], since: Timestamp) ->
         sums.insert(columns.key()?, columns.amount()?);
     }
     Ok(ids.iter().map(|id| sums.get(id).copied().unwrap_or_default()).collect())
+}
+
+/// The database adds up, so that a month of a large fleet is a few rows here.
+pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, Trouble> {
+    let what = match query.by {
+        MarginBy::Key => "key, ''",
+        MarginBy::Target => "0::bigint, target",
+        MarginBy::Day => "floor(hour / 24.0)::bigint, ''",
+    };
+    let sum = |value: &str| format!("least(sum({value}), 9223372036854775807)::bigint");
+    let sums =
+        ["requests", "charge", "cost", "CASE WHEN cost > 0 THEN charge ELSE 0 END", "exposure", "loss"].map(sum).join(", ");
+    let sql = format!("SELECT {what}, {sums} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2");
+    let (first, last) = query.hours();
+    let mut found = Vec::new();
+    for row in link.query(&sql, &[&first, &last]).await? {
+        let mut columns = Columns::of(&row);
+        let (number, target): (i64, String) = (columns.take()?, columns.take()?);
+        let name = if query.by == MarginBy::Target { target } else { margin::name(query.by, number) };
+        found.push(MarginRow {
+            name,
+            requests: columns.small()?,
+            charge: columns.amount()?,
+            cost: columns.amount()?,
+            priced: columns.amount()?,
+            exposure: columns.amount()?,
+            loss: columns.amount()?,
+        });
+    }
+    Ok(margin::page(query, found))
 }

@@ -38,8 +38,8 @@ use crate::operation::{Operation, Outcome};
 use crate::sqlite::{OpenMode, WriterStats};
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
-    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
+    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 use link::Connector;
 use node::Node;
@@ -286,6 +286,10 @@ impl Ledger for PostgresLedger {
 
     async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
         self.readers.with(|link| async move { lists::spent_since(&link, ids, since).await }).await
+    }
+
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
+        self.readers.with(|link| async move { lists::margins(&link, query).await }).await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {

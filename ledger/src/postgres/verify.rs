@@ -178,8 +178,10 @@ impl Check {
             self.bill(place, amount, bill);
             history.charges = history.charges.saturating_add(1);
             history.charged.insert(entry.operation, amount.saturating_neg());
-            let hour = (entry.at.hour(), bill.slug.clone(), bill.target.clone());
-            history.hours.entry(hour).or_default().add(entry, bill);
+            for (target, row) in UsageRow::of(entry, bill) {
+                let place = (entry.at.hour(), bill.slug.clone(), target);
+                history.hours.entry(place).or_default().merge(&row);
+            }
         }
         if let Some(request) = entry.refunds {
             let sum = history.refunds.entry(request).or_default();

@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::reads::{hours, rows_at_most};
 use super::rows::{self, SELECT_KEY};
-use crate::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, Status, Timestamp};
+use crate::margin::Summing;
+use crate::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginQuery, Margins, Status, Timestamp, UsageRow};
 
 /// Rows that one statement of a filtered scan looks at.
 const PAGE: i64 = 2_000;
@@ -137,6 +138,35 @@ pub(super) fn spent_since(conn: &Connection, ids: &[KeyId], since: Timestamp) ->
         }
     }
     Ok(ids.iter().map(|id| Amount::from_picos(sums.get(id).copied().unwrap_or_default())).collect())
+}
+
+/// Hour by hour, so that no statement keeps a log from being checkpointed for long.
+pub(super) fn margins(conn: &Connection, query: MarginQuery, wanted: &dyn Fn() -> bool) -> Result<Margins> {
+    let mut hour_of = conn.prepare_cached(
+        "SELECT u.key, t.target, u.requests, u.charge, u.loss, u.exposure, u.cost
+         FROM usage u JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
+    )?;
+    let (first, last) = query.hours();
+    let mut sums = Summing::new(query);
+    for hour in hours(conn, first, last)? {
+        let mut rows = hour_of.query([hour])?;
+        while let Some(row) = rows.next()? {
+            let target = row.get_ref(1)?.as_str()?;
+            let of_hour = UsageRow {
+                requests: rows::count(row, "requests")?,
+                charge: row.get(3)?,
+                loss: row.get(4)?,
+                exposure: row.get(5)?,
+                cost: row.get(6)?,
+                ..UsageRow::default()
+            };
+            sums.add(row.get(0)?, hour, target, &of_hour);
+        }
+        if !wanted() {
+            break;
+        }
+    }
+    Ok(sums.finish())
 }
 
 /// Ids as the stored numbers, in a form that one parameter carries.

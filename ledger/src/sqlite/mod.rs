@@ -41,8 +41,8 @@ pub use stats::WriterStats;
 use crate::anchor::Anchor;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenHold, OperationId,
-    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
+    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 use location::{FileId, Location};
 use readers::Readers;
@@ -260,6 +260,10 @@ impl Ledger for SqliteLedger {
     async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
         let ids = ids.to_vec();
         self.current()?.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
+    }
+
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
+        self.current()?.readers.scan(move |conn, wanted| lists::margins(conn, query, wanted)).await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {

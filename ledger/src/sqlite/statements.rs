@@ -57,6 +57,8 @@ statements! {
     UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?13, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)";
+    // Of a target that failed before another one answered.
+    InsertOwed = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
     InsertTarget = "INSERT OR IGNORE INTO targets (target) VALUES (?1)";

@@ -12,7 +12,7 @@ use crate::head::{AuditHead, Head};
 use crate::hold::Held;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, Owed, SecretHash, Session, Timestamp, reference,
 };
 
 type Answer<X> = std::result::Result<X, Fault>;
@@ -343,10 +343,22 @@ impl Batch<'_> {
         if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertUsage)?.execute(values)?;
         }
-        let (exposure, cost) = (bill.exposure, bill.cost.unwrap_or_default());
-        if (exposure, cost) != (Amount::ZERO, Amount::ZERO) {
-            let values = params![entry.at.hour(), entry.key, slug, target, exposure, cost];
-            self.statements.get(Sql::UpdateOwed)?.execute(values)?;
+        if bill.exposure == Amount::ZERO && bill.cost.is_none() {
+            return Ok(());
+        }
+        self.roll_up_owed(entry, slug, &bill.target, bill.owed())?;
+        bill.failed().try_for_each(|(target, owed)| self.roll_up_owed(entry, slug, target, owed))
+    }
+
+    /// Adds what a target may bill to its hour.
+    fn roll_up_owed(&mut self, entry: &Entry, slug: i64, target: &str, owed: Owed) -> Result<()> {
+        if (owed.exposure, owed.cost.unwrap_or_default()) == (Amount::ZERO, Amount::ZERO) {
+            return Ok(());
+        }
+        let target = self.target(target)?;
+        let values = params![entry.at.hour(), entry.key, slug, target, owed.exposure, owed.cost.unwrap_or_default()];
+        if self.statements.get(Sql::UpdateOwed)?.execute(values)? == 0 {
+            self.statements.get(Sql::InsertOwed)?.execute(values)?;
         }
         Ok(())
     }

@@ -136,3 +136,55 @@ pub(crate) async fn an_act_is_found_by_its_operation(ledger: SharedLedger) {
     assert_eq!(ledger.act(op(99)).await.unwrap(), None);
     sound(&*ledger).await;
 }
+
+/// Each target has what it may bill, also where it failed before another one answered.
+pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
+    const DAY: i64 = 86_400;
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    let owed = |exposure: &str, cost: Option<&str>| Owed { exposure: usd(exposure), cost: cost.map(usd) };
+    for (owner, request, seconds, target, own, failed) in [
+        (1, 20, DAY - 1, "a/one", owed("0.2", Some("0.000004")), owed("0.3", None)),
+        (1, 21, DAY, "a/one", owed("0", Some("0.000025")), owed("0", None)),
+        (2, 22, DAY + 3_600, "b/two", owed("0", None), owed("0", None)),
+        (2, 23, DAY + 3_600, "", owed("0", None), owed("0.1", Some("0.05"))),
+    ] {
+        ledger.open_hold(new_hold(owner, request, "0.1")).await.unwrap();
+        let mut ended = Bill { target: target.to_owned(), exposure: own.exposure, cost: own.cost, ..bill(request) };
+        ended.owe("b/two", failed);
+        ledger.finish_hold(Finish { request: op(request), bill: ended, at: at(seconds) }).await.unwrap();
+    }
+    let ask = async |by, order, reverse, limit| {
+        let query = MarginQuery { by, from: at(0), to: at(9 * DAY), order, reverse, limit };
+        ledger.margins(query).await.unwrap()
+    };
+    let short = |margins: &Margins| -> Vec<String> {
+        let row = |row: &MarginRow| {
+            let margin = row.margin().map(|margin| margin.to_string()).unwrap_or_default();
+            format!("{} {} {} {} {margin}", row.name, row.requests, row.charge, row.exposure)
+        };
+        margins.rows.iter().map(row).collect()
+    };
+    let targets = ask(MarginBy::Target, MarginOrder::Exposure, false, 9).await;
+    let expected = [
+        // The second failed at `b/two` in an hour in which nothing there had a price: what it is compared with is nothing.
+        "b/two 1 0.000022 0.40 -0.049978",
+        "a/one 2 0.000041 0.20 0.000012",
+        " 1 0.000023 0.00 ",
+    ];
+    assert_eq!(short(&targets), expected);
+    assert_eq!((targets.count, targets.total.requests, targets.total.exposure), (3, 4, usd("0.6")));
+    let days = ask(MarginBy::Day, MarginOrder::Name, true, 1).await;
+    assert_eq!(short(&days), ["1970-01-02 3 0.000066 0.10 -0.049982"]);
+    assert_eq!((days.count, days.rows.len(), days.total.charge), (2, 1, usd("0.000086")));
+    let keys = ask(MarginBy::Key, MarginOrder::Margin, false, 9).await;
+    assert_eq!(keys.rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>(), [key(1).to_string(), key(2).to_string()]);
+    let empty =
+        MarginQuery { by: MarginBy::Key, from: at(9 * DAY), to: at(9 * DAY), order: MarginOrder::Loss, reverse: false, limit: 9 };
+    assert_eq!(ledger.margins(empty).await.unwrap(), Margins::default());
+    let wrong = Bill { facts: [("failed b/two".to_owned(), "1".to_owned())].into(), ..bill(1) };
+    ledger.open_hold(new_hold(1, 30, "0.1")).await.unwrap();
+    let refused = ledger.finish_hold(Finish { request: op(30), bill: wrong, at: at(DAY) }).await;
+    assert!(matches!(refused, Err(LedgerError::Refused(Refusal::Limit(_)))), "{refused:?}");
+    sound(&*ledger).await;
+}

@@ -14,7 +14,8 @@ use common::*;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
 use lists::{
-    an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves, several_keys_are_one_read,
+    an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves, margins_are_by_key_target_and_day,
+    several_keys_are_one_read,
 };
 
 macro_rules! stories {
@@ -55,6 +56,7 @@ stories!(
     history_is_filtered_and_paged,
     answers_are_found_by_their_own_id,
     usage_is_rolled_up_by_hour_and_slug,
+    margins_are_by_key_target_and_day,
     sessions_end_with_the_key,
     links_open_once,
     slugs_keep_their_first_date,

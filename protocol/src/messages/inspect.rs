@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::content::{self, Out};
-use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::inspect::{self, Request, Verdict, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
@@ -26,7 +26,7 @@ const REFUSED: &[Rule] = &[
     ("service_tier",        Free::Words(&["auto", "default", "standard_only"]), TIER),
     ("speed",               Free::Words(&["standard"]),                         TIER),
     ("billing_policy",      Free::Nothing,                                      TIER),
-    ("thread",              Free::Absent,                                       STATE),
+    (THREAD,                Free::Absent,                                       STATE),
     ("plugins",             Free::Nothing,                                      SERVER_TOOL),
     ("mcp_servers",         Free::Nothing,                                      SERVER_TOOL),
     ("container",           Free::Absent,                                       SERVER_TOOL),

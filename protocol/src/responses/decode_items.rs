@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::decode_tools::tools;
 use crate::BadRequest;
+use crate::content::ITEM_REFERENCE;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::unsupported;
@@ -55,12 +56,7 @@ fn item<'a>(
             Ok(None)
         }
         "tool_search_call" => Ok(None),
-        "item_reference" => Err(unsupported(
-            path,
-            format!(
-                "`{path}`: nothing is stored here, so no item can be referred to. Send the item itself, with `store: false`."
-            ),
-        )),
+        "item_reference" => Err(unsupported(path, ITEM_REFERENCE)),
         kind @ ("web_search_call"
         | "file_search_call"
         | "image_generation_call"

@@ -78,6 +78,16 @@ impl Row {
     }
 }
 
+/// What of a family's requests a target of another family does not get: fields that are left out, and fields that are refused.
+#[must_use]
+pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
+    let named = |wanted: fn(Fate) -> bool| {
+        let rows = super::fields(from).iter().filter(|row| wanted(row.fate(to)));
+        rows.map(|row| row.name).collect()
+    };
+    (named(|fate| fate == Fate::Dropped), named(|fate| matches!(fate, Fate::Refused(_))))
+}
+
 /// Judges one top-level field: `true` when the decoder takes it.
 pub(crate) fn judge(
     table: &[Row],

@@ -3,9 +3,12 @@
 //! Whoever relays calls [`Translator::frame`] for each frame and [`Translator::end`] at the end of the stream, settles, and then
 //! calls [`Translator::finish`] or [`Translator::fail`], once. After that nothing is written any more.
 
+use std::ops::Range;
+
 use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
+use super::shape::Shape;
 use super::writing::{Encoder, Wish};
 use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 
@@ -14,6 +17,8 @@ use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 pub struct Translator {
     decoder: Box<dyn Decoder>,
     writer: Writer,
+    /// The last text delta: frames that only bring another text are not decoded.
+    shape: Shape,
 }
 
 /// What the decoder's events do.
@@ -22,6 +27,8 @@ struct Writer {
     encoder: Box<dyn Encoder>,
     out: Vec<u8>,
     calls: bool,
+    /// The open block is text, about which decoders keep nothing.
+    text: bool,
     end: Option<Result<Stop, UpstreamError>>,
     over: bool,
 }
@@ -33,11 +40,42 @@ impl Sink for Writer {
             Event::Fail(error) => self.end = Some(Err(error)),
             _ if self.over => {}
             event => {
-                self.calls |= matches!(event, Event::Open(Open::Call { .. }));
+                match event {
+                    Event::Open(Open::Call { .. }) => (self.calls, self.text) = (true, false),
+                    Event::Open(_) => self.text = true,
+                    Event::Close => self.text = false,
+                    _ => {}
+                }
                 self.encoder.event(event, &mut self.out);
             }
         }
     }
+}
+
+/// Looks on while one frame is decoded: whether it is nothing but a text delta, and where in the frame that text stands.
+struct Watched<'w> {
+    writer: &'w mut Writer,
+    raw: &'w [u8],
+    events: usize,
+    text: Option<Range<usize>>,
+}
+
+impl Sink for Watched<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        self.events += 1;
+        self.text = match &event {
+            Event::Delta(text) if self.events == 1 && self.writer.text => inside(self.raw, text),
+            _ => None,
+        };
+        self.writer.event(event);
+    }
+}
+
+/// Where a text that was borrowed from these bytes stands in them.
+fn inside(raw: &[u8], text: &str) -> Option<Range<usize>> {
+    let start = text.as_ptr().addr().checked_sub(raw.as_ptr().addr())?;
+    let range = start..start.checked_add(text.len())?;
+    (raw.get(range.clone())? == text.as_bytes()).then_some(range)
 }
 
 impl Translator {
@@ -46,14 +84,25 @@ impl Translator {
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
         let decoder = upstream.translates().decoder();
         let encoder = caller.translates().encoder(memo, wish);
-        Self { decoder, writer: Writer { encoder, out: Vec::new(), calls: false, end: None, over: false } }
+        let writer = Writer { encoder, out: Vec::new(), calls: false, text: false, end: None, over: false };
+        Self { decoder, writer, shape: Shape::default() }
     }
 
     /// Takes the upstream's next frame; what the caller gets for it, possibly nothing.
     pub fn frame(&mut self, frame: &Frame) -> &[u8] {
         self.writer.out.clear();
-        if !self.writer.over && self.writer.end.is_none() {
-            self.decoder.frame(frame, &mut self.writer);
+        if self.writer.over || self.writer.end.is_some() {
+            return &self.writer.out;
+        }
+        if let Some(text) = self.shape.text(frame.raw()) {
+            self.writer.event(Event::Delta(text));
+            return &self.writer.out;
+        }
+        let mut watched = Watched { writer: &mut self.writer, raw: frame.raw(), events: 0, text: None };
+        self.decoder.frame(frame, &mut watched);
+        match watched.text {
+            Some(text) if watched.events == 1 => self.shape.learn(frame.raw(), text),
+            _ => self.shape.forget(),
         }
         &self.writer.out
     }

@@ -39,7 +39,15 @@ impl<'a> Escaped<'a> {
 
     /// Whether it shows nothing but white space.
     pub(crate) fn is_blank(&self) -> bool {
-        self.0.is_empty() || self.0.len() < 4_096 && self.plain().trim().is_empty()
+        let mut rest = self.0.trim_start();
+        while let Some(escape) = rest.strip_prefix('\\') {
+            if escape.starts_with('u') {
+                return self.plain().trim().is_empty();
+            }
+            let Some(after) = escape.strip_prefix(['n', 't', 'r']) else { return false };
+            rest = after.trim_start();
+        }
+        rest.is_empty()
     }
 
     /// The same without white space at its end.

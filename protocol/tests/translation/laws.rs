@@ -193,6 +193,70 @@ proptest! {
         assert_one_end(Messages, &native_stream);
     }
 
+    /// A frame that only brings another text is not decoded; a comment between two frames has each decoded.
+    #[test]
+    fn frames_that_repeat_each_other_mean_the_same_as_decoded_ones(
+        answer in answer(), length in 1_usize..4, twice in any::<bool>(), upstream in prop::sample::select(&Family::ALL[..]),
+    ) {
+        let (native, _) = native_answer(&answer, length);
+        let mut data = match upstream {
+            Messages => native,
+            other => data_of(&relay(Messages, other, Memo::default(), &native)),
+        };
+        if twice {
+            data = data.into_iter().flat_map(|data| [data.clone(), data]).collect();
+        }
+        for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
+            let run = |comments: bool| {
+                let mut translator = Translator::new(upstream, caller, Memo::default(), &wish(b"{}"));
+                let mut out = Vec::new();
+                for data in &data {
+                    out.extend_from_slice(translator.frame(&frame(data)));
+                    if comments {
+                        translator.frame(&Frame::new(Bytes::from_static(b": comment\n\n")));
+                    }
+                }
+                out.extend_from_slice(translator.end());
+                out.extend(translator.finish(&USAGE, UsageWish::default()));
+                String::from_utf8(out).expect("UTF-8")
+            };
+            prop_assert_eq!(run(false), run(true));
+        }
+    }
+
+    /// However a stream is cut on the way, it means the same.
+    #[test]
+    fn a_stream_may_be_cut_anywhere(answer in answer(), cuts in prop::collection::vec(1_usize..90, 1..40)) {
+        use farebox_protocol::FrameReader;
+        let (native, _) = native_answer(&answer, 3);
+        for upstream in Family::ALL {
+            let stream = if upstream == Messages {
+                native.iter().map(|data| format!("data: {data}\n\n")).collect()
+            } else {
+                relay(Messages, upstream, Memo::default(), &native)
+            };
+            for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
+                let run = |cuts: &[usize]| {
+                    let mut translator = Translator::new(upstream, caller, Memo::default(), &wish(b"{}"));
+                    let (mut reader, mut rest, mut out) = (FrameReader::new(), stream.as_bytes(), Vec::new());
+                    let mut cuts = cuts.iter().cycle();
+                    while !rest.is_empty() {
+                        let (piece, behind) = rest.split_at((*cuts.next().expect("a cut")).min(rest.len()));
+                        rest = behind;
+                        reader.push(Bytes::copy_from_slice(piece));
+                        while let Some(frame) = reader.next_frame().expect("small frames") {
+                            out.extend_from_slice(translator.frame(&frame));
+                        }
+                    }
+                    out.extend_from_slice(translator.end());
+                    out.extend(translator.finish(&USAGE, UsageWish::default()));
+                    String::from_utf8(out).expect("UTF-8")
+                };
+                prop_assert_eq!(run(&cuts), run(&[usize::MAX]));
+            }
+        }
+    }
+
     #[test]
     fn any_events_in_any_order_have_one_end(
         native_events in prop::collection::vec((0_usize..9, 0_u64..3), 0..24),

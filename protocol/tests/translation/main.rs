@@ -1,7 +1,7 @@
 //! Translation between families. Tests that begin with `b` and a number each hold against one known fault of other gateways.
 //!
-//! Numbers without a test: 39 and the second half of 38 want seals restored, which never happens yet; 34 and 40 concern seals of the
-//! caller's own family, whose bytes pass untouched; 50 is about JSON by a hidden tool, which is refused instead.
+//! Numbers without a whole test, and why: 34 (strip a vendor's seals and ask again) and 39 (two signed blocks given back), because no
+//! seal is restored, so translated requests never carry one; of 38, giving the seal back next turn, for the same reason.
 
 #![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
 

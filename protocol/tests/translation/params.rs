@@ -177,3 +177,15 @@ fn typed_client_tools_get_their_schema() {
     assert_eq!(function["name"], "bash");
     assert!(function["parameters"]["properties"].get("command").is_some());
 }
+
+#[test]
+fn b50_json_is_never_asked_for_by_a_hidden_tool() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}});
+    let body = asking(Chat, &json!({"response_format": format}));
+    for target in [Messages, Responses] {
+        assert_eq!(sent(Chat, target, &body).get("tools"), None);
+    }
+    let stream = relay(Messages, Chat, farebox_protocol::translate::Memo::default(), &native(&[text_block("{}")], "end_turn"));
+    assert_eq!(last_of(&stream, "/choices/0/finish_reason"), "stop", "structured output ends as an answer, not as a call");
+}

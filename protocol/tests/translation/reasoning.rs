@@ -194,3 +194,17 @@ fn shown_thinking_carries_our_seal() {
         relay(Chat, Messages, Memo::default(), &chat(&[json!({"reasoning_content": "hm"}), json!({"content": "x"})], "stop"));
     assert!(stream.contains("\"signature_delta\",\"signature\":\"fbx1."), "{stream}");
 }
+
+/// On its own family a reasoning item passes to the byte, whatever its members and their order are.
+#[test]
+fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
+    use farebox_protocol::Edits;
+    let item = r#"{"summary": [], "encrypted_content":"gAAA\/+=", "type":"reasoning","id":"rs_1", "status":null}"#;
+    let body =
+        format!(r#"{{"model":"slug","input":[{{"role":"user","content":"q"}},{item},{{"role":"assistant","content":"a"}}]}}"#);
+    let protocol = Responses.protocol();
+    let seen = protocol.inspect(body.as_bytes(), 0).expect("a good request");
+    let sent = protocol.patch(body.as_bytes(), &seen, &Edits { model: "up", limit: None, pass: &[] });
+    assert!(String::from_utf8(sent).expect("UTF-8").contains(item));
+    assert_eq!(cut_seals(body.as_bytes()), None);
+}

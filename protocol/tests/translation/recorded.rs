@@ -72,7 +72,10 @@ fn summary_of_responses() -> String {
         out.push_str(&format!("{name}\n"));
         match stream_of(Responses, &name, &text) {
             Some(data) => {
-                assert_one_end(Chat, &relay(Responses, Chat, Memo::default(), &data));
+                let chat = relay(Responses, Chat, Memo::default(), &data);
+                assert_one_end(Chat, &chat);
+                let calls = chat.matches("\"name\":").count();
+                out.push_str(&format!("  chat: {} calls, {}\n", calls, last_of(&chat, "/choices/0/finish_reason")));
                 let stream = relay(Responses, Messages, Memo::default(), &data);
                 assert_one_end(Messages, &stream);
                 for (kind, text) in if stream.contains("event: error") { Vec::new() } else { blocks(&stream) } {
@@ -82,6 +85,9 @@ fn summary_of_responses() -> String {
                 out.push_str(&format!("  messages: {}\n", last_of(&stream, "/delta/stop_reason")));
             }
             None => {
+                let chat = whole(Responses, Chat, &text).unwrap_or_default();
+                let calls = chat["choices"][0]["message"]["tool_calls"].as_array().map_or(0, Vec::len);
+                out.push_str(&format!("  chat: {} calls, {}\n", calls, chat["choices"][0]["finish_reason"]));
                 let answer = whole(Responses, Messages, &text).unwrap_or_default();
                 for block in answer["content"].as_array().into_iter().flatten() {
                     let shown: String = block.to_string().chars().take(110).collect();

@@ -74,7 +74,7 @@ pub(crate) fn read_provider(
         chat_limit: chat_limit?
             .map_or_else(|| preset.map_or(ChatLimit::MaxCompletionTokens, Preset::chat_limit), |limit| limit.value),
         reasoning_outside: reasoning?.map_or_else(|| preset.is_some_and(Preset::reasoning_outside), |outside| outside.value),
-        pass: pass?.unwrap_or_default(),
+        pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
         refuse_beta: refuse_beta?.unwrap_or_else(|| preset.map(|preset| preset.refuse_beta.clone()).unwrap_or_default()),
     })
 }

@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::abilities::read_abilities;
 use super::fields::{Fields, Value, listed, shorten};
 use super::names::{read_slug, read_tables};
+use super::price::read_price;
 use super::provider::read_provider;
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
@@ -223,6 +224,10 @@ fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, provid
         Some(value) => read_abilities(value, report, what),
         None => Some(TargetAbilities::default()),
     };
+    let cost = match fields.get("cost") {
+        Some(value) => read_price(value, report, &format!("a target of {what}"), None).map(|cost| Some(Arc::new(cost))),
+        None => Some(None),
+    };
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| value.text(report))?;
     let Some(named) = providers.get(name.value) else {
         let mut names: Vec<&str> = providers.keys().map(String::as_str).collect();
@@ -240,7 +245,8 @@ fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, provid
         return None;
     };
     named.used.set(true);
-    Some(Target { provider: Arc::clone(named.provider.as_ref()?), model: model?.value.to_owned(), abilities: abilities? })
+    let provider = Arc::clone(named.provider.as_ref()?);
+    Some(Target { provider, model: model?.value.to_owned(), abilities: abilities?, cost: cost? })
 }
 
 fn read_breaker(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BreakerPolicy> {

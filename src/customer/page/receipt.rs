@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::shown;
 use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
-use crate::proxy::record;
+use crate::proxy::{LOST, REMOVED, record};
 
 /// The view.
 pub(in crate::customer) fn page(entry: &Entry) -> Markup {
@@ -23,6 +23,9 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             (lines(&bill.lines, receipt::charged(entry)))
             @if bill.loss.is_positive() {
                 p.hint { "It came to " (bill.loss) " USD more, which is not charged: a request never costs more than the key has." }
+            }
+            @if bill.exposure.is_positive() {
+                p.hint { "Not charged: about " (bill.exposure.show(6)) " USD that a provider may bill us for it all the same." }
             }
             @if let Some(hint) = bill.counted_by().and_then(counted) {
                 p.hint { (hint) }
@@ -46,6 +49,8 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
                     }
                     " " (shown::explain(bill.end_reason.as_str()))
                 }
+                @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
+                @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation for the model" } dd { code { (lost) } } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 dt { "Balance after" } dd { (entry.balance_after) " USD" }
             }

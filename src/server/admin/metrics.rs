@@ -10,7 +10,8 @@ use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
-use crate::telemetry::{Exposition, Kind, seconds, usd};
+use crate::clock;
+use crate::telemetry::{Exposition, Kind, lost_lines, seconds, usd};
 
 /// The handler.
 pub(super) struct Metrics {
@@ -58,8 +59,13 @@ fn process(out: &mut Exposition, admin: &Admin) {
         .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
     out.metric("farebox_requests_in_flight", Kind::Gauge, "Running requests, and refused ones whose body is still being read.")
         .sample(&[], admin.front.proxy.tasks.len());
+    let slowed = admin.front.rate_limits.slowed(clock::now()).len();
+    out.metric("farebox_keys_slowed", Kind::Gauge, "Keys that run one request at a time, because their exposure runs away.")
+        .sample(&[], slowed);
     bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
+    out.metric("farebox_log_lines_lost_total", Kind::Counter, "Log lines dropped because nobody read standard error in time.")
+        .sample(&[], lost_lines());
 }
 
 /// What is bounded for all customers together.

@@ -13,6 +13,7 @@ use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
 use super::Admin;
+use crate::clock;
 use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
 use crate::server::{failure, models};
 
@@ -56,6 +57,7 @@ impl Admin {
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
+                "alerts": self.alerts(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
                 "ledger": ledger(&self.ledger.stats(), &self.ledger.place()),
@@ -68,6 +70,28 @@ impl Admin {
             }
         }
         status
+    }
+
+    /// What the operator should look at, with its remedy: keys whose exposure runs away, targets that miscount.
+    fn alerts(&self) -> Vec<Value> {
+        let now = clock::now();
+        let slowed = self.front.rate_limits.slowed(now).into_iter().map(|(key, standing)| {
+            let (exposure, allowed) = (standing.exposure, standing.allowed);
+            json!({
+                "kind": "key_slowed", "key": key, "exposure": exposure, "allowed": allowed,
+                "text": format!(
+                    "{key}: uncharged exposure of {exposure} USD in the last hour is above {allowed} (one context and half its \
+                     charges), so it runs one request at a time: look at its requests, and block it if it is abused"
+                ),
+            })
+        });
+        let miscounts = self.telemetry.miscounts.repeated(now.hour()).into_iter().map(|found| {
+            json!({
+                "kind": "miscount", "target": found.target, "slug": found.slug, "counted": found.miscount.name(),
+                "count": found.count, "answers": found.answers, "text": found.words(),
+            })
+        });
+        slowed.chain(miscounts).collect()
     }
 
     /// Every target, and the requests under way at each provider.

@@ -32,6 +32,17 @@ const SLOW_PACE: Duration = Duration::from_millis(200);
 pub(super) struct Simulated {
     memory: Memory,
     answers: AtomicU64,
+    /// What a test has every model say instead: a recorded stream.
+    #[cfg(test)]
+    pub(super) recorded: std::sync::Mutex<Option<Recorded>>,
+}
+
+/// A recorded stream: its pieces with the wait before each, and whether the connection breaks after them.
+#[cfg(test)]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recorded {
+    pub(crate) pieces: Vec<(Duration, Bytes)>,
+    pub(crate) broken: bool,
 }
 
 /// What a model does wrong on purpose.
@@ -61,6 +72,10 @@ impl Manner {
 impl Simulated {
     /// The answer to a request. Nothing has been waited for yet: the waits are in the body.
     pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
+        #[cfg(test)]
+        if let Some(Recorded { pieces, broken }) = self.recorded.lock().unwrap().clone() {
+            return reply(200, Kind::Events, Paced::new(pieces, broken));
+        }
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");

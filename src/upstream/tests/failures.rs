@@ -47,7 +47,9 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
         (ScriptedUpstream::start(faulty).await, ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await);
     let desk = Desk::before(&[&first, &second]);
     for _ in 0..5 {
-        let Err(DispatchError::ClientFault { status, error, target }) = desk.ask(Family::Messages, false).await else { panic!() };
+        let Err(DispatchError::ClientFault { status, error, target, .. }) = desk.ask(Family::Messages, false).await else {
+            panic!()
+        };
         assert_eq!((status, target.as_str()), (400, "a/a-model"));
         let expected = UpstreamError {
             kind: Some("invalid_request_error".to_owned()),

@@ -18,6 +18,8 @@ pub(crate) enum Place {
     Holds,
     Audit,
     Config,
+    Exposure,
+    Margin,
 }
 
 /// What can be asked of the console.
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Sort,
     Reverse,
     Pause,
+    Period,
     Refresh,
     TopUp,
     NewKey,
@@ -76,6 +79,8 @@ pub(crate) struct Binding {
 
 const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit];
 const KEYED: &[Place] = &[Place::Keys, Place::Detail];
+/// Sums by key, target or day.
+const SUMS: &[Place] = &[Place::Exposure, Place::Margin];
 
 const fn bind(
     command: Command,
@@ -105,7 +110,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "enter",
         "open",
         "open what is selected; never changes anything",
-        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit],
+        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit, Place::Exposure, Place::Margin],
     ),
     bind(Command::TopUp, 't', "t", "top up", "pay money onto this key", KEYED),
     bind(Command::NewKey, 'n', "n", "new key", "create a key; its secret is shown once", &[Place::Keys]),
@@ -127,10 +132,17 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[Place::Detail, Place::Config],
     ),
     bind(Command::Filter, '/', "/", "filter", "show only lines that match", LISTS),
-    bind(Command::Sort, 's', "s", "sort", "next column to sort by", &[Place::Keys]),
-    bind(Command::Reverse, 'S', "S", "reverse", "reverse the order", &[Place::Keys]),
-    special(Command::NextTab, "]", "next tab", "the next tab of this page (also tab)", &[Place::Detail]),
-    special(Command::PreviousTab, "[", "previous tab", "the tab before", &[Place::Detail]),
+    bind(Command::Sort, 's', "s", "sort", "next column to sort by", &[Place::Keys, Place::Exposure, Place::Margin]),
+    bind(Command::Reverse, 'S', "S", "reverse", "reverse the order", &[Place::Keys, Place::Exposure, Place::Margin]),
+    bind(Command::Period, 'p', "p", "period", "today, 7 days, this month or the last one (UTC days)", SUMS),
+    special(
+        Command::NextTab,
+        "]",
+        "next tab",
+        "the next tab of this page (also tab)",
+        &[Place::Detail, Place::Exposure, Place::Margin],
+    ),
+    special(Command::PreviousTab, "[", "previous tab", "the tab before", &[Place::Detail, Place::Exposure, Place::Margin]),
     bind(
         Command::Export,
         'o',
@@ -163,6 +175,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(Command::Show(Screen::Holds), '5', "5", "Holds", "money reserved by running requests", &[]),
     bind(Command::Show(Screen::Audit), '6', "6", "Audit", "who did what", &[]),
     bind(Command::Show(Screen::Config), '7', "7", "Config", "the configuration, mistakes in the files, the books", &[]),
+    bind(Command::Show(Screen::Exposure), '8', "8", "Exposure", "what providers may bill beyond the charges", &[]),
+    bind(Command::Show(Screen::Margin), '9', "9", "Margin", "charges against the operator's own prices", &[]),
 ];
 
 impl Binding {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Entry, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
+    Amount, AuditRecord, Entry, Key, KeyId, MarginQuery, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals,
+    VerifyReport,
 };
 
 use super::detail::{Check, DetailData};
 use super::form::Export;
 use super::keys::{Count, KeyFilter, KeysPage, KeysRequest};
+use super::margins::{Answer, View};
 use super::modal::{ApplyError, Found, Hidden, Listed, Outcome};
 use crate::admin::{LiveEvent, Status};
 use crate::plan::Pending;
@@ -37,6 +39,11 @@ pub(crate) enum Effect {
         before: Option<i64>,
     },
     LoadSlugs,
+    /// Sums for one of the two screens that show some.
+    LoadMargins {
+        view: View,
+        query: MarginQuery,
+    },
     Verify,
     LoadRequest(OperationId),
     Apply(Box<Pending>),
@@ -95,6 +102,11 @@ pub(crate) enum Message {
     Slugs {
         used: Vec<SlugUse>,
         published: Vec<PublishedSlug>,
+    },
+    Margins {
+        view: View,
+        query: MarginQuery,
+        answer: Result<Answer, String>,
     },
     Verified {
         report: Result<VerifyReport, String>,

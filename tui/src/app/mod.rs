@@ -11,6 +11,7 @@ pub(crate) mod detail;
 pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;
+pub(crate) mod margins;
 pub(crate) mod message;
 pub(crate) mod modal;
 pub(crate) mod perform;
@@ -19,11 +20,13 @@ mod shown;
 
 use farebox_ledger::{AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport};
 
+use crate::admin::Alert;
 use crate::field::{Edit, Field};
 use command::{BINDINGS, Binding, Command, Place};
 use detail::Detail;
 use keys::Keys;
-use live::{Gateway, Live};
+use live::{Gateway, Link, Live};
+use margins::Sums;
 use message::{Effect, Message};
 use modal::{Listed, Modal};
 
@@ -32,7 +35,7 @@ pub(crate) const WIDE: u16 = 140;
 /// Below this the console asks for room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
-/// The seven screens.
+/// The nine screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Screen {
     #[default]
@@ -43,6 +46,8 @@ pub(crate) enum Screen {
     Holds,
     Audit,
     Config,
+    Exposure,
+    Margin,
 }
 
 /// What the program was started with.
@@ -147,6 +152,8 @@ pub(crate) struct App {
     pub(crate) holds: List<OpenHold>,
     pub(crate) audit: List<AuditRecord>,
     pub(crate) config: List<()>,
+    pub(crate) exposure: Sums,
+    pub(crate) margin: Sums,
     pub(crate) books: Books,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
@@ -181,6 +188,8 @@ impl App {
             holds: List::default(),
             audit: List::default(),
             config: List::default(),
+            exposure: Sums::new(margins::View::Exposure),
+            margin: Sums::new(margins::View::Margin),
             books: Books::NotChecked,
             totals: None,
             ledger_error: None,
@@ -235,6 +244,8 @@ impl App {
             Screen::Holds => Place::Holds,
             Screen::Audit => Place::Audit,
             Screen::Config => Place::Config,
+            Screen::Exposure => Place::Exposure,
+            Screen::Margin => Place::Margin,
         }
     }
 
@@ -284,8 +295,32 @@ impl App {
             Place::Live => self.live.shown().get(self.live.selected).map(|event| event.request_id.clone()),
             Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| format!("req_{}", hold.request)),
             Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| format!("op_{}", act.operation)),
+            Place::Exposure | Place::Margin => self.sums().and_then(|sums| sums.selected_name().map(str::to_owned)),
             Place::Models | Place::Routes | Place::Config => None,
         }
+    }
+
+    /// The sums of the screen that shows some.
+    pub(crate) const fn sums(&self) -> Option<&Sums> {
+        match self.screen {
+            Screen::Exposure => Some(&self.exposure),
+            Screen::Margin => Some(&self.margin),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn sums_mut(&mut self) -> Option<&mut Sums> {
+        match self.screen {
+            Screen::Exposure => Some(&mut self.exposure),
+            Screen::Margin => Some(&mut self.margin),
+            _ => None,
+        }
+    }
+
+    /// What the gateway wants to be looked at.
+    pub(crate) fn alerts(&self) -> &[Alert] {
+        let status = self.gateway.status.as_ref().filter(|_| self.gateway.link == Link::Live);
+        status.map_or(&[], |status| &status.alerts)
     }
 
     /// Holds that pass the filter.

@@ -37,6 +37,10 @@ impl App {
             Command::OpenKey => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
             Command::Refresh => self.refresh(),
             Command::Sort | Command::Reverse => self.sort(command == Command::Sort),
+            Command::Period => self.with_sums(super::margins::Sums::next_period),
+            Command::NextTab | Command::PreviousTab if self.sums().is_some() && !self.detail_open => {
+                self.with_sums(|sums| sums.step(command == Command::NextTab))
+            }
             Command::Verify => self.verify(),
             Command::TopUp
             | Command::NewKey
@@ -93,6 +97,8 @@ impl App {
             Place::Routes => self.routes.selected = step(self.routes.selected, self.shown_routes().len()),
             Place::Holds => self.holds.selected = step(self.holds.selected, self.shown_holds().len()),
             Place::Config => self.config.selected = step(self.config.selected, config_page::lines(self).len()),
+            Place::Exposure => self.exposure.move_by(lines),
+            Place::Margin => self.margin.move_by(lines),
             Place::Audit => {
                 let shown = self.shown_audit().len();
                 self.audit.selected = step(self.audit.selected, shown);
@@ -168,7 +174,23 @@ impl App {
             Screen::Audit => vec![Effect::LoadAudit { before: None }],
             Screen::Models => vec![Effect::LoadSlugs, Effect::ReadStatus],
             Screen::Live | Screen::Routes | Screen::Config => vec![Effect::ReadStatus],
+            Screen::Exposure | Screen::Margin => self.load_sums(),
         }
+    }
+
+    /// Asks for the sums of this screen.
+    pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
+        let now = self.now;
+        let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
+        asked.map(|(view, query)| Effect::LoadMargins { view, query }).into_iter().collect()
+    }
+
+    /// Changes what this screen adds up, and asks for it.
+    fn with_sums(&mut self, change: impl FnOnce(&mut super::margins::Sums)) -> Vec<Effect> {
+        if let Some(sums) = self.sums_mut() {
+            change(sums);
+        }
+        self.load_sums()
     }
 
     fn back(&mut self) -> Vec<Effect> {
@@ -217,6 +239,7 @@ impl App {
                 self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
                 Vec::new()
             }
+            Place::Exposure | Place::Margin => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
             Place::Models | Place::Routes | Place::Config => Vec::new(),
         }
     }
@@ -242,6 +265,7 @@ impl App {
             Place::Live => self.live.shown().get(self.live.selected)?.key.as_ref()?.parse().ok(),
             Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| hold.key),
             Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| act.key),
+            Place::Exposure | Place::Margin => self.sums()?.selected_name()?.parse().ok(),
             _ => None,
         }
     }
@@ -257,6 +281,9 @@ impl App {
     }
 
     fn sort(&mut self, next: bool) -> Vec<Effect> {
+        if self.sums().is_some() {
+            return self.with_sums(|sums| sums.sort(next));
+        }
         if next {
             let (sort, descending) = self.keys.sort.next();
             (self.keys.sort, self.keys.ascending) = (sort, !descending);
@@ -344,6 +371,8 @@ impl App {
             Screen::Holds => self.holds.filter.clone(),
             Screen::Audit => self.audit.filter.clone(),
             Screen::Config => self.config.filter.clone(),
+            // Sums are not filtered.
+            Screen::Exposure | Screen::Margin => String::new(),
         }
     }
 
@@ -357,6 +386,7 @@ impl App {
             Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
             Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
             Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
+            Screen::Exposure | Screen::Margin => {}
         }
         Vec::new()
     }

@@ -4,6 +4,7 @@ use farebox_ledger::{Key, Timestamp, Totals};
 
 use super::detail::{Check, Tab};
 use super::live::Link;
+use super::margins::View;
 use super::message::{Effect, Message};
 use super::modal::{Found, Listed, Modal};
 use super::{App, Books, Screen};
@@ -41,6 +42,10 @@ impl App {
                 self.gateway.link = Link::Live;
                 self.live.take(events);
                 self.dirty = true;
+            }
+            Message::Margins { view, query, answer } => {
+                let sums = if view == View::Exposure { &mut self.exposure } else { &mut self.margin };
+                self.dirty |= sums.take(query, answer);
             }
             Message::Status(status) => self.take_status(status),
             plain => {
@@ -123,16 +128,25 @@ impl App {
                 return Vec::new();
             }
         };
+        let sums_due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && self.sums().is_some();
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
             // Blocking a key or changing its settings moves no total.
             let due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0;
-            return if due { self.reread() } else { Vec::new() };
+            let mut effects = if due { self.reread() } else { Vec::new() };
+            if sums_due && !self.detail_open {
+                effects.extend(self.load_sums());
+            }
+            return effects;
         }
         let first = self.totals.is_none();
         let keys_came = self.totals.is_some_and(|old| old.keys != totals.keys);
         (self.totals, self.ledger_error, self.dirty) = (Some(totals), None, true);
-        if first { Vec::new() } else { self.follow(keys_came) }
+        let mut effects = if first { Vec::new() } else { self.follow(keys_came) };
+        if sums_due && !self.detail_open {
+            effects.extend(self.load_sums());
+        }
+        effects
     }
 
     /// Reads the keys in sight again; nothing is drawn unless one of them changed.

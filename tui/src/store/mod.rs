@@ -54,6 +54,7 @@ enum Slot {
     Check,
     Holds,
     Slugs,
+    Margins,
     Request,
 }
 
@@ -105,6 +106,9 @@ impl Store {
             Effect::LoadHolds => self.newest(Slot::Holds, async move { shared.holds().await }),
             Effect::LoadAudit { before } => drop(tokio::spawn(async move { shared.audit(before).await })),
             Effect::LoadSlugs => self.newest(Slot::Slugs, async move { shared.slugs().await }),
+            Effect::LoadMargins { view, query } => {
+                self.newest(Slot::Margins, async move { shared.margins(view, query).await });
+            }
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
             Effect::LoadRequest(request) => self.newest(Slot::Request, async move { shared.request(request).await }),
             Effect::Apply(pending) => drop(tokio::spawn(async move { shared.send(*pending).await })),

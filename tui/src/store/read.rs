@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use farebox_ledger::{Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, OperationId, Timestamp};
+use farebox_ledger::{Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp};
 
 use super::{Shared, TYPING};
 use crate::app::detail::{self, Check, DetailData};
 use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE};
+use crate::app::margins::{Answer, View};
 use crate::app::message::Message;
 use crate::clock;
 
@@ -153,6 +154,22 @@ impl Shared {
         let used = self.ledger.slug_use(detail::week_before(now)).await.unwrap_or_default();
         let published = self.ledger.published().await.unwrap_or_default();
         self.tell(Message::Slugs { used, published });
+    }
+
+    pub(super) async fn margins(&self, view: View, query: MarginQuery) {
+        let answer = self.sums(query).await.map_err(|error| error.to_string());
+        self.tell(Message::Margins { view, query, answer });
+    }
+
+    async fn sums(&self, query: MarginQuery) -> Result<Answer, farebox_ledger::LedgerError> {
+        let page = self.ledger.margins(query).await?;
+        let ids: Vec<KeyId> = match query.by {
+            MarginBy::Key => page.rows.iter().filter_map(|row| row.name.parse().ok()).collect(),
+            MarginBy::Target | MarginBy::Day => Vec::new(),
+        };
+        let keys = if ids.is_empty() { Vec::new() } else { self.ledger.find_keys(&ids).await? };
+        let labels = keys.into_iter().map(|key| (key.id.to_string(), key.settings.label)).collect();
+        Ok(Answer { page, labels })
     }
 
     pub(super) async fn verify(&self) {

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, Credit, CreditKind, EndReason, Entry, EntryKind, Key, KeyId, KeySettings, Line,
-    LinkToken, OpenHold, OperationId, PublishedSlug, Secret, SecretHash, SlugUse, Status, Timestamp, Totals, Usage, UsageRow,
-    VerifyReport,
+    LinkToken, MarginBy, MarginQuery, MarginRow, Margins, OpenHold, OperationId, PublishedSlug, Secret, SecretHash, SlugUse,
+    Status, Timestamp, Totals, Usage, UsageRow, VerifyReport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use crate::app::detail::{Check, DetailData};
 use crate::app::keys::{Count, KeysPage};
+use crate::app::margins::Answer;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{Found, Outcome};
 use crate::app::{Action, App, Options};
@@ -108,9 +109,9 @@ pub(super) fn charge(position: i64) -> Entry {
         first_byte_ms: Some(900),
         total_ms: 8_200,
         hold: usd("0.05"),
-        evidence: Some(farebox_ledger::Evidence::Provider),
         usage: Usage { input: 8120, output: 412, ..Usage::default() },
         lines,
+        evidence: Some(farebox_ledger::Evidence::Provider),
         ..Bill::default()
     };
     Entry { bill: Some(bill), ..entry(position, EntryKind::Charge, "-0.003054", "0.4121") }
@@ -322,6 +323,7 @@ impl Bench {
                 used: vec![SlugUse { slug: "gpt-5-mini".to_owned(), keys: 12, requests: 34_567 }],
                 published: vec![PublishedSlug { slug: "gpt-5-mini".to_owned(), since: ago(HOUR * 1000) }],
             },
+            Effect::LoadMargins { view, query } => Message::Margins { view, query, answer: Ok(self.sums(query)) },
             Effect::Verify => {
                 let report = VerifyReport {
                     keys: 39,
@@ -342,6 +344,42 @@ impl Bench {
             Effect::Copy(_) => Message::Copied,
             Effect::Forget(_) | Effect::ReadStatus => return None,
         })
+    }
+
+    /// Made-up sums; the second target has no price of the operator's.
+    fn sums(&self, query: MarginQuery) -> Answer {
+        let row = |name: &str, requests, charge: &str, cost: &str, exposure: &str, loss: &str| MarginRow {
+            name: name.to_owned(),
+            requests,
+            charge: usd(charge),
+            cost: usd(cost),
+            priced: if cost == "0" { Amount::ZERO } else { usd(charge) },
+            exposure: usd(exposure),
+            loss: usd(loss),
+        };
+        let id = |number: usize| self.keys.get(number).map_or_else(String::new, |key| key.id.to_string());
+        let rows = match query.by {
+            MarginBy::Key => vec![
+                row(&id(3), 812, "1.42", "2.9", "3.0712", "0"),
+                row(&id(0), 40_210, "1204.5", "803.2", "12.4", "0.5"),
+                row(&id(6), 3, "0.0004", "0", "0.0001", "0"),
+            ],
+            MarginBy::Target => vec![
+                row("anthropic/claude-sonnet-4-5-20250929", 39_001, "1190.1", "806.1", "15.1", "0.5"),
+                row("anthropic-eu/claude-sonnet-4-5-20250929", 2_020, "15.8204", "0", "0.2713", "0"),
+                row("", 4, "0", "0", "0.1", "0"),
+            ],
+            MarginBy::Day => (0..9)
+                .map(|day| {
+                    let name: String = ago(day * 24 * HOUR).to_string().chars().take(10).collect();
+                    row(&name, 4_000 + day.unsigned_abs(), "134.2", "89.5", &format!("{day}.7"), "0.05")
+                })
+                .collect(),
+        };
+        let mut total = row("", 41_025, "1205.9204", "806.1", "15.4713", "0.5");
+        total.priced = usd("1205.92");
+        let labels = self.keys.iter().map(|key| (key.id.to_string(), key.settings.label.clone())).collect();
+        Answer { page: Margins { count: rows.len(), rows, total }, labels }
     }
 
     fn detail(&self, id: KeyId) -> DetailData {

@@ -1,6 +1,7 @@
 //! What the screens look like at four sizes, and without colours.
 
 use super::fixture::{Bench, acts, now};
+use crate::app::margins::View;
 use crate::app::message::Message;
 use crate::app::modal::{Found, Listed};
 use crate::state_file::OpenOperation;
@@ -51,6 +52,38 @@ fn other_screens() {
             bench.press(key);
         });
     }
+}
+
+#[test]
+fn sums_by_key_target_and_day() {
+    for (name, keys) in [
+        ("exposure", "8"),
+        ("exposure_target", "8]"),
+        ("exposure_day", "8[jj"),
+        ("margin", "9"),
+        ("margin_target", "9]s"),
+        ("margin_day", "9]]pS"),
+    ] {
+        at_all_sizes(name, |bench| {
+            bench.press(keys);
+        });
+    }
+}
+
+#[test]
+fn sums_answer_the_last_question_and_open_their_keys() {
+    let mut bench = Bench::new(80, 24).live();
+    bench.answers = false;
+    bench.press("8");
+    let first = bench.app.exposure.asked.unwrap();
+    bench.press("p");
+    bench.tell(Message::Margins { view: View::Exposure, query: first, answer: Err("late".to_owned()) });
+    assert!(bench.screen().contains("adding up …"), "an answer to another question says nothing");
+    bench.answers = true;
+    bench.press("r<enter>");
+    assert!(bench.app.detail_open && bench.screen().contains("ops@acme.example"));
+    bench.press("<esc>]<enter>");
+    assert!(!bench.app.detail_open, "a target is no key");
 }
 
 #[test]
@@ -157,7 +190,7 @@ fn too_small_asks_for_room() {
 #[test]
 fn without_colours_there_are_words() {
     let mut bench = Bench::new(80, 24).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "1<enter>", "t"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "1<enter>", "t"] {
         bench.press(keys);
         let plain = bench.terminal(Theme { color: false });
         let cells = &plain.backend().buffer().content;
@@ -171,7 +204,7 @@ fn without_colours_there_are_words() {
 #[test]
 fn nothing_unsafe_reaches_a_cell() {
     let mut bench = Bench::new(200, 50).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "1jjjjj<enter>", "t"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "1jjjjj<enter>", "t"] {
         bench.press(keys);
         let terminal = bench.terminal(Theme { color: true });
         for cell in &terminal.backend().buffer().content {

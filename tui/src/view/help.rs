@@ -127,6 +127,8 @@ fn name_of(app: &App) -> &'static str {
             Place::Holds => "Holds",
             Place::Audit => "Audit",
             Place::Config => "Config",
+            Place::Exposure => "Exposure",
+            Place::Margin => "Margin",
         },
     }
 }

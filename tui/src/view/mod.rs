@@ -10,6 +10,7 @@ mod help;
 mod keys;
 mod lists;
 mod live;
+mod margins;
 mod modal;
 mod models;
 mod pen;
@@ -80,6 +81,8 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
         Screen::Holds => lists::holds(app, pen, body),
         Screen::Audit => lists::audit(app, pen, body),
         Screen::Config => config::draw(app, pen, body),
+        Screen::Exposure => margins::draw(app, &app.exposure, pen, body),
+        Screen::Margin => margins::draw(app, &app.margin, pen, body),
     }
 }
 
@@ -105,6 +108,9 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     if let Some(status) = rejected {
         let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
         parts.push((format!("cfg REJECTED {at}"), theme.bad()));
+    }
+    if !app.alerts().is_empty() {
+        parts.push((format!("{}: 8", format::many(app.alerts().len(), "alert")), theme.warn()));
     }
     let (flow, refused) = traffic(app, theme);
     if app.gateway.link == Link::Live {

@@ -254,6 +254,12 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
     );
     say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was produced", farebox_ledger::document::evidence));
     say(pen, "Held", &format!("{} USD", bill.hold));
+    if bill.exposure.is_positive() {
+        say(pen, "Exposure", &format!("{} USD more may be billed to the operator", bill.exposure));
+    }
+    if let Some(cost) = bill.cost {
+        say(pen, "Cost", &format!("{cost} USD at the operator's own prices"));
+    }
     if bill.loss.is_positive() {
         say(pen, "Loss", &format!("{} USD: the operator's loss, because the key had no more", bill.loss));
     }

@@ -176,12 +176,16 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
     let hint = lines.get(app.routes.selected).and_then(|(_, target)| *target).map_or_else(
         || "targets are tried in this order; edit routes.toml to change it".to_owned(),
-        |(_, target)| explain(target),
+        |(_, target)| explain(app, target),
     );
     pen.text(bottom, 0, 0, &hint, pen.theme.faint());
 }
 
-fn explain(target: &Target) -> String {
+fn explain(app: &App, target: &Target) -> String {
+    let name = format!("{}/{}", target.provider, target.target);
+    if let Some(alert) = app.alerts().iter().find(|alert| alert.is_about(&name)) {
+        return format!("! {}", alert.text);
+    }
     match (target.state.as_str(), target.open_for_ms) {
         ("open", Some(rest)) => {
             format!("breaker OPEN: no request for {} more, then one trial", format::age(i64::try_from(rest).unwrap_or(i64::MAX)))

@@ -25,14 +25,15 @@ type Hour = BTreeMap<(String, String), HourSum>;
 #[derive(Default, PartialEq)]
 struct HourSum {
     row: UsageRow,
-    /// Σ key × (requests + charge): notices usage that was moved to another key.
+    /// Σ key × (requests + charge + exposure + cost): notices usage that was moved to another key.
     weighed: i128,
 }
 
 impl HourSum {
     fn add(&mut self, key: i64, row: &UsageRow) {
         self.row.merge(row);
-        let weight = i128::from(row.requests).saturating_add(i128::from(row.charge.picos()));
+        let money = [row.charge, row.exposure, row.cost].map(|amount| i128::from(amount.picos()));
+        let weight = money.into_iter().fold(i128::from(row.requests), i128::saturating_add);
         self.weighed = self.weighed.wrapping_add(i128::from(key).wrapping_mul(weight));
     }
 }
@@ -53,10 +54,10 @@ impl Journal {
         if let Some(bill) = &entry.bill {
             self.charges = self.charges.saturating_add(1);
             totals.loss = totals.loss.saturating_add(i128::from(bill.loss.picos()));
-            let mut row = UsageRow::default();
-            row.add(entry, bill);
             let hour = self.hours.entry(entry.at.hour()).or_default();
-            hour.entry((bill.slug.clone(), bill.target.clone())).or_default().add(entry.key.to_i64(), &row);
+            for (target, row) in UsageRow::of(entry, bill) {
+                hour.entry((bill.slug.clone(), target)).or_default().add(entry.key.to_i64(), &row);
+            }
         }
     }
 }

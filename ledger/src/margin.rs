@@ -1,0 +1,252 @@
+//! What was charged, what it cost, and what may still be owed: sums over the hourly rollup by key, target or UTC day.
+//!
+//! A margin is only known where the operator has told a target's prices, so each sum keeps apart which charges it compares with
+//! a cost. Pure: the stores bring the rows, and order and totals are decided here once for all of them. Sums saturate, as the
+//! rollup does.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::{Amount, KeyId, Timestamp, UsageRow};
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+/// Hours of a day.
+const HOURS: i64 = 24;
+
+/// What the sums are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MarginBy {
+    /// Each key.
+    #[default]
+    Key,
+    /// Each `provider/model`; the empty one is of requests that no target answered.
+    Target,
+    /// Each UTC day.
+    Day,
+}
+
+/// What a page of sums is sorted by; the largest first, names in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MarginOrder {
+    /// Key id, target or day.
+    Name,
+    /// Charged.
+    Charge,
+    /// At the operator's own prices.
+    Cost,
+    /// What providers may be owed beyond the charge.
+    #[default]
+    Exposure,
+    /// Used and not paid.
+    Loss,
+    /// Charge less cost, where the cost is known.
+    Margin,
+}
+
+/// Which sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarginQuery {
+    /// For what.
+    pub by: MarginBy,
+    /// From this instant on (whole hours) …
+    pub from: Timestamp,
+    /// … until before this one.
+    pub to: Timestamp,
+    /// In which order.
+    pub order: MarginOrder,
+    /// The other way round.
+    pub reverse: bool,
+    /// How many to return. The total is over all.
+    pub limit: usize,
+}
+
+impl MarginQuery {
+    /// The first and the last hour.
+    pub(crate) fn hours(&self) -> (i64, i64) {
+        (self.from.hour(), Timestamp::from_millis(self.to.millis().saturating_sub(1)).hour())
+    }
+}
+
+/// The sums of one key, target or day.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct MarginRow {
+    /// The key's id, the target, or the day as `2026-11-22`.
+    pub name: String,
+    /// Ended requests.
+    pub requests: u64,
+    /// Charged.
+    pub charge: Amount,
+    /// At the operator's own prices, where they are known.
+    pub cost: Amount,
+    /// Of the charge, what is compared with a known cost.
+    pub priced: Amount,
+    /// What providers may be owed beyond the charge, at the catalog's prices.
+    pub exposure: Amount,
+    /// Used and not paid.
+    pub loss: Amount,
+}
+
+impl MarginRow {
+    /// Charge less cost; `None` where no cost is known.
+    #[must_use]
+    pub fn margin(&self) -> Option<Amount> {
+        let known = self.cost != Amount::ZERO || self.priced != Amount::ZERO;
+        known.then(|| Amount::from_picos(self.priced.picos().saturating_sub(self.cost.picos())))
+    }
+
+    /// Adds one hour of one key with one slug at one target.
+    fn add(&mut self, row: &UsageRow) {
+        let priced = if row.cost == Amount::ZERO { Amount::ZERO } else { row.charge };
+        self.merge(&Self {
+            name: String::new(),
+            requests: row.requests,
+            charge: row.charge,
+            cost: row.cost,
+            priced,
+            exposure: row.exposure,
+            loss: row.loss,
+        });
+    }
+
+    fn merge(&mut self, more: &Self) {
+        self.requests = self.requests.saturating_add(more.requests);
+        for (sum, more) in [
+            (&mut self.charge, more.charge),
+            (&mut self.cost, more.cost),
+            (&mut self.priced, more.priced),
+            (&mut self.exposure, more.exposure),
+            (&mut self.loss, more.loss),
+        ] {
+            *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));
+        }
+    }
+}
+
+/// One page of sums.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Margins {
+    /// In the order asked for.
+    pub rows: Vec<MarginRow>,
+    /// How many there are in all.
+    pub count: usize,
+    /// Over all of them.
+    pub total: MarginRow,
+}
+
+/// Sums by number (a key, a day) or by text (a target).
+#[derive(Debug)]
+pub(crate) struct Summing {
+    query: MarginQuery,
+    numbers: HashMap<i64, MarginRow>,
+    targets: HashMap<String, MarginRow>,
+}
+
+impl Summing {
+    pub(crate) fn new(query: MarginQuery) -> Self {
+        Self { query, numbers: HashMap::new(), targets: HashMap::new() }
+    }
+
+    /// Adds one row of the rollup.
+    pub(crate) fn add(&mut self, key: i64, hour: i64, target: &str, row: &UsageRow) {
+        let sum = match self.query.by {
+            MarginBy::Key => self.numbers.entry(key).or_default(),
+            MarginBy::Day => self.numbers.entry(hour.div_euclid(HOURS)).or_default(),
+            MarginBy::Target => match self.targets.get_mut(target) {
+                Some(sum) => sum,
+                None => self.targets.entry(target.to_owned()).or_default(),
+            },
+        };
+        sum.add(row);
+    }
+
+    pub(crate) fn finish(self) -> Margins {
+        let Self { query, numbers, targets } = self;
+        let numbers = numbers.into_iter().map(|(number, row)| MarginRow { name: name(query.by, number), ..row });
+        let rows = numbers.chain(targets.into_iter().map(|(target, row)| MarginRow { name: target, ..row }));
+        page(query, rows.collect())
+    }
+}
+
+/// A key's id or a day, as it is shown.
+pub(crate) fn name(by: MarginBy, number: i64) -> String {
+    match by {
+        MarginBy::Day => Timestamp::from_millis(number.saturating_mul(DAY)).to_string().chars().take(10).collect(),
+        MarginBy::Key | MarginBy::Target => KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string()),
+    }
+}
+
+/// Sorts, sums and cuts. What is equal is in the order of its names.
+pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
+    let mut total = MarginRow::default();
+    rows.iter().for_each(|row| total.merge(row));
+    let value = |row: &MarginRow| match query.order {
+        MarginOrder::Name => None,
+        MarginOrder::Charge => Some(row.charge),
+        MarginOrder::Cost => Some(row.cost),
+        MarginOrder::Exposure => Some(row.exposure),
+        MarginOrder::Loss => Some(row.loss),
+        // Unknown margins come after all known ones, either way.
+        MarginOrder::Margin => row.margin(),
+    };
+    rows.sort_by(|one, other| {
+        let (ours, theirs) = (value(one), value(other));
+        let by_value = if query.reverse && ours.is_some() && theirs.is_some() { ours.cmp(&theirs) } else { theirs.cmp(&ours) };
+        let by_name = one.name.cmp(&other.name);
+        let backwards = query.reverse && query.order == MarginOrder::Name;
+        by_value.then(if backwards { by_name.reverse() } else { by_name })
+    });
+    let count = rows.len();
+    rows.truncate(query.limit);
+    Margins { rows, count, total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_of_what_has_a_cost() {
+        let picos = Amount::from_picos;
+        let mut row = MarginRow::default();
+        row.add(&UsageRow { charge: picos(10), exposure: picos(3), ..UsageRow::default() });
+        assert_eq!(row.margin(), None, "no cost is known");
+        row.add(&UsageRow { charge: picos(7), cost: picos(9), ..UsageRow::default() });
+        assert_eq!((row.charge, row.priced, row.margin()), (picos(17), picos(7), Some(picos(-2))));
+        row.add(&UsageRow { charge: picos(i64::MAX), ..UsageRow::default() });
+        assert_eq!(row.charge, picos(i64::MAX), "saturating");
+    }
+
+    #[test]
+    fn unknown_margins_come_last_either_way() {
+        let row = |name: &str, charge: i64, cost: i64| {
+            let (charge, cost) = (Amount::from_picos(charge), Amount::from_picos(cost));
+            let priced = if cost == Amount::ZERO { Amount::ZERO } else { charge };
+            MarginRow { name: name.to_owned(), charge, cost, priced, ..MarginRow::default() }
+        };
+        let rows = || vec![row("unknown", 9, 0), row("bad", 1, 5), row("good", 9, 1), row("other", 1, 0)];
+        let mut query = MarginQuery {
+            by: MarginBy::Target,
+            from: Timestamp::default(),
+            to: Timestamp::default(),
+            order: MarginOrder::Margin,
+            reverse: false,
+            limit: 9,
+        };
+        let names = |query| page(query, rows()).rows.into_iter().map(|row| row.name).collect::<Vec<_>>();
+        assert_eq!(names(query), ["good", "bad", "other", "unknown"]);
+        query.reverse = true;
+        assert_eq!(names(query), ["bad", "good", "other", "unknown"]);
+        query.order = MarginOrder::Name;
+        assert_eq!(names(query), ["unknown", "other", "good", "bad"]);
+    }
+
+    #[test]
+    fn days_are_utc_and_names_are_stable() {
+        assert_eq!(name(MarginBy::Day, 20_779), "2026-11-22");
+        assert_eq!(name(MarginBy::Day, -1), "1969-12-31");
+        let key = KeyId::from_random(7);
+        assert_eq!(name(MarginBy::Key, key.to_i64()), key.to_string());
+    }
+}

@@ -1,0 +1,124 @@
+//! What a request's failed tries may have cost, and where: named facts of its bill, so that the rollup adds each sum to the target
+//! that may bill it.
+//!
+//! `exposure` and `cost` of a bill are sums over all targets. A fact `failed PROVIDER/MODEL` says how much of them belongs to a
+//! target that did not answer in the end: `0.012`, or `0.012 0.008` where the operator's own price is known.
+
+use crate::{Amount, Bill, Refusal};
+
+/// How the facts' names begin.
+const FAILED: &str = "failed ";
+/// Targets with a fact of their own; what more of them may bill stays with the target that answered.
+const MOST: usize = 16;
+
+/// What a target may bill for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Owed {
+    /// Beyond the charge, at the catalog's prices.
+    pub exposure: Amount,
+    /// At the operator's own prices, where they are known.
+    pub cost: Option<Amount>,
+}
+
+impl Owed {
+    /// Both sums; what does not fit is the largest amount there is.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        let sum = |one: Amount, other: Amount| Amount::from_picos(one.picos().saturating_add(other.picos()));
+        let cost = match (self.cost, more.cost) {
+            (Some(one), Some(other)) => Some(sum(one, other)),
+            (one, other) => one.or(other),
+        };
+        Self { exposure: sum(self.exposure, more.exposure), cost }
+    }
+
+    fn text(self) -> String {
+        match self.cost {
+            Some(cost) => format!("{} {cost}", self.exposure),
+            None => self.exposure.to_string(),
+        }
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        let amount = |text: &str| Amount::from_usd_str(text).ok().filter(|amount| !amount.is_negative());
+        match text.split_once(' ') {
+            Some((exposure, cost)) => Some(Self { exposure: amount(exposure)?, cost: Some(amount(cost)?) }),
+            None => Some(Self { exposure: amount(text)?, cost: None }),
+        }
+    }
+}
+
+impl Bill {
+    /// Adds what a failed try at a target may cost.
+    pub fn owe(&mut self, target: &str, owed: Owed) {
+        if owed == Owed::default() {
+            return;
+        }
+        let sum = Owed { exposure: self.exposure, cost: self.cost }.and(owed);
+        (self.exposure, self.cost) = (sum.exposure, sum.cost);
+        if target == self.target {
+            return;
+        }
+        let name = format!("{FAILED}{target}");
+        let known = self.facts.get(&name).and_then(|text| Owed::of(text));
+        if known.is_some() || self.failed().count() < MOST {
+            self.facts.insert(name, known.unwrap_or_default().and(owed).text());
+        }
+    }
+
+    /// What failed tries at other targets may have cost, in the order of the targets' names.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, Owed)> {
+        self.facts.iter().filter_map(|(name, text)| Some((name.strip_prefix(FAILED)?, Owed::of(text)?)))
+    }
+
+    /// What the target of the answer may bill beyond the charge, and what it costs: all that no failed try accounts for.
+    #[must_use]
+    pub fn owed(&self) -> Owed {
+        let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
+        let less = |sum: Amount, part: Amount| Amount::from_picos(sum.picos().saturating_sub(part.picos()).max(0));
+        let cost = self.cost.map(|cost| less(cost, failed.cost.unwrap_or_default()));
+        Owed { exposure: less(self.exposure, failed.exposure), cost }
+    }
+
+    /// Facts of failed tries are readable and within the bill's sums.
+    pub(crate) fn check_failed(&self) -> Result<(), Refusal> {
+        let named = self.facts.keys().filter(|name| name.starts_with(FAILED)).count();
+        let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
+        let within = failed.exposure <= self.exposure && failed.cost <= self.cost;
+        if named != self.failed().count() || !within {
+            return Err(Refusal::Limit("the failed tries of this bill do not add up".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owed(exposure: i64, cost: Option<i64>) -> Owed {
+        Owed { exposure: Amount::from_picos(exposure), cost: cost.map(Amount::from_picos) }
+    }
+
+    #[test]
+    fn each_target_keeps_what_it_may_bill() {
+        let (exposure, target) = (Amount::from_picos(5), "a/one".to_owned());
+        let mut bill = Bill { target, exposure, cost: Some(Amount::from_picos(50)), ..Bill::default() };
+        bill.owe("b/two", owed(7, None));
+        bill.owe("a/one", owed(2, None));
+        bill.owe("b/two", owed(1, Some(3)));
+        bill.owe("c/three", owed(0, None));
+        assert_eq!((bill.exposure.picos(), bill.cost.map(Amount::picos)), (15, Some(53)));
+        assert_eq!(bill.owed(), owed(7, Some(50)));
+        assert_eq!(bill.failed().collect::<Vec<_>>(), [("b/two", owed(8, Some(3)))]);
+        assert_eq!(bill.check_failed(), Ok(()));
+        bill.exposure = Amount::from_picos(7);
+        assert!(bill.check_failed().is_err(), "more than the whole");
+        bill.facts.insert("failed d".to_owned(), "-1".to_owned());
+        assert!(bill.check_failed().is_err());
+        for number in 0..40 {
+            bill.owe(&format!("x/{number}"), owed(1, None));
+        }
+        assert!(bill.facts.len() <= 17, "few facts");
+    }
+}

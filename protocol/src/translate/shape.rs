@@ -1,0 +1,147 @@
+//! A frame that differs from the one before it in its text delta alone is known without being parsed.
+//!
+//! Most frames of a stream repeat each other byte for byte around the text. Whoever decoded one learns its shape here; a later frame
+//! of the same shape means the same with another text. Must never match a frame whose parse could come out differently: numbers of
+//! events and padding may change, because no decoder reads them, and anything else is parsed again.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// What may stand where two frames of a shape differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    /// The delta.
+    Text,
+    /// Digits.
+    Digits,
+    /// A string without escapes.
+    Word,
+}
+
+/// Members that no decoder reads: what stands before their value.
+const UNREAD: [(&[u8], Hole); 2] = [(b"\"sequence_number\":", Hole::Digits), (b"\"obfuscation\":\"", Hole::Word)];
+
+/// The last frame that was a text delta. Its buffers are used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    raw: Vec<u8>,
+    holes: Vec<(Range<usize>, Hole)>,
+}
+
+impl Shape {
+    /// No frame is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.holes.clear();
+    }
+
+    /// The frame meant nothing but a delta with this text, which stands inside its bytes as a JSON string.
+    pub(crate) fn learn(&mut self, raw: &[u8], text: Range<usize>) {
+        self.forget();
+        let quoted = text.start.checked_sub(1).is_some_and(|before| raw.get(before) == Some(&b'"'));
+        if !quoted || raw.get(text.end) != Some(&b'"') {
+            return;
+        }
+        self.raw.clear();
+        self.raw.extend_from_slice(raw);
+        for part in [0..text.start, text.end..raw.len()] {
+            for (marker, hole) in UNREAD {
+                let inside = raw.get(part.clone()).unwrap_or_default();
+                let Some(found) = memmem::find(inside, marker) else { continue };
+                let start = part.start + found + marker.len();
+                let length = raw.get(start..part.end).and_then(|rest| hole.length(rest));
+                self.holes.extend(length.map(|length| (start..start + length, hole)));
+            }
+        }
+        self.holes.push((text, Hole::Text));
+        self.holes.sort_unstable_by_key(|(range, _)| range.start);
+    }
+
+    /// The text of a frame of the same shape, escaped. An empty one is not taken: a decoder may then look elsewhere.
+    pub(crate) fn text<'f>(&self, raw: &'f [u8]) -> Option<&'f str> {
+        let (mut at, mut from, mut text) = (0, 0, None);
+        for (range, hole) in &self.holes {
+            let literal = self.raw.get(from..range.start)?;
+            let rest = raw.get(at..)?.strip_prefix(literal)?;
+            let length = hole.length(rest)?;
+            if *hole == Hole::Text {
+                text = rest.get(..length);
+            }
+            at += literal.len() + length;
+            from = range.end;
+        }
+        let text = text.filter(|text| !text.is_empty())?;
+        if raw.get(at..)? != self.raw.get(from..)? {
+            return None;
+        }
+        std::str::from_utf8(text).ok()
+    }
+}
+
+impl Hole {
+    /// How much of these bytes stands in the hole.
+    fn length(self, rest: &[u8]) -> Option<usize> {
+        match self {
+            Self::Text => string(rest),
+            Self::Digits => rest.iter().position(|byte| !byte.is_ascii_digit()).filter(|length| *length > 0),
+            Self::Word => memchr::memchr(b'"', rest).filter(|end| {
+                rest.get(..*end).is_some_and(|word| word.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\'))
+            }),
+        }
+    }
+}
+
+/// The inside of a JSON string up to its quote; `None` for what only a parser can judge.
+fn string(rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match rest.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => match rest.get(at + 1)? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => at += 2,
+                _ => return None,
+            },
+            0..0x20 => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned(frame: &str, text: &str) -> Shape {
+        let mut shape = Shape::default();
+        let start = frame.find(text).unwrap();
+        shape.learn(frame.as_bytes(), start..start + text.len());
+        shape
+    }
+
+    #[test]
+    fn only_the_text_may_differ() {
+        let frame = |text: &str, finish: &str| format!("data: {{\"i\":0,\"t\":\"{text}\",\"finish\":{finish}}}\n\n");
+        let shape = learned(&frame("abc", "null"), "abc");
+        for text in ["x", "a\\n\\\"b\\\\", "漢 ß"] {
+            assert_eq!(shape.text(frame(text, "null").as_bytes()), Some(text));
+        }
+        for (text, finish) in
+            [("x", "\"stop\""), ("", "null"), ("\\u00e4", "null"), ("\\x", "null"), ("\u{1}", "null"), ("a\"b", "null")]
+        {
+            assert_eq!(shape.text(frame(text, finish).as_bytes()), None, "{text} {finish}");
+        }
+        assert_eq!(shape.text(format!("event: error\n{}", frame("x", "null")).as_bytes()), None);
+        assert_eq!(Shape::default().text(b""), None);
+    }
+
+    #[test]
+    fn numbers_of_events_and_padding_may_differ() {
+        let frame = |number: u32, text: &str, padding: &str| {
+            format!("data: {{\"sequence_number\":{number},\"delta\":\"{text}\",\"obfuscation\":\"{padding}\"}}\n\n")
+        };
+        let shape = learned(&frame(9, "abc", "xyz"), "abc");
+        assert_eq!(shape.text(frame(10, "d", "").as_bytes()), Some("d"));
+        assert_eq!(shape.text(frame(11, "d", "a\\\"b").as_bytes()), None);
+        assert_eq!(shape.text(frame(11, "d", "a\",\"b\":\"c").as_bytes()), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! What the provider may count for an answer, whatever the customer is charged for it: the near truth instead of the customer's
+//! side of it, and what was made for nobody.
+//!
+//! The difference between the two, at the catalog's prices, is the operator's exposure. It is an estimate of a bill, not a worst
+//! case: a key is slowed down by it. Must not change what is charged.
+
+use std::time::Duration;
+
+use farebox_ledger::{Evidence, Usage};
+
+use super::{Counted, Ending, Local, Meter, estimate, output_total, price};
+use crate::metering::local;
+
+/// A provider notices so much later than we do that its stream was closed.
+const STOP_LAG: Duration = Duration::from_millis(250);
+/// A claim above so many times the bound of what is charged is no bill that anybody pays.
+const CREDIBLE: u64 = 10;
+
+/// Why the provider's own count was not charged as it stands. Each has a remedy of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Miscount {
+    /// It sent none, or zero beside shown text.
+    Missing,
+    /// More input than the model's context.
+    AboveContext,
+    /// More output than twice the limit sent.
+    AboveLimit,
+    /// Numbers that contradict each other or are none.
+    Malformed,
+}
+
+impl Miscount {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Missing, Self::AboveContext, Self::AboveLimit, Self::Malformed];
+
+    /// The word in metrics and `/status`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::AboveContext => "above_context",
+            Self::AboveLimit => "above_limit",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+impl Meter {
+    /// What the provider may count for an answer that ended like this; `None` when it has made nothing that it could bill.
+    pub(super) fn owed(&self, ending: Ending, charged: &Counted, local: Option<Local>) -> Option<Usage> {
+        let near = self.near(local);
+        let usage = match (ending, charged.evidence) {
+            (Ending::Nothing, _) => return None,
+            (_, Some(Evidence::Provider)) => charged.usage,
+            (Ending::Complete, _) => match &self.claimed {
+                Some((claimed, _)) => self.credible(claimed, &charged.usage),
+                None => self.running(near, 0),
+            },
+            (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_tokens()),
+            (Ending::Cut, _) => {
+                let mut usage = self.running(near, self.hidden_tokens());
+                let room = self.output_limit.saturating_sub(output_total(&usage));
+                usage.output = usage.output.saturating_add(self.by_time(STOP_LAG).saturating_mul(self.choices).min(room));
+                usage
+            }
+        };
+        Some(Usage { images: self.pictures, ..usage })
+    }
+
+    /// What a target may count for a try without an answer. `made`: how long it may have made output, where it may have at all.
+    #[must_use]
+    pub fn tried(&self, made: Option<Duration>, local: Option<Local>) -> Usage {
+        let counted = self.reported.as_ref().map(price::input_total).filter(|input| *input > 0);
+        let output = made.map_or(0, |time| self.by_time(time).saturating_mul(self.choices).min(self.output_limit));
+        Usage { input: counted.unwrap_or(self.near(local).input), output, images: self.pictures, ..Usage::default() }
+    }
+
+    /// Why the provider's own count is not what is charged for an answer that came to its end.
+    #[must_use]
+    pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
+        match (ending, charged.evidence) {
+            (Ending::Complete, Some(Evidence::Disputed)) => self.claimed.map(|(_, why)| why),
+            (Ending::Complete, Some(Evidence::Local)) if self.shown_anything() => Some(Miscount::Missing),
+            _ => None,
+        }
+    }
+
+    /// Our counts without the part that is rounded to the customer's side.
+    fn near(&self, local: Option<Local>) -> Local {
+        match local {
+            Some(Local { input, output }) => Local { input: local::unrounded(input), output: local::unrounded(output) },
+            None => Local {
+                // The estimate leans high: at its median it is a quarter over what a tokenizer says.
+                input: self.input_known.map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
+                output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
+            },
+        }
+    }
+
+    /// What a provider claims that was not believed, as far as it may really bill it; never less than what is charged.
+    fn credible(&self, claimed: &Usage, charged: &Usage) -> Usage {
+        let (inputs, outputs) = (self.model.limits.context, self.output_limit.saturating_mul(2));
+        let sane = price::input_total(claimed) <= inputs.saturating_mul(CREDIBLE)
+            && output_total(claimed) <= outputs.saturating_mul(CREDIBLE);
+        if !sane {
+            return *charged;
+        }
+        Usage {
+            input: claimed.input.max(charged.input),
+            cache_read: claimed.cache_read.max(charged.cache_read),
+            cache_write: claimed.cache_write.max(charged.cache_write),
+            cache_write_1h: claimed.cache_write_1h.max(charged.cache_write_1h),
+            output: claimed.output.max(charged.output),
+            reasoning: claimed.reasoning.max(charged.reasoning),
+            images: charged.images,
+        }
+    }
+}

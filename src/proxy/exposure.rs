@@ -1,0 +1,87 @@
+//! What a request may still cost the operator, and the rule for keys with which that runs away.
+//!
+//! Exposure is what a provider may bill beyond the charge, at the catalog's prices; cost is all that it may bill, at the
+//! operator's own. Both are written down with the charge. A key whose exposure of the last hour is above one context plus half
+//! its charges runs one request at a time. The hour is read from the ledger after each request that adds to it, so the rule
+//! holds after a restart and over all gateways of a fleet.
+
+use std::sync::Arc;
+
+use farebox_ledger::{Amount, Bill, KeyId, Owed, Timestamp, Usage};
+
+use super::Proxy;
+use super::admitted::Admitted;
+use super::last_hour::{HOUR, LastHour};
+use super::rate_limit::RateLimits;
+use crate::clock;
+use crate::config::{Capability, Model, Price};
+use crate::metering::price;
+
+impl Admitted {
+    /// Notes on a bill what providers may bill for it: the one that answered, and each that was tried before.
+    pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
+        if let Some(usage) = &usage {
+            let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
+            let owed = owed(&self.model, self.outcome.cost.as_deref(), usage, charged);
+            (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
+        }
+        for attempt in &self.outcome.attempts {
+            let Some(worked) = attempt.worked else { continue };
+            // Without a frame a stream has made no output that we know of, unless the model reasons first.
+            let makes = !self.seen.stream || self.seen.hidden_reasoning || self.model.can(Capability::Reasoning);
+            let usage = self.meter.tried(makes.then_some(worked), self.local);
+            let target = self.model.route.targets.iter().find(|target| target.name() == attempt.target);
+            let cost = target.and_then(|target| target.cost.as_deref());
+            bill.owe(&attempt.target, owed(&self.model, cost, &usage, Amount::ZERO));
+        }
+    }
+
+    /// Whether a failed try may be billed, so that the request is worth counting.
+    pub(super) fn tried_in_vain(&self) -> bool {
+        self.outcome.attempts.iter().any(|attempt| attempt.worked.is_some())
+    }
+}
+
+/// What a provider may bill for a usage, against what was charged for it.
+fn owed(model: &Model, own: Option<&Price>, usage: &Usage, charged: Amount) -> Owed {
+    let billed = i128::from(price::to_amount(price::picos(&model.price, usage)).picos());
+    let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
+    Owed { exposure, cost: own.map(|own| price::to_amount(price::picos(own, usage))) }
+}
+
+impl Proxy {
+    /// Looks at a key's last hour again after a request that may have changed what the rule says: in the background, one reading
+    /// at a time, and another when something ended meanwhile.
+    pub(super) fn review(self: &Arc<Self>, limits: &Arc<RateLimits>, key: KeyId, exposure: Amount) {
+        let concerned = exposure.is_positive() || limits.is_slowed(key, clock::now());
+        if !concerned || !limits.begin_review(key) {
+            return;
+        }
+        let (proxy, limits) = (Arc::clone(self), Arc::clone(limits));
+        self.tasks.spawn(async move {
+            loop {
+                let now = clock::now();
+                let from = Timestamp::from_millis(now.millis().saturating_sub(HOUR));
+                let to = Timestamp::from_millis(now.millis().saturating_add(1));
+                match proxy.ledger.usage(key, from, to).await {
+                    Ok(rows) => note(&limits, key, LastHour::of(&rows, &proxy.config.current().catalog, now), now),
+                    Err(error) => tracing::warn!(key = %key, %error, "a key's exposure could not be read"),
+                }
+                if !limits.review_again(key) {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn note(limits: &RateLimits, key: KeyId, last_hour: LastHour, now: Timestamp) {
+    let standing = last_hour.standing(now);
+    let was = limits.note_last_hour(key, last_hour, now);
+    let (exposure, allowed) = (standing.exposure, standing.allowed);
+    match (was, standing.runs_away()) {
+        (false, true) => tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure runs away: one request at a time"),
+        (true, false) => tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound"),
+        _ => {}
+    }
+}

@@ -1,0 +1,168 @@
+//! The log's way out: lines go into a bounded queue, and one thread writes them to standard error.
+//!
+//! A log that nobody reads must not slow a request down: a full pipe blocks this thread and nothing else. A line that finds the
+//! queue full, or that cannot be written, is dropped and counted.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that may wait: about 2 MB of request lines.
+const QUEUE: usize = 4_096;
+/// How long a stopping process waits for the queue to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Lines that were dropped since the process started.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Lines of the log that were dropped, because the reader of standard error was slower than they came, or gone.
+#[must_use]
+pub fn lost_lines() -> u64 {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Writes a line to standard error, and gives its reader a second: where nobody reads, a gateway whose ledger failed must still
+/// come to its end.
+pub fn last_words(line: &str) {
+    let writer = LogWriter::start(io::stderr());
+    // A line that cannot be written is counted as lost.
+    let _ = Line(&writer).write_all(line.as_bytes());
+    drop(writer.guard());
+}
+
+enum Message {
+    Line(Vec<u8>),
+    /// Dropped by the thread once everything before it was written, which its receiver sees.
+    Mark(#[expect(dead_code, reason = "only its end matters")] SyncSender<()>),
+}
+
+/// The queue's end for those who log.
+#[derive(Debug, Clone)]
+pub(super) struct LogWriter(SyncSender<Message>);
+
+/// Keeps the log's thread useful to the end: dropping it waits up to a second for the lines that are still queued.
+#[derive(Debug)]
+#[must_use = "dropped at once, it waits for nothing"]
+pub struct LogGuard(LogWriter);
+
+impl LogWriter {
+    /// Starts the thread that writes to `out`.
+    pub(super) fn start(out: impl Write + Send + 'static) -> Self {
+        let (sender, receiver) = sync_channel(QUEUE);
+        // Without its thread the queue has no receiver, and each line is counted as lost.
+        let _ = thread::Builder::new().name("log".to_owned()).spawn(move || write_all(out, &receiver));
+        Self(sender)
+    }
+
+    pub(super) fn guard(&self) -> LogGuard {
+        LogGuard(self.clone())
+    }
+}
+
+fn write_all(mut out: impl Write, messages: &Receiver<Message>) {
+    for message in messages {
+        if let Message::Line(line) = message
+            && out.write_all(&line).and_then(|()| out.flush()).is_err()
+        {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One line: the formatter writes each with a single call.
+pub(super) struct Line<'a>(&'a LogWriter);
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.0.try_send(Message::Line(line.to_vec())).is_err() {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line(self)
+    }
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        let (mark, written) = sync_channel(0);
+        // A full queue has a reader that does not read: nothing to wait for.
+        if self.0.0.try_send(Message::Mark(mark)).is_ok() {
+            // Ends when the thread comes to the mark and drops it.
+            let _ = written.recv_timeout(LAST_LINES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Writes only while its gate can be taken.
+    struct Gated(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Gated {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// One test, because the count belongs to the process.
+    #[test]
+    fn a_log_that_cannot_be_written_blocks_nobody_and_is_counted() {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let log = LogWriter::start(Gated(Arc::clone(&written)));
+        log.make_writer().write_all(b"first\n").unwrap();
+        drop(log.guard());
+        assert_eq!(*written.lock().unwrap(), b"first\n", "a guard waits for what was queued");
+
+        let before = lost_lines();
+        let blocked = written.lock().unwrap();
+        for _ in 0..QUEUE + 100 {
+            log.make_writer().write_all(b"more\n").unwrap();
+        }
+        // One line may be with the thread.
+        let lost = lost_lines() - before;
+        assert!((99..=100).contains(&lost), "{lost}");
+        drop(blocked);
+
+        let log = LogWriter::start(Full);
+        let before = lost_lines();
+        log.make_writer().write_all(b"nowhere\n").unwrap();
+        drop(log.guard());
+        assert_eq!(lost_lines() - before, 1);
+    }
+}

@@ -1,0 +1,192 @@
+//! Targets whose own counts were repeatedly not charged as they stand, and what the operator can do about each kind.
+//!
+//! Of this clock hour and the one before. A single one is noise; five in an hour, and one in a hundred answers, are a setting.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::metering::Miscount;
+use crate::proxy::Record;
+
+/// Fewer in an hour are not worth a word …
+const FEWEST: u64 = 5;
+/// … nor is a smaller part of the answers: one in so many.
+const ONE_IN: u64 = 100;
+/// Most targets that are watched.
+const MOST_TARGETS: usize = 20_000;
+
+/// What was counted at the end of answers, by target.
+#[derive(Debug, Default)]
+pub struct Miscounts(Mutex<BTreeMap<String, Hours>>);
+
+#[derive(Debug, Default)]
+struct Hours {
+    hour: i64,
+    current: Counts,
+    before: Counts,
+    /// The slug of the last answer that was miscounted.
+    slug: String,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    answers: u64,
+    miscounts: [u64; Miscount::ALL.len()],
+}
+
+/// One target that repeatedly counts what is not charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miscounting {
+    /// `provider/model`.
+    pub target: String,
+    /// A slug that it serves.
+    pub slug: String,
+    /// In which way.
+    pub miscount: Miscount,
+    /// How many answers in the last hour.
+    pub count: u64,
+    /// Of how many.
+    pub answers: u64,
+}
+
+impl Miscounting {
+    /// What happened and what to do about it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { target, slug, miscount, count, answers } = self;
+        let provider = target.split('/').next().unwrap_or_default();
+        let (what, remedy) = match miscount {
+            Miscount::Missing => (
+                "came without usage and were charged by our own count",
+                "turn usage on at the provider, or in the proxy before it that takes it out; until then compare its report by day"
+                    .to_owned(),
+            ),
+            Miscount::AboveContext => (
+                "count more input than the model's context and are disputed",
+                format!("raise `limits.context` of {slug} in the catalog to the model's real size"),
+            ),
+            Miscount::AboveLimit => (
+                "count more than twice the output limit sent and are disputed",
+                format!("if the provider bills reasoning beside the output, set `reasoning = \"outside\"` in [provider.{provider}]"),
+            ),
+            Miscount::Malformed => (
+                "have counts that contradict each other and are disputed",
+                "report an answer to the provider, and compare its bill with the exposure of this target".to_owned(),
+            ),
+        };
+        format!("{target}: {count} of {answers} answers in the last hour {what}: {remedy}")
+    }
+}
+
+impl Hours {
+    fn turn(&mut self, hour: i64) {
+        match hour.saturating_sub(self.hour) {
+            i64::MIN..=0 => return,
+            1 => self.before = self.current,
+            _ => self.before = Counts::default(),
+        }
+        (self.hour, self.current) = (hour, Counts::default());
+    }
+
+    /// How many answers were miscounted in this way, of how many, when that is worth a word.
+    fn repeated(&self, at: usize) -> Option<(u64, u64)> {
+        let of = |counts: &Counts| counts.miscounts.get(at).copied().unwrap_or_default();
+        let (count, answers) = (of(&self.current) + of(&self.before), self.current.answers + self.before.answers);
+        (count >= FEWEST && count.saturating_mul(ONE_IN) >= answers).then_some((count, answers))
+    }
+}
+
+impl Miscounts {
+    /// Counts one ended request, and says so when a target begins to miscount.
+    pub fn note(&self, record: &Record) {
+        if record.target.is_empty() || !record.counted_at_its_end() {
+            return;
+        }
+        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if targets.len() >= MOST_TARGETS && !targets.contains_key(&record.target) {
+            return;
+        }
+        let hours = match targets.get_mut(&record.target) {
+            Some(hours) => hours,
+            None => targets.entry(record.target.clone()).or_default(),
+        };
+        hours.turn(record.at.hour());
+        hours.current.answers += 1;
+        let Some(miscount) = record.miscount else { return };
+        let Some(at) = Miscount::ALL.iter().position(|known| *known == miscount) else { return };
+        let before = hours.repeated(at);
+        if let Some(count) = hours.current.miscounts.get_mut(at) {
+            *count += 1;
+        }
+        hours.slug.clone_from(&record.slug);
+        if let (None, Some((count, answers))) = (before, hours.repeated(at)) {
+            let (target, slug) = (record.target.clone(), record.slug.clone());
+            tracing::warn!("{}", Miscounting { target, slug, miscount, count, answers }.words());
+        }
+    }
+
+    /// Every target that miscounts at an hour, by name.
+    #[must_use]
+    pub fn repeated(&self, hour: i64) -> Vec<Miscounting> {
+        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Vec::new();
+        for (target, hours) in targets.iter_mut() {
+            hours.turn(hour);
+            for (at, miscount) in Miscount::ALL.into_iter().enumerate() {
+                if let Some((count, answers)) = hours.repeated(at) {
+                    found.push(Miscounting { target: target.clone(), slug: hours.slug.clone(), miscount, count, answers });
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{Evidence, OperationId, Timestamp, Usage};
+    use farebox_protocol::Family;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::proxy::{Failure, Origin};
+
+    fn record(hour: i64, miscount: Option<Miscount>) -> Record {
+        let failure = Failure::Internal;
+        let id = OperationId::from_bytes([0; 16]);
+        let record = Record::refused(&failure, Family::Chat, None, id, Instant::now(), Origin::default());
+        let evidence = Some(if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider });
+        let (target, slug) = ("acme/large".to_owned(), "large".to_owned());
+        Record {
+            at: Timestamp::from_millis(hour * 3_600_000),
+            target,
+            slug,
+            usage: Usage { input: 1, ..Usage::default() },
+            evidence,
+            miscount,
+            ..record
+        }
+    }
+
+    #[test]
+    fn what_repeats_is_said_with_its_remedy_and_forgotten_after_two_hours() {
+        let known = Miscounts::default();
+        for _ in 0..4 {
+            known.note(&record(1, Some(Miscount::AboveLimit)));
+        }
+        assert_eq!(known.repeated(1), [], "four are noise");
+        known.note(&record(2, Some(Miscount::AboveLimit)));
+        let found = known.repeated(2);
+        assert_eq!((found.len(), found[0].count, found[0].answers), (1, 5, 5));
+        assert!(found[0].words().ends_with("set `reasoning = \"outside\"` in [provider.acme]"), "{}", found[0].words());
+        for _ in 0..600 {
+            known.note(&record(2, None));
+        }
+        assert_eq!(known.repeated(2), [], "five in six hundred are noise too");
+        assert_eq!(known.repeated(4), []);
+        for _ in 0..5 {
+            known.note(&record(4, Some(Miscount::AboveContext)));
+        }
+        assert!(known.repeated(4)[0].words().contains("`limits.context` of large"));
+    }
+}

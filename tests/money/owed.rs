@@ -1,0 +1,280 @@
+//! What providers bill is charged, booked as loss, or seen as exposure, at the target that bills it, whatever goes wrong.
+//!
+//! Two upstreams with bills of their own stand behind one slug; customers leave, streams break, usage is missing or absurd, and
+//! the first upstream fails after it was asked. 300 requests every day, 10,000 with `FAREBOX_FULL=1`.
+
+use std::time::Duration;
+
+use farebox::clock;
+use farebox_ledger::{Amount, Evidence, MarginBy, MarginOrder, MarginQuery, Timestamp};
+use farebox_protocol::{Family, Usage};
+use serde_json::{Value, json};
+
+use crate::support::billing::{Billed, prompt, words};
+use crate::support::load::{Dice, sized};
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
+use crate::support::{Answer, CATALOG, Gateway, TestKey, ask, chat, path};
+
+/// Keys that ask at the same time.
+const KEYS: u64 = 6;
+/// One context of the test model, in picodollars.
+const CONTEXT: i64 = 200_000 * 3_000_000;
+const TEXT: &str = "Some words of an answer, 1,024 of them in all, and then a few more of them for everybody. ";
+
+/// What is to happen with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Honest,
+    Silent,
+    Absurd,
+    /// The stream breaks after some words.
+    Breaks,
+    /// The first target reads the request and closes.
+    Fails,
+    /// The first target begins a whole answer and breaks it.
+    Tears,
+    /// The first target refuses with an error of its own.
+    Error,
+    /// The customer leaves in the middle.
+    Leaves,
+    /// The customer leaves before the first word.
+    LeavesEarly,
+}
+
+use Fate::*;
+
+/// Each with its weight, of a hundred.
+const FATES: [(Fate, u64); 9] =
+    [(Honest, 48), (Silent, 10), (Absurd, 5), (Breaks, 8), (Fails, 6), (Tears, 4), (Error, 4), (Leaves, 9), (LeavesEarly, 6)];
+
+impl Fate {
+    fn of(dice: &mut Dice) -> Self {
+        let mut left = dice.below(100);
+        for (fate, weight) in FATES {
+            match left.checked_sub(weight) {
+                Some(rest) => left = rest,
+                None => return fate,
+            }
+        }
+        Honest
+    }
+
+    fn streams(self, dice: &mut Dice) -> bool {
+        match self {
+            Tears => false,
+            Breaks | Leaves | LeavesEarly => true,
+            _ => dice.below(2) == 0,
+        }
+    }
+
+    /// As the request says it to the upstreams.
+    fn written(self) -> String {
+        format!("fate {self:?}.")
+    }
+
+    fn read(body: &Value) -> Self {
+        let text = body.to_string();
+        FATES.into_iter().map(|(fate, _)| fate).find(|fate| text.contains(&fate.written())).unwrap()
+    }
+}
+
+fn text() -> String {
+    TEXT.repeat(3)
+}
+
+/// The answer of the first or the second upstream.
+fn reply(seen: &Seen, first: bool) -> Reply {
+    let body = seen.json();
+    let fate = Fate::read(&body);
+    let place = seen.path.split('?').next().unwrap();
+    let family = Family::ALL.into_iter().find(|family| place.ends_with(family.protocol().path())).unwrap();
+    let usage = Usage { input: prompt(&body), output: words(&text()), ..Usage::default() };
+    let speech = Speech::new(family, &text()).usage(usage);
+    let speech = match fate {
+        Silent => speech.claims(Value::Null),
+        Absurd => speech.claims(json!({
+            "prompt_tokens": -5, "completion_tokens": -5, "input_tokens": -5, "output_tokens": -5,
+        })),
+        _ => speech,
+    };
+    let reply = if body["stream"] == true { speech.stream() } else { speech.whole() };
+    match fate {
+        Breaks => reply.reset_after(20),
+        Fails if first => reply.reset(),
+        Tears if first => reply.in_pieces_of(200).reset_after(1),
+        Error if first => Reply::error(500, "server_error", None, "out of order"),
+        Leaves => reply.paced(Duration::from_millis(4)),
+        LeavesEarly => reply.late(Duration::from_millis(60)).paced(Duration::from_millis(1)),
+        _ => reply,
+    }
+}
+
+/// What an honest provider bills for a request that it has seen.
+fn billed(seen: &Seen, first: bool) -> i64 {
+    let body = seen.json();
+    let (input, all) = (prompt(&body), words(&text()));
+    let parts = reply(seen, first).parts().max(1) as u64;
+    let output = match Fate::read(&body) {
+        Error if first => return 0,
+        Fails if first => 0,
+        _ if body["stream"] != true => all,
+        _ => all * (seen.sent.load(std::sync::atomic::Ordering::SeqCst) as u64).min(parts) / parts,
+    };
+    Billed { input, output, extras: 0 }.cost()
+}
+
+fn routes(first: &str, second: &str) -> String {
+    let provider = |name: &str, url: &str| {
+        format!(
+            "[provider.{name}]\nbase_url = \"{url}\"\nspeaks = [\"chat\", \"responses\", \"messages\"]\nkey = {{ env = \"KEY\" }}\n"
+        )
+    };
+    let targets = r#"
+[[route]]
+slug    = "test-model"
+breaker = { failures = 1000, open = "1s" }
+targets = [ { provider = "one", model = "m", cost = { input = "1.50", output = "7.50" } }, { provider = "two", model = "m" } ]
+[[route]]
+slug    = "test-blind"
+targets = [ { provider = "two", model = "b" } ]
+"#;
+    provider("one", first) + &provider("two", second) + targets
+}
+
+/// One customer's request; whoever leaves reads at most a few words.
+async fn one_request(gateway: &Gateway, key: &TestKey, dice: &mut Dice) {
+    let (fate, family) = (Fate::of(dice), Family::ALL[dice.below(3) as usize]);
+    let mut body = ask(family, "test-model", fate.streams(dice));
+    let filler = "The quick brown fox jumps over the lazy dog at 8,412 metres. ".repeat(dice.below(40) as usize);
+    let said = format!("{} {filler}", fate.written());
+    body[if family == Family::Responses { "input" } else { "messages" }] = json!([{"role": "user", "content": said}]);
+    let asking = gateway.client.post(format!("{}{}", gateway.base, path(family))).bearer_auth(&key.secret).json(&body).send();
+    match fate {
+        LeavesEarly => {
+            let _ = tokio::time::timeout(Duration::from_millis(25), asking).await;
+        }
+        Leaves => {
+            let mut answer = asking.await.unwrap();
+            for _ in 0..8 + dice.below(20) {
+                let _ = answer.chunk().await;
+            }
+        }
+        _ => {
+            let answer = Answer::read(asking.await.unwrap()).await;
+            assert_eq!(answer.status, 200, "{fate:?}: {}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
+    let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
+    let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
+    let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
+    let requests = sized(300, 10_000);
+    let customers = (0..KEYS).map(|number| {
+        let gateway = &gateway;
+        async move {
+            let (key, mut dice) = (gateway.key("1000").await, Dice::new(number + 7));
+            for _ in 0..requests / KEYS {
+                one_request(gateway, &key, &mut dice).await;
+            }
+        }
+    });
+    futures_util::future::join_all(customers).await;
+    gateway.settled().await;
+    let margins = async |by| {
+        let to = Timestamp::from_millis(clock::now().millis() + 1);
+        let query = MarginQuery { by, from: Timestamp::default(), to, order: MarginOrder::Name, reverse: false, limit: 100 };
+        gateway.ledger.margins(query).await.unwrap()
+    };
+    let targets = margins(MarginBy::Target).await;
+    let bills = [("one/m", &one, true), ("two/m", &two, false)]
+        .map(|(name, upstream, first)| (name, upstream.requests().iter().map(|seen| billed(seen, first)).sum::<i64>()));
+    for (name, billed) in bills {
+        let row = targets.rows.iter().find(|row| row.name == name).unwrap();
+        let seen = row.charge.picos() + row.loss.picos() + row.exposure.picos();
+        let charged = (row.charge.picos() + row.loss.picos()) as f64 / billed as f64;
+        println!("{name}: billed / (charges + loss + exposure) = {:.4}; charged {charged:.4}", billed as f64 / seen as f64);
+        assert!((billed - seen).abs() <= billed / 10 + CONTEXT / 100, "{name}: billed {billed}, seen {seen}");
+    }
+    let (billed, total) = (bills[0].1 + bills[1].1, &targets.total);
+    let seen = total.charge.picos() + total.loss.picos() + total.exposure.picos();
+    println!("{} requests: billed {billed}, seen {seen}: {:.4}", total.requests, billed as f64 / seen as f64);
+    assert!((billed - seen).abs() <= billed / 20, "billed {billed}, seen {seen}");
+    assert!(total.exposure.picos() > billed / 50, "the faults cost something: {}", total.exposure);
+    // The first target's own prices are half of the catalog's: so is its cost, of what it may bill.
+    let cost = targets.rows.iter().find(|row| row.name == "one/m").unwrap().cost.picos();
+    assert!((cost * 2 - bills[0].1).abs() <= bills[0].1 / 10, "{cost} of {}", bills[0].1);
+    for by in [MarginBy::Key, MarginBy::Day] {
+        let sums = margins(by).await.total;
+        assert_eq!((sums.charge, sums.exposure, sums.cost), (total.charge, total.exposure, total.cost), "{by:?}");
+    }
+    assert_eq!(gateway.ledger.verify().await.unwrap().faults, Vec::<String>::new());
+}
+
+/// What a key is not charged for is bounded: beyond one context and half of its charges it runs one request at a time.
+#[tokio::test]
+async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
+    let dear = CATALOG.replacen("context = 200_000", "context = 1_000", 1).replacen("max_output = 64_000", "max_output = 500", 1);
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let gateway = Gateway::start(&dear, &crate::support::routes(&upstream.base_url())).await;
+    let (key, other) = (gateway.key("50").await, gateway.key("50").await);
+    let mut body = chat("test-model", false);
+    body["messages"][0]["content"] = json!("word ".repeat(400));
+    let mut tries = 0;
+    while gateway.front.rate_limits.slowed(clock::now()).is_empty() {
+        assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 503);
+        gateway.settled().await;
+        tries += 1;
+        assert!(tries < 12, "$0.0012 each is above a context of $0.003 soon");
+    }
+    assert!(tries >= 3, "{tries}");
+    let gate = crate::support::upstream::Gate::new();
+    upstream.follow(Speech::new(Family::Chat, "PONG").whole().gated(&gate));
+    let asked = upstream.requests().len();
+    let (waiting, told) = tokio::join!(gateway.post("/v1/chat/completions", &key, &body), async {
+        upstream.request(asked).await;
+        let second = gateway.post("/v1/chat/completions", &key, &body).await;
+        let free = gateway.get("/v1/key", &key).await.status;
+        let stranger =
+            tokio::time::timeout(Duration::from_millis(300), gateway.post("/v1/chat/completions", &other, &body)).await;
+        gate.open();
+        (second, free, stranger.is_err())
+    });
+    assert_eq!((waiting.status, told.0.status, told.1, told.2), (200, 429, 200, true), "{}", told.0.text);
+    assert!(told.0.text.contains("one request of this key may run at a time"), "{}", told.0.text);
+    assert!(!told.0.text.contains("up/"), "nothing of a provider: {}", told.0.text);
+    let status = gateway.ask("/status").await.json();
+    let alert = &status["alerts"][0];
+    assert_eq!((&alert["kind"], &alert["key"]), (&json!("key_slowed"), &json!(key.id.to_string())), "{status}");
+    assert!(gateway.ask("/metrics").await.text.contains("farebox_keys_slowed 1"));
+}
+
+/// A target that repeatedly miscounts is named with its remedy; what it claims above the bound is exposure.
+#[tokio::test]
+async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
+    let usage = Usage { input: 10, output: 900, ..Usage::default() };
+    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    let mut body = chat("test-model", false);
+    body["max_tokens"] = json!(100);
+    for _ in 0..5 {
+        assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 200);
+    }
+    gateway.settled().await;
+    for charge in gateway.charges(&key).await {
+        let bill = charge.bill.unwrap();
+        assert_eq!((bill.evidence, bill.usage.output), (Some(Evidence::Disputed), 200), "bounded");
+        assert_eq!(bill.exposure, Amount::from_picos(700 * 15_000_000), "what the provider says beyond it");
+    }
+    let status = gateway.ask("/status").await.json();
+    let words = status["alerts"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(words.contains("`reasoning = \"outside\"` in [provider.up]"), "{status}");
+    let metrics = gateway.ask("/metrics").await.text;
+    assert!(
+        metrics.contains("farebox_target_counts_total{target=\"up/upstream-model-1\",counted=\"above_limit\"} 5"),
+        "{metrics}"
+    );
+}

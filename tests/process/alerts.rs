@@ -1,0 +1,35 @@
+//! The shipped alerts for Prometheus: their own tests, and that the gateway exports every series they look at.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::support::skip::skip;
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{Gateway, chat, talking};
+
+#[test]
+fn the_shipped_alerts_pass_their_own_tests() {
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
+    let run = Command::new("promtool").args(["test", "rules", "alerts_test.yml"]).current_dir(deploy).output();
+    let Ok(run) = run else { return skip("the alerts for Prometheus: promtool is missing") };
+    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{said}");
+}
+
+#[tokio::test]
+async fn the_alerts_look_at_series_that_there_are() {
+    let rules = include_str!("../../deploy/alerts.yml");
+    let name = |word: &str| word.starts_with("farebox_").then(|| word.to_owned());
+    let named = |text: &str| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter_map(name).collect();
+    let wanted: BTreeSet<String> = named(rules);
+    assert!(wanted.len() > 8, "{wanted:?}");
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    gateway.settled().await;
+    let told: BTreeSet<String> = named(&gateway.ask("/metrics").await.text);
+    // Files are not watched in this test, so their state is not told.
+    let missing: Vec<&String> = wanted.difference(&told).filter(|name| *name != "farebox_config_current").collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -1,0 +1,166 @@
+//! The Exposure and Margin screens: one line for each key, target or UTC day, and the sum of all at the end.
+
+use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::pen::{Cell, Column, Pen, left, right};
+use crate::admin::Alert;
+use crate::app::App;
+use crate::app::keys::window;
+use crate::app::margins::{Sums, View};
+use crate::format;
+
+const EXPOSURE: &[Column] = &[
+    left("NAME", 0, 0),
+    right("REQUESTS", 9, 2),
+    right("CHARGED", 10, 0),
+    right("EXPOSURE", 10, 0),
+    right("OF CHARGED", 10, 1),
+    right("LOSS", 9, 0),
+    left("STATE", 5, 3),
+];
+const MARGIN: &[Column] = &[
+    left("NAME", 0, 0),
+    right("REQUESTS", 9, 4),
+    right("CHARGED", 9, 0),
+    right("COST", 9, 0),
+    right("MARGIN", 9, 0),
+    right("OF", 6, 1),
+    right("EXPOSURE", 8, 3),
+    right("LOSS", 7, 2),
+];
+
+/// Draws one of them.
+pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
+    let inner = pen.frame(area, &title(sums));
+    let warned = warning(app, sums, pen, inner);
+    let body = Rect { y: inner.y + warned, height: inner.height.saturating_sub(warned), ..inner };
+    if sums.page.rows.is_empty() {
+        return nothing(sums, pen, body);
+    }
+    let columns = if sums.view == View::Exposure { EXPOSURE } else { MARGIN };
+    let placed = pen.heads(body, 0, columns);
+    let list = Rect { y: body.y + 1, height: body.height.saturating_sub(3), ..body };
+    for (y, index) in window(sums.selected, sums.page.rows.len(), usize::from(list.height)).enumerate() {
+        let Some(row) = sums.page.rows.get(index) else { continue };
+        let cells = cells(app, sums, pen, row, &shown_name(sums, row));
+        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), columns, &placed, &cells, index == sums.selected);
+    }
+    let count = format::count(sums.page.count as u64);
+    let total = cells(app, sums, pen, &sums.page.total, &format!("all {count}"));
+    let bottom = Rect { y: body.bottom().saturating_sub(2), height: 1, ..body };
+    pen.line(bottom, 0, columns, &placed, &total.map(|(text, _)| (text, pen.theme.strong())), false);
+    let note = Rect { y: body.bottom().saturating_sub(1), height: 1, ..body };
+    pen.text(note, 2, 0, &about(sums), pen.theme.faint());
+}
+
+fn title(sums: &Sums) -> String {
+    let (what, by) = (if sums.view == View::Exposure { "Exposure" } else { "Margin" }, by_name(sums.by));
+    let order = match sums.order {
+        MarginOrder::Name => by.to_uppercase(),
+        MarginOrder::Charge => "CHARGED".to_owned(),
+        MarginOrder::Cost => "COST".to_owned(),
+        MarginOrder::Exposure => "EXPOSURE".to_owned(),
+        MarginOrder::Loss => "LOSS".to_owned(),
+        MarginOrder::Margin => "MARGIN".to_owned(),
+    };
+    // Names stand in ascending order unless they are turned round, amounts the other way.
+    let arrow = if sums.reverse == (sums.order == MarginOrder::Name) { '▼' } else { '▲' };
+    let from = sums.asked.map(|query| format!(" from {}", format::date(query.from))).unwrap_or_default();
+    format!("{what} by {by} · {}{from} UTC · {order} {arrow}", sums.period.name())
+}
+
+const fn by_name(by: MarginBy) -> &'static str {
+    match by {
+        MarginBy::Key => "key",
+        MarginBy::Target => "target",
+        MarginBy::Day => "day",
+    }
+}
+
+/// The first alert of the gateway that belongs here; gives the lines taken.
+fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
+    let alerts = app.alerts();
+    let selected = sums.selected_name();
+    let named = |alert: &&Alert| selected.is_some_and(|name| alert.is_about(name));
+    let Some(alert) = alerts.iter().find(named).or(alerts.first()).filter(|_| area.height > 9) else { return 0 };
+    let more = if alerts.len() > 1 { format!(" (and {} more)", alerts.len() - 1) } else { String::new() };
+    pen.paragraph(area, 0, &format!("! {}{more}", alert.text), pen.theme.warn()) + 1
+}
+
+/// The whole name of the selected row, which its column may have cut; of days, what the screen shows.
+fn about(sums: &Sums) -> String {
+    match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
+        (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
+            format!("{} · {} requests", shown_name(sums, row), format::count(row.requests))
+        }
+        (_, _, View::Exposure) => "what providers may bill beyond the charges, at the catalog's prices".to_owned(),
+        (_, _, View::Margin) => "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned(),
+    }
+}
+
+fn nothing(sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
+    let (text, style) = match (&sums.error, sums.loaded) {
+        (Some(error), _) => (error.as_str(), pen.theme.bad()),
+        (None, false) => ("adding up …", pen.theme.faint()),
+        (None, true) => ("no request ended in this time; p takes another", Style::new()),
+    };
+    pen.paragraph(area, 1, text, style);
+}
+
+fn shown_name(sums: &Sums, row: &MarginRow) -> String {
+    match sums.labels.get(&row.name) {
+        _ if row.name.is_empty() => "no target answered".to_owned(),
+        Some(label) if !label.is_empty() => format!("{} {label}", row.name),
+        _ => row.name.clone(),
+    }
+}
+
+fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
+    let theme = pen.theme;
+    let amount = |amount: Amount, wide: usize| {
+        let style = if amount == Amount::ZERO { theme.faint() } else { Style::new() };
+        (format::short(amount, wide), style)
+    };
+    let name = (name.to_owned(), if sums.by == MarginBy::Key { theme.key() } else { Style::new() });
+    let requests = (format::count(row.requests), theme.faint());
+    if sums.view == View::Exposure {
+        let (exposure, loud) = (row.exposure, row.exposure.picos() > row.charge.picos() / 2);
+        let slowed = sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));
+        return [
+            name,
+            requests,
+            amount(row.charge, 10),
+            (format::short(exposure, 10), if loud { theme.bad() } else { theme.strong() }),
+            (of(exposure, row.charge), theme.faint()),
+            amount(row.loss, 9),
+            (if slowed { "slow" } else { "" }.to_owned(), theme.warn()),
+            (String::new(), Style::new()),
+        ];
+    }
+    let margin = row.margin();
+    let style = if margin.is_some_and(Amount::is_negative) { theme.bad() } else { theme.strong() };
+    let unknown = || "—".to_owned();
+    [
+        name,
+        requests,
+        amount(row.charge, 9),
+        margin.map_or_else(|| (unknown(), theme.faint()), |_| amount(row.cost, 9)),
+        (margin.map_or_else(unknown, |margin| format::short(margin, 9)), style),
+        (margin.map_or_else(unknown, |margin| of(margin, row.priced)), theme.faint()),
+        amount(row.exposure, 8),
+        amount(row.loss, 7),
+    ]
+}
+
+/// A part of a charge in percent.
+fn of(part: Amount, whole: Amount) -> String {
+    let sign = if part.is_negative() { "-" } else { "" };
+    let percent = part.picos().unsigned_abs().saturating_mul(100).checked_div(whole.picos().unsigned_abs());
+    match percent {
+        None => "—".to_owned(),
+        Some(1_000..) => format!("{sign}>999%"),
+        Some(percent) => format!("{sign}{percent}%"),
+    }
+}
