@@ -26,7 +26,7 @@ use rounds::Bench;
 use subjects::Programs;
 
 const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|rate|100k|1m|sse|open|cold …]
-       farebox-bench crowd [--seconds N]";
+       farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,8 +34,9 @@ fn main() -> ExitCode {
     let ended = match words.as_slice() {
         ["upstream", address] => address_of(address).and_then(upstream::run),
         ["bare", address, upstream] => address_of(address).and_then(|address| bare::run(address, address_of(upstream)?)),
-        ["crowd"] => hostile_crowd("60"),
-        ["crowd", "--seconds", seconds] => hostile_crowd(seconds),
+        ["crowd"] => hostile_crowd("60", None),
+        ["crowd", "--seconds", seconds] => hostile_crowd(seconds, None),
+        ["crowd", "--seconds", seconds, "--only", name] => hostile_crowd(seconds, Some(name)),
         words => bench(words),
     };
     match ended {
@@ -56,8 +57,8 @@ fn progress(line: &str) {
     eprintln!("{line}");
 }
 
-fn hostile_crowd(seconds: &str) -> Result<(), String> {
-    crowd::run(&programs(), seconds.parse().map_err(|_| USAGE)?)
+fn hostile_crowd(seconds: &str, only: Option<&str>) -> Result<(), String> {
+    crowd::run(&programs(), seconds.parse().map_err(|_| USAGE)?, only)
 }
 
 fn programs() -> Programs {

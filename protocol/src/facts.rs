@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::members::Places;
 use crate::{TextSize, UpstreamError, WireUsage};
 
 /// Where a frame or a whole answer is changed on its way to the customer.
@@ -12,14 +13,27 @@ use crate::{TextSize, UpstreamError, WireUsage};
 pub struct Marks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
-    /// The same name again, in the steps that usage counts one by one (`usage.iterations[].model` of messages).
-    pub step_models: Vec<Range<usize>>,
+    /// Where else it is named: in choices, blocks, items or steps. Apart, because most frames name it once.
+    pub more_models: Vec<Range<usize>>,
     /// The closing brace of the usage object, where `cost` can be added.
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).
     pub usage_empty: bool,
     /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
     pub cuts: Vec<Range<usize>>,
+}
+
+impl Marks {
+    /// What is changed at these places; `at` says where a place of the JSON text stands in what is forwarded.
+    pub(crate) fn at(places: Places, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
+        let (model, more) = places.models;
+        Self {
+            model: model.map(&at),
+            more_models: more.into_iter().map(&at).collect(),
+            cuts: places.cuts.into_iter().map(&at).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Why the upstream stopped; an empty stop reason counts as `None`.

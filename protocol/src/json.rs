@@ -74,6 +74,8 @@ pub struct Key<'a> {
     pub at: usize,
     /// The name, unescaped.
     pub name: Cow<'a, str>,
+    /// Position behind the colon.
+    pub value: usize,
 }
 
 /// State of a walk over one object's members or one array's elements.
@@ -181,7 +183,7 @@ impl<'a> Cursor<'a> {
         let escaped = self.string()?;
         let raw = self.slice(at + 1..self.at.saturating_sub(1));
         self.colon()?;
-        Ok(Some(Key { at, name: if escaped { unescape(raw) } else { Cow::Borrowed(raw) } }))
+        Ok(Some(Key { at, name: if escaped { unescape(raw) } else { Cow::Borrowed(raw) }, value: self.at }))
     }
 
     /// Steps into an array.

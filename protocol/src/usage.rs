@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, JsonError, Kind, Value, string_span};
+use crate::json::{Cursor, JsonError, Kind, Value, string_span};
+use crate::members::{Members, Places};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -181,17 +182,13 @@ pub(crate) type Names = [(&'static str, &'static str, Slot)];
 pub(crate) struct UsageObject {
     /// What kind of step it counts, inside `iterations`.
     kind: Option<Range<usize>>,
-    /// The model of that step.
-    model: Option<Range<usize>>,
-    /// The models of all steps.
-    pub(crate) step_models: Vec<Range<usize>>,
     pub(crate) wire: WireUsage,
     /// Position of its closing brace.
     pub(crate) end: usize,
     /// It has no members that customers see.
     pub(crate) empty: bool,
-    /// Members that customers must not see.
-    pub(crate) cuts: Vec<Range<usize>>,
+    /// What customers must not see, also in its steps.
+    pub(crate) places: Places,
 }
 
 /// What an upstream says about its own price.
@@ -204,21 +201,20 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
         return Ok(None);
     }
     let mut seen = UsageObject::default();
-    let mut cuts = Cuts::default();
+    let mut members = Members::hiding(HIDDEN);
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match (key.name.as_ref(), cursor.peek()?) {
             ("type", _) => seen.kind = string_span(cursor)?,
-            ("model", _) => seen.model = string_span(cursor)?,
             ("iterations", Kind::Array) => iterations(cursor, names, &mut seen)?,
             (name, _) => take(cursor, names, ("", name), &mut seen.wire, &mut write_5m)?,
         }
-        cuts.take(key.at..cursor.at(), !HIDDEN.contains(&key.name.as_ref()));
+        members.take(cursor, &key);
     }
     seen.end = cursor.at().saturating_sub(1);
-    seen.empty = cuts.nothing_stays();
-    seen.cuts = cuts.finish();
+    seen.empty = members.nothing_stays();
+    members.finish(&mut seen.places);
     if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some()) {
         seen.wire.cache_write = write_5m.unwrap_or(0).checked_add(seen.wire.cache_write_1h.unwrap_or(0));
     }
@@ -231,7 +227,7 @@ fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) ->
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
         let Some(step) = read(cursor, names)? else { continue };
-        seen.step_models.extend(step.model);
+        seen.places.add(step.places);
         if step.kind.is_none_or(|kind| cursor.string_at(kind) != "compaction") {
             continue;
         }

@@ -70,7 +70,8 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         error: Option<UpstreamError>,
     }
     let farebox_protocol::AnswerFacts { marks, id, usage, shown, stop, error } = facts;
-    let Marks { model, step_models: _, usage_end, usage_empty, cuts } = marks;
+    let Marks { model, more_models, usage_end, usage_empty, cuts } = marks;
+    assert!(more_models.is_empty(), "no recorded answer names it twice");
     AnswerFacts { model, id, usage, usage_end, usage_empty, cuts, shown, stop, error }
 }
 

@@ -22,6 +22,7 @@ use crate::config::{Model, Price};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::Attempt;
+use crate::upstream::redact::Redacted;
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -69,7 +70,7 @@ pub(super) struct Outcome {
     pub(super) target: String,
     /// What the operator pays for it.
     pub(super) cost: Option<Arc<Price>>,
-    pub(super) answer_id: Option<String>,
+    pub(super) answer_id: Option<Redacted>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
@@ -199,7 +200,7 @@ impl Admitted {
             end_reason: end.reason.clone(),
             first_byte_ms: self.outcome.first_byte.map(millis),
             total_ms: millis(self.request.arrived.elapsed()),
-            answer_id: self.outcome.answer_id.clone(),
+            answer_id: self.outcome.answer_id.as_deref().cloned(),
             hold: self.hold.amount(),
             loss: Amount::ZERO,
             evidence: counted.evidence,

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, LedgerError, Status};
-use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy, UpstreamError};
+use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
 use crate::config::Lookup;
 use crate::metering::{Remedies, Shortfall};
-use crate::upstream::redact::Redacted;
+use crate::upstream::redact::CustomerError;
 
 /// The longest `retry-after` that is ever sent; with longer ones SDKs hang silently.
 const LONGEST_RETRY_AFTER: u128 = 5;
@@ -48,7 +48,7 @@ pub enum Failure {
     /// The key could pay if running requests did not hold the money.
     BalanceInUse(Balance),
     /// The upstream says that the request is at fault.
-    Upstream(u16, Redacted<UpstreamError>),
+    Upstream(u16, CustomerError),
     /// No target is left.
     NoTarget(Option<Duration>),
     /// The ledger cannot be written.

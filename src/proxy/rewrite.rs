@@ -9,7 +9,7 @@ use farebox_protocol::json::{self, Edit};
 /// The bytes as the customer gets them; the very same bytes where nothing changes.
 pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, slug: &str, cost: Option<Amount>) -> Bytes {
     let mut edits: Vec<Edit<'_>> = marks.cuts.iter().cloned().map(Edit::cut).collect();
-    for place in marks.model.iter().chain(&marks.step_models).cloned() {
+    for place in marks.model.iter().chain(&marks.more_models).cloned() {
         edits.push(Edit::replace(place, json::quoted(slug).into_bytes()));
     }
     if let (Some(end), Some(cost)) = (marks.usage_end, cost) {

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{
-    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UpstreamError, UsageWish, Writer,
-};
+use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -24,7 +22,7 @@ use crate::clock;
 use crate::config::{Capability, OnDisconnect};
 use crate::deadline::Deadline;
 use crate::metering::Ending;
-use crate::upstream::redact::{self, Redacted};
+use crate::upstream::redact::{self, CustomerError, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
 
 /// A customer who accepts no byte for this long counts as gone.
@@ -78,7 +76,7 @@ struct Relay {
     /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
     /// The customer's own error, in the upstream's words.
-    told: Option<Redacted<UpstreamError>>,
+    told: Option<CustomerError>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -201,7 +199,8 @@ impl Relay {
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
-            return Err(self.failed(error));
+            let judged = self.frames.judge(error, &self.admitted.model.route);
+            return Err(self.failed(judged));
         }
         self.count_hidden(&facts);
         self.stop = self.stop.or(facts.stop);
@@ -237,16 +236,15 @@ impl Relay {
 
     /// Decides whose fault an error in the stream is. If it is the customer's, it is charged like a leaving once something was
     /// produced.
-    fn failed(&mut self, error: UpstreamError) -> End {
-        let kind = error.kind.clone().or_else(|| error.code.clone()).unwrap_or_else(|| "unnamed".to_owned());
-        match self.frames.judge(error, &self.admitted.model.route) {
-            Some(told) => {
+    fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
+        match judged {
+            Ok(told) => {
                 let charged = self.admitted.meter.made_anything();
                 self.told = Some(told);
                 if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
             }
-            None => {
-                self.broke(&format!("error event ({kind})"));
+            Err(word) => {
+                self.broke(&format!("error event ({word})"));
                 self.broken()
             }
         }
@@ -488,7 +486,7 @@ fn broken(family: Family, request_id: String) -> ErrorBody {
 }
 
 /// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
-fn why_it_broke(family: Family, told: Option<&Redacted<UpstreamError>>, request_id: String) -> ErrorBody {
+fn why_it_broke(family: Family, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
     match told {
         Some(told) => refused(family, told, request_id),
         None => broken(family, request_id),
@@ -496,8 +494,9 @@ fn why_it_broke(family: Family, told: Option<&Redacted<UpstreamError>>, request_
 }
 
 /// The customer's own error: its type, code and message are kept, because clients act on them.
-fn refused(family: Family, told: &UpstreamError, request_id: String) -> ErrorBody {
+fn refused(family: Family, told: &CustomerError, request_id: String) -> ErrorBody {
     let words = family.protocol().words(farebox_protocol::Case::BadRequest);
-    let UpstreamError { kind, code, param, message } = told.clone();
-    ErrorBody { kind: kind.unwrap_or_else(|| words.kind.to_owned()), code, param, message, details: None, request_id }
+    let (code, param, message) = (told.code.clone(), told.param.clone(), told.message.clone());
+    let kind = told.kind.clone().unwrap_or_else(|| words.kind.to_owned());
+    ErrorBody { kind, code, param, message, details: None, request_id }
 }

@@ -14,6 +14,7 @@ use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
 use crate::metering::{Estimate, Terms, estimate};
 use crate::upstream::Prepared;
+use crate::upstream::redact::{self, Redacted};
 
 /// The request encoded for one kind of foreign target.
 #[derive(Debug)]
@@ -211,8 +212,8 @@ impl Translation {
     }
 
     /// The id under which the customer sees the answer.
-    pub(super) fn answer_id(&self) -> String {
-        translate::answer_id(self.caller, &self.id)
+    pub(super) fn answer_id(&self) -> Redacted {
+        redact::answer_id(&translate::answer_id(self.caller, &self.id))
     }
 
     /// A whole answer; `None` when it is broken.
@@ -238,7 +239,7 @@ impl Translation {
 pub(super) struct Streamed {
     translator: Translator,
     /// The id under which the customer sees the answer.
-    pub(super) answer_id: String,
+    pub(super) answer_id: Redacted,
 }
 
 impl Streamed {

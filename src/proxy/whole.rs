@@ -8,6 +8,7 @@ use farebox_protocol::{AnswerFacts, Family, UsageWish};
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
 use super::calibration::Shown;
 use super::end::End;
+use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
@@ -32,7 +33,7 @@ pub(super) async fn relay(
     }
     admitted.first_byte();
     admitted.outcome.answer_id =
-        translation.as_ref().map_or_else(|| facts.id.as_deref().map(redact::answer_id), |one| Some(one.answer_id()));
+        translation.as_ref().map(Translation::answer_id).or_else(|| facts.id.as_deref().map(redact::answer_id));
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());

@@ -9,7 +9,7 @@ use salvo::http::{HeaderMap, HeaderValue, StatusCode};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, connections, forwarded};
+use super::{Front, body, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -72,7 +72,12 @@ impl AssignRequestId {
             ctrl.skip_rest();
             return;
         }
+        let chunked = req.headers().contains_key(TRANSFER_ENCODING);
         ctrl.call_next(req, depot, res).await;
+        if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
+            // Where the body ends was not seen, so nothing behind it is taken for a request.
+            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         connections::hold(res, busy);
     }
 }

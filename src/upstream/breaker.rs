@@ -2,11 +2,15 @@
 //!
 //! Failures are counted per key and close the target to that key alone, so that one customer's unusual requests cannot take the
 //! target away from the others. It opens for all keys when its last outcomes all failed and came from at least two keys, or when
-//! no request can have caused them. An open breaker lets nothing through until its rest is over, and then exactly one trial. A
-//! customer's own mistake never reaches [`Breaker::failed`]. A trial always ends in one of four calls ([`Breaker::began`],
+//! no request can have caused them. An open breaker lets exactly one trial through when its rest is over; before that, only keys
+//! that the target served within the last 30 s (at most 90 s) and has not failed since. Several keys that fail on purpose can therefore open a
+//! breaker but not take the target away from a key that it serves: that key's next success closes it. In a real outage such a
+//! key pays one failed try.
+//!
+//! A customer's own mistake never reaches [`Breaker::failed`]. A trial always ends in one of four calls ([`Breaker::began`],
 //! [`Breaker::succeeded`], [`Breaker::failed`], [`Breaker::abandoned`]), so a breaker cannot stay half-open forever.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -43,6 +47,8 @@ pub(super) struct Leave {
     key: Holder,
     /// Whether the request is the trial of the circuit for all keys, and of its own key's circuit.
     trial: (bool, bool),
+    /// The circuit for all was open, and the key passed because the target had just served it.
+    served: bool,
 }
 
 /// How a target failed.
@@ -62,6 +68,15 @@ pub(super) struct Breaker {
     doubted_by: Option<Holder>,
     last: VecDeque<Outcome>,
     keys: HashMap<Holder, KeyState>,
+    served: Served,
+}
+
+/// Keys whose last request here succeeded lately. Two sets take turns, so that forgetting costs nothing.
+#[derive(Debug, Default)]
+struct Served {
+    recent: HashSet<Holder>,
+    before: HashSet<Holder>,
+    since: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +107,40 @@ enum Circuit {
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
 /// Most keys with failures that are remembered. Further keys are treated as if they had none, so memory stays bounded.
 const KEYS_REMEMBERED: usize = 1_024;
+/// A key that was served is remembered at least this long and at most three times as long; less if [`KEYS_SERVED`] others are
+/// served meanwhile.
+const SERVED_FOR: Duration = Duration::from_secs(30);
+const KEYS_SERVED: usize = 4_096;
+
+impl Served {
+    fn note(&mut self, key: Holder, now: Instant) {
+        self.turn(now);
+        if self.recent.len() >= KEYS_SERVED {
+            self.before = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(key);
+    }
+
+    fn forget(&mut self, key: Holder) {
+        self.recent.remove(&key);
+        self.before.remove(&key);
+    }
+
+    fn knows(&mut self, key: Holder, now: Instant) -> bool {
+        self.turn(now);
+        self.recent.contains(&key) || self.before.contains(&key)
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let age = now.duration_since(*self.since.get_or_insert(now));
+        if age < SERVED_FOR {
+            return;
+        }
+        let recent = std::mem::take(&mut self.recent);
+        self.before = if age < 2 * SERVED_FOR { recent } else { HashSet::new() };
+        self.since = Some(now);
+    }
+}
 
 impl Circuit {
     /// `Ok(true)`: the request goes as the trial. `Ok(false)`: it goes as usual. `Err`: how long to wait.
@@ -113,7 +162,11 @@ impl Breaker {
     pub(super) fn admit(&mut self, key: Holder, now: Instant) -> Result<Leave, Duration> {
         // Both circuits are asked before either changes: a request refused by its key's circuit must not use up the trial for
         // all.
-        let for_all = self.all.admits(now)?;
+        let (for_all, served) = match self.all.admits(now) {
+            Ok(for_all) => (for_all, false),
+            Err(_) if self.served.knows(key, now) => (false, true),
+            Err(wait) => return Err(wait),
+        };
         let for_key = self.keys.get(&key).map_or(Ok(false), |own| own.circuit.admits(now))?;
         if for_all {
             self.all = Circuit::HalfOpen;
@@ -121,19 +174,20 @@ impl Breaker {
         if let Some(own) = self.keys.get_mut(&key).filter(|_| for_key) {
             own.circuit = Circuit::HalfOpen;
         }
-        Ok(Leave { key, trial: (for_all, for_key) })
+        Ok(Leave { key, trial: (for_all, for_key), served })
     }
 
     /// How long a key's request would have to wait now, if it would be refused; changes nothing.
-    pub(super) fn is_open_to(&self, key: Holder, now: Instant) -> Option<Duration> {
+    pub(super) fn is_open_to(&mut self, key: Holder, now: Instant) -> Option<Duration> {
         let own = self.keys.get(&key).map_or(Circuit::Closed, |own| own.circuit);
-        self.all.admits(now).err().or(own.admits(now).err())
+        let served = self.served.knows(key, now);
+        self.all.admits(now).err().filter(|_| !served).or(own.admits(now).err())
     }
 
     /// A good answer began. That ends a trial, but does not clear the failure count: streams may still break later, each time.
     pub(super) fn began(&mut self, leave: &mut Leave) {
         let (for_all, for_key) = std::mem::take(&mut leave.trial);
-        if for_all {
+        if for_all || std::mem::take(&mut leave.served) {
             self.close();
         }
         if for_key {
@@ -142,7 +196,7 @@ impl Breaker {
     }
 
     /// A good answer ended.
-    pub(super) fn succeeded(&mut self, mut leave: Leave, policy: BreakerPolicy) {
+    pub(super) fn succeeded(&mut self, mut leave: Leave, now: Instant, policy: BreakerPolicy) {
         self.began(&mut leave);
         // The request was sent before the breaker opened, so its late success says nothing about the target now.
         if self.all != Circuit::Closed {
@@ -152,11 +206,15 @@ impl Breaker {
         if self.keys.get(&leave.key).is_some_and(|own| own.circuit == Circuit::Closed) {
             self.keys.remove(&leave.key);
         }
+        if !self.keys.contains_key(&leave.key) {
+            self.served.note(leave.key, now);
+        }
     }
 
     /// An answer failed through the target's fault.
     pub(super) fn failed(&mut self, leave: Leave, now: Instant, policy: BreakerPolicy, fault: Fault) {
         let (for_all, for_key) = leave.trial;
+        self.served.forget(leave.key);
         // Likewise for late failures of requests sent before it opened: they must not prolong its rest.
         if !for_all && self.all != Circuit::Closed {
             return;

@@ -28,7 +28,7 @@ fn fail(breaker: &mut Breaker, key: Holder, now: Instant, fault: Fault) {
 fn answer(breaker: &mut Breaker, key: Holder, now: Instant) {
     let mut leave = breaker.admit(key, now).unwrap();
     breaker.began(&mut leave);
-    breaker.succeeded(leave, POLICY);
+    breaker.succeeded(leave, now, POLICY);
 }
 
 /// Open for all since `now`.
@@ -177,9 +177,57 @@ fn old_requests_do_not_move_an_open_breaker() {
         fail(&mut breaker, key, start, BROKEN);
     }
     breaker.failed(old[0], after(start, 20), POLICY, BROKEN);
-    breaker.succeeded(old[1], POLICY);
+    breaker.succeeded(old[1], after(start, 20), POLICY);
     assert_eq!(breaker.admit(Holder(8), after(start, 29)), Err(Duration::from_secs(1)));
     assert!(breaker.admit(Holder(8), after(start, 30)).is_ok());
+}
+
+#[test]
+fn keys_that_fail_on_purpose_do_not_take_the_target_from_one_that_it_serves() {
+    let start = Instant::now();
+    for fault in [BROKEN, CERTAIN, named(600)] {
+        let mut breaker = Breaker::default();
+        answer(&mut breaker, Holder(7), start);
+        for key in [ANN, BOB, Holder(3), ANN, BOB] {
+            if breaker.state(start).0 == BreakerState::Closed && breaker.is_open_to(key, start).is_none() {
+                fail(&mut breaker, key, start, fault);
+            }
+        }
+        assert_eq!(breaker.state(start).0, BreakerState::Open);
+        assert!(breaker.admit(Holder(8), start).is_err(), "a stranger waits");
+        assert_eq!(breaker.is_open_to(Holder(7), start), None);
+        answer(&mut breaker, Holder(7), start);
+        assert_eq!(breaker.state(start).0, BreakerState::Closed, "{fault:?}: the target works");
+    }
+}
+
+#[test]
+fn in_an_outage_a_served_key_pays_one_try() {
+    let start = Instant::now();
+    let mut breaker = Breaker::default();
+    answer(&mut breaker, Holder(7), start);
+    for key in [ANN, BOB, ANN] {
+        fail(&mut breaker, key, start, BROKEN);
+    }
+    fail(&mut breaker, Holder(7), after(start, 1), BROKEN);
+    assert_eq!(breaker.admit(Holder(7), after(start, 2)), Err(Duration::from_secs(28)));
+    assert_eq!(breaker.state(after(start, 2)).0, BreakerState::Open);
+}
+
+#[test]
+fn who_was_served_is_forgotten_in_time_and_number() {
+    let start = Instant::now();
+    let mut served = Served::default();
+    served.note(ANN, start);
+    assert!(served.knows(ANN, after(start, 59)));
+    served.note(BOB, after(start, 59));
+    assert!(!served.knows(ANN, after(start, 89)) && served.knows(BOB, after(start, 89)));
+    assert!(!served.knows(BOB, after(start, 200)));
+    for key in 0..100_000 {
+        served.note(Holder(key), after(start, 200));
+    }
+    assert!(served.recent.len() + served.before.len() <= 2 * KEYS_SERVED);
+    assert!(served.knows(Holder(99_999), after(start, 200)));
 }
 
 #[test]
@@ -191,7 +239,7 @@ fn keys_without_failures_are_not_remembered() {
     }
     assert!(breaker.keys.is_empty());
     for key in 0..5_000 {
-        let leave = Leave { key: Holder(key), trial: (false, false) };
+        let leave = Leave { key: Holder(key), trial: (false, false), served: false };
         breaker.failed(leave, start, BreakerPolicy { failures: 100_000, ..POLICY }, BROKEN);
     }
     assert!(breaker.keys.len() <= KEYS_REMEMBERED);

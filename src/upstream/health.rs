@@ -28,7 +28,7 @@ struct Inner {
     requests: u64,
     errors: u64,
     in_flight: u64,
-    last_reason: Option<String>,
+    last_reason: Option<Redacted>,
 }
 
 /// One target as metrics, status and the console show it.
@@ -52,8 +52,8 @@ pub struct TargetState {
     pub errors: u64,
     /// Tries and answers under way.
     pub in_flight: u64,
-    /// What went wrong last. Never a secret.
-    pub last_reason: Option<String>,
+    /// What went wrong last.
+    pub last_reason: Option<Redacted>,
 }
 
 /// Longest rest an upstream can impose.
@@ -149,7 +149,7 @@ impl Try {
         let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
         inner.breaker(self.family).failed(leave, Instant::now(), self.policy, Fault { rest, ..fault });
         inner.errors += 1;
-        inner.last_reason = Some(format!("{class}: {reason}"));
+        inner.last_reason = Some(reason.labelled(class));
     }
 }
 
@@ -159,7 +159,7 @@ impl Drop for Try {
         inner.in_flight = inner.in_flight.saturating_sub(1);
         let Some(leave) = self.leave.take() else { return };
         if self.begun {
-            inner.breaker(self.family).succeeded(leave, self.policy);
+            inner.breaker(self.family).succeeded(leave, Instant::now(), self.policy);
         } else {
             inner.breaker(self.family).abandoned(leave, Instant::now());
         }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
         assert_eq!((state.state, state.keys_closed), (BreakerState::Closed, 1), "closed to that key alone");
         assert_eq!(health.is_open_to(Family::Chat, KEY), Some(LONGEST_REST));
-        assert_eq!(state.last_reason.as_deref(), Some("broken: cut"));
+        assert_eq!(state.last_reason.map(|reason| reason.to_string()).as_deref(), Some("broken: cut"));
         drop(running);
         assert_eq!(health.state("slug", "a/b").in_flight, 0);
     }

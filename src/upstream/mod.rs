@@ -38,7 +38,7 @@ pub use classify::Class;
 use client::{Pool, Trust};
 use health::Health;
 pub use health::TargetState;
-use redact::Redacted;
+use redact::{CustomerError, Redacted};
 use retry::Move;
 use route::Entry;
 #[cfg(test)]
@@ -151,7 +151,7 @@ pub enum DispatchError {
         /// 400 or 413 (or 422, sent on as 400).
         status: u16,
         /// The upstream's wording.
-        error: Redacted<UpstreamError>,
+        error: CustomerError,
         /// The target that refused it.
         target: String,
         /// Tries that failed before.

@@ -19,6 +19,9 @@ use crate::config::{Endpoint, Route};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<T = String>(T);
 
+/// An upstream's error as a customer may read it. Outside of this room an upstream's error is only named by this.
+pub type CustomerError = Redacted<UpstreamError>;
+
 impl<T> Deref for Redacted<T> {
     type Target = T;
 
@@ -30,6 +33,13 @@ impl<T> Deref for Redacted<T> {
 impl<T: fmt::Display> fmt::Display for Redacted<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(out)
+    }
+}
+
+impl Redacted {
+    /// With a word in front that no upstream chose.
+    pub(super) fn labelled(&self, label: impl fmt::Display) -> Self {
+        Self(format!("{label}: {}", self.0))
     }
 }
 
@@ -125,7 +135,7 @@ const LONGEST_WORD: usize = 200;
 const LONGEST_REASON: usize = 300;
 
 /// The error as a customer may read it.
-pub(super) fn for_customer(error: &UpstreamError, route: &Route) -> Redacted<UpstreamError> {
+pub(super) fn for_customer(error: &UpstreamError, route: &Route) -> CustomerError {
     Redacted(error_for_customer(error, &Known::of(route)))
 }
 
@@ -142,8 +152,8 @@ pub(super) fn plain(text: &str) -> Redacted {
 
 /// An upstream's id of its answer, for the journal.
 #[must_use]
-pub fn answer_id(id: &str) -> String {
-    printable(&shorten(id, LONGEST_WORD))
+pub fn answer_id(id: &str) -> Redacted {
+    Redacted(printable(&shorten(id, LONGEST_WORD)))
 }
 
 fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
@@ -209,15 +219,14 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
         text = replace(&text, secret, "[key]", Edge::Any);
     }
     // Upstreams echo keys shortened: `sk-ab…yz`, `sk-ab***yz`.
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = find(rest, "sk-", Edge::Front) {
-        let end = at + token_len(&rest[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
-        out.push_str(&rest[..at]);
-        out.push_str(if end - at > 8 { "[key]" } else { &rest[at..end] });
-        rest = &rest[end..];
+    let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+    while let Some(at) = find(&lower, done, "sk-", Edge::Front) {
+        let end = at + token_len(&text[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
+        out.push_str(&text[done..at]);
+        out.push_str(if end - at > 8 { "[key]" } else { &text[at..end] });
+        done = end;
     }
-    out + rest
+    out + &text[done..]
 }
 
 /// What may stand beside a match.
@@ -237,19 +246,17 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Position of `needle`, ignoring ASCII case, where its edges fit.
-fn find(text: &str, needle: &str, edge: Edge) -> Option<usize> {
-    let (hay, needle) = (text.to_ascii_lowercase(), needle.to_ascii_lowercase());
-    if needle.is_empty() {
-        return None;
-    }
+/// Position of `needle` at or behind `from`, where its edges fit. Both are in lower case already: whoever looks for many makes
+/// them so once, because a text of nothing but needles would else cost the square of its length.
+fn find(lower: &str, from: usize, needle: &str, edge: Edge) -> Option<usize> {
+    let hay = lower.get(from..).filter(|_| !needle.is_empty())?;
     if edge == Edge::Any {
-        return hay.find(&needle);
+        return hay.find(needle).map(|at| from + at);
     }
     let open_end = matches!(edge, Edge::Name | Edge::Front) || needle.ends_with(['-', '_', '/', ':']);
-    hay.match_indices(&needle).map(|(at, _)| at).find(|&at| {
-        let before = hay[..at].chars().next_back();
-        let behind = hay[at + needle.len()..].chars().next();
+    hay.match_indices(needle).map(|(at, _)| from + at).find(|&at| {
+        let before = lower[..at].chars().next_back();
+        let behind = lower[at + needle.len()..].chars().next();
         let ends = match behind {
             Some(c) if open_end => edge != Edge::Name || !(c.is_alphanumeric() || c == '_'),
             Some(c) => !is_word(c),
@@ -260,20 +267,20 @@ fn find(text: &str, needle: &str, edge: Edge) -> Option<usize> {
 }
 
 fn replace(text: &str, needle: &str, with: &str, edge: Edge) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = find(rest, needle, edge) {
+    let (lower, needle) = (text.to_ascii_lowercase(), needle.to_ascii_lowercase());
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    while let Some(at) = find(&lower, done, &needle, edge) {
         let mut end = at + needle.len();
-        if edge == Edge::Name && rest[end..].starts_with(['-', ':', '@']) {
-            let tail = token_len(&rest[end..], |c| is_word(c) || c == ':' || c == '@');
-            end += rest[end..end + tail].trim_end_matches([':', '-', '@']).len();
+        if edge == Edge::Name && text[end..].starts_with(['-', ':', '@']) {
+            let tail = token_len(&text[end..], |c| is_word(c) || c == ':' || c == '@');
+            end += text[end..end + tail].trim_end_matches([':', '-', '@']).len();
         }
-        out.push_str(&rest[..at]);
+        out.push_str(&text[done..at]);
         // The public slug may itself begin with the upstream's name.
-        out.push_str(if rest[at..end].eq_ignore_ascii_case(with) { &rest[at..end] } else { with });
-        rest = &rest[end..];
+        out.push_str(if text[at..end].eq_ignore_ascii_case(with) { &text[at..end] } else { with });
+        done = end;
     }
-    out + rest
+    out + &text[done..]
 }
 
 /// Links into the upstream's own domain say who it is; a customer's own links stay.
@@ -281,7 +288,8 @@ fn without_urls(text: &str, host: &str) -> String {
     let domain = domain_of(host).to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = ["https://", "http://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
+    let is_url = |text: &str| text.starts_with("https://") || text.starts_with("http://");
+    while let Some(at) = rest.match_indices("http").map(|(at, _)| at).find(|&at| is_url(&rest[at..])) {
         let end = at + token_len(&rest[at..], |c| !c.is_whitespace() && !"\"'<>()`,".contains(c));
         let url = rest[at..end].trim_end_matches(['.', ';', ':']);
         let there = host_of(url).to_ascii_lowercase();
@@ -296,32 +304,31 @@ fn without_urls(text: &str, host: &str) -> String {
 fn without_ids(text: &str) -> String {
     let mut text = text.to_owned();
     for prefix in IDS {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text.as_str();
-        while let Some(at) = find(rest, prefix, Edge::Word) {
-            let end = at + prefix.len() + token_len(&rest[at + prefix.len()..], is_word);
-            out.push_str(&rest[..at]);
-            out.push_str(if end - at - prefix.len() >= SHORTEST_ID { "[id]" } else { &rest[at..end] });
-            rest = &rest[end..];
+        let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+        while let Some(at) = find(&lower, done, prefix, Edge::Word) {
+            let end = at + prefix.len() + token_len(&text[at + prefix.len()..], is_word);
+            out.push_str(&text[done..at]);
+            out.push_str(if end - at - prefix.len() >= SHORTEST_ID { "[id]" } else { &text[at..end] });
+            done = end;
         }
-        text = out + rest;
+        out.push_str(&text[done..]);
+        text = out;
     }
     ID_PHRASES.iter().fold(text, |text, phrase| without_announced_id(&text, phrase))
 }
 
 fn without_announced_id(text: &str, phrase: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.to_ascii_lowercase().find(phrase) {
+    let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+    while let Some(at) = find(&lower, done, phrase, Edge::Any) {
         let behind = at + phrase.len();
-        let gap = token_len(&rest[behind..], |c| " :=\"'`".contains(c));
-        let id = token_len(&rest[behind + gap..], is_word);
-        let looks_like_id = id >= SHORTEST_ID && rest[behind + gap..].chars().take(id).any(|c| c.is_ascii_digit());
-        out.push_str(&rest[..behind + gap]);
-        out.push_str(if looks_like_id { "[id]" } else { &rest[behind + gap..behind + gap + id] });
-        rest = &rest[behind + gap + id..];
+        let from = behind + token_len(&text[behind..], |c| " :=\"'`".contains(c));
+        let id = &text[from..from + token_len(&text[from..], is_word)];
+        let looks_like_id = id.len() >= SHORTEST_ID && id.chars().any(|c| c.is_ascii_digit());
+        out.push_str(&text[done..from]);
+        out.push_str(if looks_like_id { "[id]" } else { id });
+        done = from + id.len();
     }
-    out + rest
+    out + &text[done..]
 }
 
 /// Bytes of the longest beginning of `text` whose characters all fit.
@@ -500,9 +507,22 @@ mod tests {
     }
 
     #[test]
+    fn a_text_of_nothing_but_beginnings_costs_no_square() {
+        let begun = std::time::Instant::now();
+        for word in ["sk- ", "req_ ", "request id ", "http:// ", "verysecretvalue ", "api.acme.example "] {
+            let text = word.repeat(WINDOW / word.len());
+            let _ = exit(&text, &known(), LONGEST_MESSAGE, names_out);
+        }
+        // A square takes many seconds without optimisation.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+
+    #[test]
     fn nothing_forges_a_line_or_turns_it_around() {
         let text = "a\nb\r\u{85}\u{9b}2J\u{202e}c\u{2066}\u{2028}d\u{7f}\u{0}";
-        for clean in [exit(text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(text, &known()), answer_id(text)] {
+        for clean in
+            [exit(text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(text, &known()), answer_id(text).to_string()]
+        {
             assert_eq!(clean, "a b   2J c  d  ");
         }
         assert!(!text_for_operator("verysecret\u{202e}value", &known()).contains("secretvalue"));

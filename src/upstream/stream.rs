@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use farebox_protocol::{Frame, FrameReader, UpstreamError};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::breaker::Fault;
 use super::classify::{self, AttemptFailure, Class};
 use super::health::Try;
-use super::redact::{self, Redacted};
+use super::redact::{self, CustomerError, Redacted};
 use crate::byte_room::Share;
 use crate::config::Route;
 use crate::deadline::Deadline;
@@ -57,16 +57,22 @@ impl Body {
         let Some(second) = self.chunk().await? else {
             return if first.len() <= most { Ok(first) } else { Err(too_large(most)) };
         };
-        let mut all = BytesMut::with_capacity((first.len() + second.len()) * 2);
-        all.extend_from_slice(&first);
-        all.extend_from_slice(&second);
-        while all.len() <= most {
-            if all.capacity() > UNCOUNTED {
-                room.wait_for(all.capacity()).await;
+        let mut all = Vec::new();
+        let mut next = [first, second].concat();
+        while all.len() + next.len() <= most {
+            let needed = all.len() + next.len();
+            if needed > all.capacity() {
+                // Twice as large, but never more than an answer may have: a key alone has room for exactly that.
+                let larger = (needed * 2).min(most);
+                if larger > UNCOUNTED {
+                    room.wait_for(larger).await;
+                }
+                all.reserve_exact(larger - all.len());
             }
+            all.extend_from_slice(&next);
             match self.chunk().await? {
-                Some(chunk) => all.extend_from_slice(&chunk),
-                None => return Ok(all.freeze()),
+                Some(chunk) => next = chunk.into(),
+                None => return Ok(all.into()),
             }
         }
         Err(too_large(most))
@@ -176,16 +182,20 @@ impl FrameStream {
         }
     }
 
-    /// Whose fault an error event is, by the rules for errors before a stream: `None` when it is the target's, which is counted;
-    /// else the customer's own, as it may be shown.
-    pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Option<Redacted<UpstreamError>> {
+    /// Whose fault an error event is, by the rules for errors before a stream: the customer's own, as it may be shown.
+    ///
+    /// # Errors
+    /// The target's, which is counted: the word for it in the operator's log.
+    pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Result<CustomerError, Redacted> {
+        let word = error.kind.as_ref().or(error.code.as_ref()).map_or("unnamed", String::as_str);
+        let word = redact::for_operator(word, route);
         match classify::of_error(error) {
-            AttemptFailure::Client { error, .. } => Some(redact::for_customer(&error, route)),
+            AttemptFailure::Client { error, .. } => Ok(redact::for_customer(&error, route)),
             failure => {
                 if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {
                     health.failed(failure.class(), &redact::plain("an error event in the stream"), fault);
                 }
-                None
+                Err(word)
             }
         }
     }
@@ -242,5 +252,29 @@ impl Running {
 impl fmt::Debug for FrameStream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("FrameStream").field("idle", &self.0.idle).field("broken", &self.0.broken).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::byte_room::{ByteRoom, Holder};
+
+    /// `pieces` of 61,000 bytes.
+    async fn whole(pieces: usize) -> Result<usize, String> {
+        let piece = Bytes::from(vec![b'x'; 61_000]);
+        let mut body = Body::Paced(Paced::new((0..pieces).map(|_| (Duration::ZERO, piece.clone())), false));
+        let mut room = ByteRoom::new(256 << 20).share(Holder(1), usize::MAX);
+        let reading = body.whole(64 << 20, &mut room);
+        let read = tokio::time::timeout(Duration::from_secs(900), reading).await.unwrap();
+        read.map(|bytes| bytes.len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_largest_answer_fits_into_the_room_of_one_key() {
+        for pieces in [1, 2, 3, 700, 900, 1_100] {
+            assert_eq!(whole(pieces).await, Ok(pieces * 61_000));
+        }
+        assert_eq!(whole(1_101).await, Err(too_large(64 << 20)));
     }
 }

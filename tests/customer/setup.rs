@@ -1,6 +1,7 @@
 //! `farebox setup` and the documentation print what the one table gives, and what they print works.
 
-use std::process::{Command, Output};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 
 use farebox::setup::{self, Client};
 use farebox_ledger::SecretHash;
@@ -104,4 +105,28 @@ async fn a_link_of_the_command_signs_in() {
     let mut unknown = arguments;
     unknown[6] = "k_0000000000";
     assert_eq!(farebox(&unknown).status.code(), Some(1));
+}
+
+/// What was typed can be read by other users of the machine, so the key need not be typed.
+#[test]
+fn the_key_comes_from_a_prompt_or_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "sk-fb-from-a-file\n").unwrap();
+    assert!(printed(&["setup", "curl", "--key", &format!("@{}", file.display())]).contains("sk-fb-from-a-file"));
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
+    let root = env!("CARGO_MANIFEST_DIR");
+    command.env_clear().current_dir(root).args(["setup", "curl", "--key", "-"]);
+    let mut asked = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    asked.stdin.take().unwrap().write_all(b"sk-fb-from-a-prompt\n").unwrap();
+    let output = asked.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Paste the key"), "it says what it waits for");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("sk-fb-from-a-prompt"));
+
+    for (given, status) in [("@/nowhere/key", 1), ("sk-fb-$(reboot)", 2)] {
+        let refused = farebox(&["setup", "curl", "--key", given]);
+        assert_eq!(refused.status.code(), Some(status), "{given}");
+        assert!(refused.stdout.is_empty() && !String::from_utf8_lossy(&refused.stderr).contains("reboot"), "{given}");
+    }
 }

@@ -1,10 +1,16 @@
 //! Canaries in everything that a provider can write: none reaches a customer, the log or the live view.
 
+use std::sync::{Arc, Mutex};
+
 use farebox_protocol::Family;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
+use crate::support::load::UPSTREAM_KEY;
+use crate::support::process::{self, Served};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{Gateway, ask, path};
+use crate::support::{CATALOG, Gateway, ask, path, routes};
 
 /// The provider's secret as the test configuration resolves it.
 const SECRET: &str = "upstream-secret-of-UPSTREAM_KEY";
@@ -13,8 +19,13 @@ const CANARY: &str = "canary-7d1f";
 /// Pieces of the secret or the canary that must be nowhere.
 #[track_caller]
 fn clean(text: &str, place: &str) {
+    clean_of(SECRET, text, place);
+}
+
+#[track_caller]
+fn clean_of(secret: &str, text: &str, place: &str) {
     let lower = text.to_ascii_lowercase();
-    let secret = SECRET.to_ascii_lowercase();
+    let secret = secret.to_ascii_lowercase();
     let leak = secret.as_bytes().windows(16).map(|piece| std::str::from_utf8(piece).unwrap()).find(|piece| lower.contains(piece));
     assert!(leak.is_none(), "{place}: {leak:?} in {text}");
     assert!(!lower.contains(CANARY), "{place}: {text}");
@@ -27,6 +38,19 @@ fn marked(family: Family, stream: bool) -> Vec<u8> {
     let reply = if stream { speech.stream() } else { speech.whole() };
     let plain = reply.texts().concat();
     let members = format!("\"provider\":\"{CANARY}\",\"x_groq\":{{\"id\":\"{CANARY}\"}},\"request_id\":\"{CANARY}\",");
+    // Inside of every object that the family itself writes: choices, messages, deltas, blocks, items, parts, usage.
+    let nested = format!("\"model\":\"{CANARY}\",\"model\":{{\"name\":\"{CANARY}\"}},{members}");
+    let mut plain = plain;
+    for begin in
+        ["\"index\":0", "\"usage\":{", "\"delta\":{", "\"message\":{", "\"role\":", "\"type\":\"text", "\"type\":\"output_text\""]
+    {
+        let (before, object) = begin.split_once('{').map_or(("", begin), |(name, _)| (name, ""));
+        plain = match before {
+            "" => plain.replace(object, &format!("{nested}{object}")),
+            name => plain.replace(&format!("{name}{{\""), &format!("{name}{{{nested}\"")),
+        };
+    }
+    assert!(plain.matches(CANARY).count() > 10, "{plain}");
     if !stream {
         let again = format!(",\"model\":\"{CANARY}\"}}");
         return format!("{{{members}{}{again}", plain.trim_end().strip_prefix('{').unwrap().strip_suffix('}').unwrap())
@@ -107,5 +131,139 @@ async fn a_200_that_is_no_answer_is_not_passed_on() {
         let answer = gateway.post(path(family), &key, &ask(family, "test-model", false)).await;
         assert!(answer.status >= 500, "{}", answer.text);
         clean(&answer.text, family.name());
+    }
+}
+
+/// A gateway whose one upstream speaks only this family.
+async fn translating(upstream: &ScriptedUpstream, speaks: Family) -> Gateway {
+    let only = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"));
+    let catalog = CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{speaks}\""));
+    Gateway::start(&catalog, &only).await
+}
+
+#[tokio::test]
+async fn translated_answers_and_errors_say_nothing_either() {
+    for (caller, speaks) in [
+        (Family::Messages, Family::Chat),
+        (Family::Responses, Family::Chat),
+        (Family::Chat, Family::Messages),
+        (Family::Responses, Family::Messages),
+    ] {
+        for stream in [false, true] {
+            let place = format!("{caller} on {speaks} stream={stream}");
+            let kind = if stream { "text/event-stream" } else { "application/json" };
+            let good = Reply::whole(200, kind, marked(speaks, stream)).header("x-request-id", CANARY);
+            let upstream = ScriptedUpstream::start(good).await;
+            let gateway = translating(&upstream, speaks).await;
+            let key = gateway.key("5.00").await;
+            let answer = gateway.post(path(caller), &key, &ask(caller, "test-model", stream)).await;
+            assert!(answer.status == 200 && answer.text.contains("PONG"), "{place}: {}", answer.text);
+            clean(&answer.text, &place);
+            clean(&format!("{:?}", answer.headers), &place);
+            for status in [400, 401, 413, 429, 500] {
+                let key = gateway.key("5.00").await;
+                upstream.follow(Reply::error(
+                    status,
+                    SECRET,
+                    Some(SECRET),
+                    &format!("{SECRET} of up at {}", upstream.base_url()),
+                ));
+                let answer = gateway.post(path(caller), &key, &ask(caller, "test-model", stream)).await;
+                assert_ne!(answer.status, 200);
+                clean(&answer.text, &place);
+                clean(&format!("{:?}", answer.headers), &place);
+            }
+            gateway.settled().await;
+            clean(&format!("{:?}", gateway.records.all()), &place);
+        }
+    }
+}
+
+/// The bytes of an error come in two pieces, cut at every byte in and around the secret.
+#[tokio::test]
+async fn an_error_that_is_cut_anywhere_is_scrubbed_as_a_whole() {
+    for family in Family::ALL {
+        let first = Speech::new(family, "PONG ").stream().texts()[..2].concat();
+        let error =
+            json!({ "type": "error", "error": { "type": format!("{SECRET}_error"), "message": format!("no {SECRET}, no") } });
+        let event = format!("event: error\ndata: {error}\n\n");
+        let upstream = ScriptedUpstream::start(Reply::whole(200, "text/plain", "")).await;
+        let gateway = Gateway::before(&upstream).await;
+        let window = event.find(SECRET).unwrap() - 3..event.rfind(SECRET).unwrap() + SECRET.len() + 3;
+        for at in window {
+            let (front, rest) = event.split_at(at);
+            upstream.follow(Reply::events([first.as_str(), front, rest]));
+            let key = gateway.key("5.00").await;
+            let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+            assert!(answer.text.contains("error"), "{at}: {}", answer.text);
+            clean(&answer.text, &format!("{family} cut at {at}"));
+        }
+        gateway.settled().await;
+        clean(&format!("{:?}", gateway.records.all()), family.name());
+        clean(&gateway.ask("/status").await.text, family.name());
+    }
+}
+
+/// Everything that a listener of `/live` reads for as long as it is open.
+async fn listen(admin: String, heard: Arc<Mutex<String>>) {
+    let mut live = TcpStream::connect(admin.trim_start_matches("http://")).await.unwrap();
+    live.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = live.read(&mut buffer).await {
+        heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..length]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_no_log_level_and_in_no_live_view_stands_a_secret() {
+    let (_, secret) = UPSTREAM_KEY;
+    // What the quieter levels write is written at these, too.
+    for level in ["info", "debug", "trace"] {
+        let upstream = ScriptedUpstream::start(Reply::whole(200, "text/plain", "")).await;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+        std::fs::write(folder.path().join("routes.toml"), routes(&upstream.base_url())).unwrap();
+        let made = process::json(
+            folder.path(),
+            &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"],
+        );
+        let key = made["secret"].as_str().unwrap().to_owned();
+        let mut served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY, ("FAREBOX_LOG", level)]);
+        let heard = Arc::new(Mutex::new(String::new()));
+        let listening = tokio::spawn(listen(served.admin.clone(), Arc::clone(&heard)));
+        let client = process::client();
+        for family in Family::ALL {
+            for stream in [false, true] {
+                let kind = if stream { "text/event-stream" } else { "application/json" };
+                let told =
+                    json!({ "error": { "type": secret, "code": secret, "message": format!("{secret}\u{202e}\n{CANARY}") } });
+                let replies = [
+                    Reply::whole(200, kind, marked(family, stream)).header("x-request-id", CANARY),
+                    Reply::json(401, &told),
+                    Reply::json(500, &told),
+                    Reply::json(400, &told),
+                    Reply::whole(200, "text/event-stream", format!("event: error\ndata: {told}\n\n")),
+                    Reply::whole(200, kind, format!("{secret} is no answer")),
+                ];
+                for reply in replies {
+                    upstream.follow(reply);
+                    let request =
+                        client.post(format!("{}{}", served.base, path(family))).bearer_auth(&key).header("x-api-key", &key);
+                    let _ = request.json(&ask(family, "test-model", stream)).send().await.unwrap().text().await;
+                }
+            }
+        }
+        served.signal("TERM");
+        served.ended();
+        listening.abort();
+        let (log, live) = (served.log(), heard.lock().unwrap().clone());
+        assert!(log.contains("status=200"), "{level}: {log}");
+        assert!(live.contains("\"status\":200"), "{live}");
+        for (text, place) in [(log.replace(CANARY, ""), format!("log at {level}")), (live.replace(CANARY, ""), "live".to_owned())]
+        {
+            clean_of(secret, &text, &place);
+            assert!(!text.contains(&key), "{place}: the customer's key");
+            assert!(!text.contains("Say PONG"), "{place}: what the customer asked");
+        }
     }
 }

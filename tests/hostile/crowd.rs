@@ -84,6 +84,21 @@ async fn a_body_that_two_readers_could_cut_differently_is_refused() {
         assert!(answer.starts_with("HTTP/1.1 400"), "{codings}: {answer}");
         assert!(!answer[8..].contains("HTTP/1.1"), "the connection is not used again");
     }
+    for trailers in ["a: b\r\n\r\n", "a: b\nc: d\r\n\r\n", "a: b\n\r\n\r\n", "\nGET /healthz HTTP/1.1\r\n\r\n"] {
+        let body = chat("test-model", false).to_string();
+        for (path, status) in [(CHAT, "400"), ("/v1/nothing", "404")] {
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ntransfer-encoding: chunked\r\n\r\n\
+                 {:x}\r\n{body}\r\n0\r\n{trailers}GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+                key.secret,
+                body.len()
+            );
+            let answer = answered(connect(&gateway, request.as_bytes()).await).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{trailers:?}: {answer}");
+            assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
+            assert!(!answer[8..].contains("HTTP/1.1"), "nothing behind it is taken for a request: {answer}");
+        }
+    }
     assert!(upstream.requests().is_empty());
 }
 

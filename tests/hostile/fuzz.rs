@@ -1,16 +1,19 @@
 //! Random bytes at everything that reads bytes from elsewhere, with a fixed seed: nothing panics, and nothing takes long.
+//!
+//! Every day a fixed number of rounds, at most 5 s each; `FAREBOX_FULL=1` goes on for half an hour each, with other numbers.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use farebox::config::{self, Secrets, Source};
+use farebox::metering::pdf;
 use farebox_protocol::{Family, FrameReader, UpstreamError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{CATALOG, Gateway, ask, chat, routes, talking};
+use crate::support::{CATALOG, Gateway, ask, chat, routes, sized, talking};
 
 /// A small generator of numbers; the same ones in every run.
 struct Numbers(u64);
@@ -54,21 +57,34 @@ impl Numbers {
 }
 
 const LIMIT: Duration = Duration::from_secs(5);
+/// How long each goes on with the full sizes.
+const FULL: Duration = Duration::from_secs(30 * 60);
+
+/// So many rounds, or as many as half an hour has.
+fn rounds(daily: usize) -> impl Iterator<Item = usize> {
+    let (begun, full) = (Instant::now(), sized(0, 1) == 1);
+    (0..).take_while(move |round| if full { begun.elapsed() < FULL } else { *round < daily })
+}
+
+/// Every day it is quick.
+#[track_caller]
+fn quick(begun: Instant) {
+    assert!(begun.elapsed() < LIMIT || sized(0, 1) == 1, "{:?}", begun.elapsed());
+}
 
 #[test]
 fn bodies_and_answers_of_any_bytes_are_read_or_refused() {
     let words = ["{", "}", "[", "]", "\"", "\\u0000", "\\ud800", "null", "1e999", "-", "\u{202e}", "data:image/png;base64,AAAA"];
     let (mut numbers, begun) = (Numbers(0x5eed), Instant::now());
-    for family in Family::ALL {
-        let body = ask(family, "test-model", true).to_string();
-        for _ in 0..1_500 {
-            let text = numbers.mutate(body.as_bytes(), &words);
-            let _ = family.protocol().inspect(&text, 0);
-            let _ = family.protocol().read_answer(&text);
-            let _ = UpstreamError::parse(&text);
-        }
+    let bodies = Family::ALL.map(|family| (family, ask(family, "test-model", true).to_string()));
+    for round in rounds(4_500) {
+        let (family, body) = &bodies[round % bodies.len()];
+        let text = numbers.mutate(body.as_bytes(), &words);
+        let _ = family.protocol().inspect(&text, 0);
+        let _ = family.protocol().read_answer(&text);
+        let _ = UpstreamError::parse(&text);
     }
-    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    quick(begun);
 }
 
 #[test]
@@ -76,7 +92,7 @@ fn streams_of_any_bytes_in_any_pieces_are_cut_without_loss() {
     let sample = ": c\r\nid: 1\r\nevent: x\r\ndata: {\"a\":1}\r\n\r\ndata: [DONE]\n\nretry: 1\rdata: y\r\r";
     let words = ["\n", "\r", "\r\n\r\n", "data: ", "id:", "event: error\n", ": ", "\u{feff}"];
     let (mut numbers, begun) = (Numbers(0xfa4e), Instant::now());
-    for _ in 0..4_000 {
+    for _ in rounds(4_000) {
         let text = numbers.mutate(sample.repeat(3).as_bytes(), &words);
         let mut readers: Vec<_> = Family::ALL.iter().map(|family| family.protocol().reader()).collect();
         let (mut frames, mut seen, mut rest) = (FrameReader::new(), Vec::new(), &text[..]);
@@ -95,7 +111,47 @@ fn streams_of_any_bytes_in_any_pieces_are_cut_without_loss() {
         let whole = seen.len() + tail.frame.map_or(0, |frame| frame.raw().len()) + tail.left;
         assert_eq!(whole, text.len(), "{:?}", String::from_utf8_lossy(&text));
     }
-    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    quick(begun);
+}
+
+#[test]
+fn documents_of_any_bytes_are_counted_or_given_up() {
+    let sample = "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Kids[3 0 R 4 0 R]/Count 2>> endobj\n\
+                  3 0 obj <</Type/Page/Parent 2 0 R/Contents 5 0 R/Resources<</XObject<</F 6 0 R>>>>>> endobj\n\
+                  4 0 obj <</Type/Page/Parent 2 0 R/Contents [5 0 R 5 0 R]>> endobj\n\
+                  5 0 obj <</Length 40>> stream\nBT (words of a page) Tj ET /F Do\nendstream endobj\n\
+                  6 0 obj <</Type/XObject/Subtype/Form/Length 12>> stream\n(more) Tj /F Do\nendstream endobj\n\
+                  xref\n0 1\n0000000000 65535 f \ntrailer <</Root 1 0 R/Size 7>>\nstartxref\n9\n%%EOF\n";
+    let words = [
+        "<<",
+        ">>",
+        "[",
+        "]",
+        "(",
+        ")",
+        "stream\n",
+        "endstream",
+        " 0 R",
+        "9 0 obj ",
+        "/Kids",
+        "/Prev 9",
+        "/Filter/FlateDecode",
+        "/Type/ObjStm/N 99/First 5",
+        "startxref\n0\n%%EOF",
+        "-1",
+        "99999999999",
+        "/Count 2147483647",
+        "/Length 999999999",
+    ];
+    let (mut numbers, begun) = (Numbers(0xd0c5), Instant::now());
+    assert!(pdf::tokens(sample.as_bytes()).is_some(), "the sample itself is read");
+    for _ in rounds(2_000) {
+        let text = numbers.mutate(sample.as_bytes(), &words);
+        let one = Instant::now();
+        let _ = pdf::tokens(&text);
+        assert!(one.elapsed() < Duration::from_secs(3), "{:?}", String::from_utf8_lossy(&text));
+    }
+    quick(begun);
 }
 
 /// Every variable is set.
@@ -117,7 +173,7 @@ fn files_of_any_bytes_are_loaded_or_explained() {
         ["[[", "]]", "=", "\"", "'''", "{", "}", "-1", "9999999999999999999", "true", "\n[provider.x]\n", "\u{202e}", "#"];
     let (mut numbers, begun) = (Numbers(0x70a1), Instant::now());
     let routes = routes("http://127.0.0.1:1/v1");
-    for number in 0..300 {
+    for number in rounds(300) {
         let mut text = |file: &str| String::from_utf8_lossy(&numbers.mutate(file.as_bytes(), &words)).into_owned();
         let (catalog, routes) =
             if number % 2 == 0 { (text(CATALOG), routes.clone()) } else { (CATALOG.to_owned(), text(&routes)) };
@@ -125,7 +181,7 @@ fn files_of_any_bytes_are_loaded_or_explained() {
             config::load(&Source::new("catalog.toml", &catalog), &Source::new("routes.toml", &routes), &AnySecrets);
         assert!(!findings.render(config::Paint::Plain).contains("a-secret-of-some-length"));
     }
-    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    quick(begun);
 }
 
 #[tokio::test]
@@ -156,7 +212,7 @@ async fn heads_of_any_bytes_are_served_or_refused() {
         "HTTP/9.9",
     ];
     let (mut numbers, begun) = (Numbers(0x4ead), Instant::now());
-    for _ in 0..400 {
+    for _ in rounds(400) {
         let text = numbers.mutate(head.as_bytes(), &words);
         let mut stream = TcpStream::connect(gateway.base.trim_start_matches("http://")).await.unwrap();
         // A refusal may come, and close the connection, before the last byte was sent.
@@ -169,7 +225,7 @@ async fn heads_of_any_bytes_are_served_or_refused() {
         let refused = said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.0 4");
         assert!(refused || said.starts_with("HTTP/1.1 100"), "{said:?} to {:?}", String::from_utf8_lossy(&text));
     }
-    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    quick(begun);
     assert!(upstream.requests().is_empty(), "nobody here has a key");
     assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
 }

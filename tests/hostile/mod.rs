@@ -2,4 +2,6 @@
 
 mod canary;
 mod crowd;
+mod descriptors;
 mod fuzz;
+mod memory;

@@ -33,6 +33,8 @@ async fn it_stops_gracefully_and_its_ledger_is_whole() {
     let (folder, secret) = place();
     let mut served = Served::start(folder.path(), &[]);
     ask(&client(), &served.base, "sim-chat", &secret).await.unwrap();
+    let told = client().head(&served.base).send().await.unwrap();
+    assert!(told.headers().get("strict-transport-security").is_none(), "only where TLS is ours");
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
     let log = served.log();
@@ -104,6 +106,8 @@ async fn https_with_a_certificate_that_is_read_again() {
     assert!(served.base.starts_with("https://127.0.0.1:"), "{}", served.base);
     ask(&trusting("first"), &served.base, "sim-chat", &secret).await.unwrap();
     assert!(ask(&trusting("second"), &served.base, "sim-chat", &secret).await.is_err());
+    let told = trusting("first").head(&served.base).send().await.unwrap();
+    assert_eq!(told.headers()["strict-transport-security"], "max-age=31536000");
 
     install("second");
     served.signal("HUP");

@@ -110,6 +110,11 @@ impl Served {
         ask(&client(), &self.base, slug, secret).await
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Everything logged so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()

@@ -42,6 +42,8 @@ const PLANTS: &[(&str, &str, Rule)] = &[
     ("src/config/mod.rs", "use tokio::task; fn planted() { task::spawn(x); }", rules::bans),
     ("src/upstream/mod.rs", "fn planted() { std::thread::spawn(|| ()); }", rules::bans),
     ("src/upstream/mod.rs", "fn planted() { reqwest::Client::new(); }", rules::bans),
+    ("src/proxy/mod.rs", "fn planted(error: &farebox_protocol::UpstreamError) {}", rules::bans),
+    ("src/server/mod.rs", "use farebox_protocol::UpstreamError as E; fn planted(error: E) {}", rules::bans),
     ("src/upstream/mod.rs", "fn planted(x: X) { x.config.current(); }", rules::bans),
     // Vendors, SQL, long functions.
     ("src/upstream/mod.rs", "const PLANTED: &str = \"https://api.openai.com\";", rules::vendors),

@@ -38,6 +38,11 @@ const BANS: &[Ban] = &[
         instead: "use a task; only the ledger's writer and readers and the log have threads of their own",
     },
     Ban {
+        paths: &["farebox_protocol::UpstreamError", "farebox_protocol::error::UpstreamError"],
+        allowed: &["src/upstream/", "protocol/", "bench/"],
+        instead: "take a CustomerError: what an upstream wrote passes src/upstream/redact.rs",
+    },
+    Ban {
         paths: &["reqwest::Client::new", "reqwest::Client::builder", "reqwest::ClientBuilder", "reqwest::get"],
         allowed: &["src/upstream/client.rs", "bench/"],
         instead: "ask the pools of src/upstream: they have no proxy, no redirects and our trust",

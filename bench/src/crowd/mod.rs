@@ -6,6 +6,8 @@
 mod customer;
 mod hostile;
 mod liar;
+mod lowly;
+mod requests;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -37,8 +39,22 @@ fn funds(key: u64) -> i64 {
     }
 }
 
-/// Measures a quiet time, then the crowd with one key and with sixteen, each for half of `seconds`.
-pub(crate) fn run(programs: &Programs, seconds: u64) -> Result<(), String> {
+/// A crowd that is measured by itself.
+struct Group {
+    name: &'static str,
+    /// The first of its keys, and how many it has.
+    keys: (usize, usize),
+}
+
+const GROUPS: [Group; 3] =
+    [Group { name: "rich", keys: (1, 1) }, Group { name: "poor", keys: (2, 1) }, Group { name: "sixteen", keys: (1, 16) }];
+
+/// Measures a quiet time, and then each crowd, or only the one of this name, for so many seconds.
+pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
+    let groups: Vec<&Group> = GROUPS.iter().filter(|group| only.is_none_or(|name| name == group.name)).collect();
+    if groups.is_empty() {
+        return Err(format!("no crowd has that name; there are {}", GROUPS.map(|group| group.name).join(", ")));
+    }
     let folder = programs.folder.join("crowd");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -48,44 +64,69 @@ pub(crate) fn run(programs: &Programs, seconds: u64) -> Result<(), String> {
     let upstream = liar::start().map_err(|error| format!("the upstream: {error}"))?;
     let programs = Programs { upstream, ..programs.clone() };
     let mut gateway = start(&programs, &folder, &ledger)?;
-    let address = gateway.address;
     let good = secrets.first().map(String::as_str).unwrap_or_default();
-    let process = gateway.processes.first().copied().unwrap_or(0);
+    let watched = Watched { address: gateway.address, good, process: gateway.processes.first().copied().unwrap_or(0) };
 
     progress("warming up");
-    customer::ask(address, good, Duration::from_secs(3));
-    progress("quiet");
-    let quiet = customer::ask(address, good, Duration::from_secs((seconds / 3).clamp(5, 30)));
-    println!("{}", row("quiet", &quiet, 0.0, machine::peak(process)));
-    let mut faults = failures(&quiet);
-    for (name, keys) in [("crowd, 1 key", 1), ("crowd, 16 keys", 16)] {
-        progress(name);
-        let hostile = secrets.iter().skip(1).take(keys).cloned().collect();
-        let begun = Instant::now();
-        let crowd = Crowd::start(address, hostile, CHURN).map_err(|error| format!("the crowd: {error}"))?;
+    customer::ask(watched.address, good, Duration::from_secs(3));
+    let (quiet, mut faults) = watched.measure("quiet", Duration::from_secs((seconds / 3).clamp(5, 30)), None);
+    for group in groups {
+        let hostile = secrets.iter().skip(group.keys.0).take(group.keys.1).cloned().collect();
+        let crowd = Crowd::start(watched.address, hostile, CHURN).map_err(|error| format!("the crowd: {error}"))?;
         // Thousands come at once; what that costs is a row of its own, and only p99 is not held against it.
-        let arriving = customer::ask(address, good, ARRIVING);
-        println!(
-            "{}",
-            row("  arriving", &arriving, crowd.opened() as f64 / begun.elapsed().as_secs_f64(), machine::peak(process))
-        );
-        let (begun, before) = (Instant::now(), crowd.opened());
-        let met = customer::ask(address, good, Duration::from_secs((seconds / 2).max(1)));
-        let rate = (crowd.opened() - before) as f64 / begun.elapsed().as_secs_f64();
-        println!("{}   ({} could not connect)", row(name, &met, rate, machine::peak(process)), crowd.refused());
+        let (_, arriving) = watched.measure("  arriving", ARRIVING, Some(&crowd));
+        let (met, more) = watched.measure(group.name, Duration::from_secs(seconds), Some(&crowd));
         crowd.stop();
-        faults.extend(failures(&arriving));
-        faults.extend(failures(&met));
+        faults.extend(arriving.into_iter().chain(more).map(|fault| format!("{}: {fault}", group.name)));
         if met.quantile(0.99) > 2.0 * quiet.quantile(0.99) {
-            faults.push(format!("{name}: p99 {:.2} ms, quiet {:.2} ms", met.quantile(0.99), quiet.quantile(0.99)));
+            let (crowded, alone) = (met.quantile(0.99), quiet.quantile(0.99));
+            faults.push(format!("{}: p99 {crowded:.2} ms, quiet {alone:.2} ms", group.name));
         }
     }
-    if machine::peak(process) > MOST_MEMORY {
-        faults.push(format!("{} MiB of memory", machine::peak(process) / 1024));
+    let peak = machine::peak(watched.process);
+    if peak > MOST_MEMORY {
+        faults.push(format!("{} MiB of memory", peak / 1024));
     }
     gateway.stop()?;
     programs.verify(&ledger)?;
     if faults.is_empty() { Ok(()) } else { Err(format!("the good customer was not served as promised: {}", faults.join("; "))) }
+}
+
+/// The gateway that is measured, and the customer who asks it.
+struct Watched<'a> {
+    address: SocketAddr,
+    good: &'a str,
+    process: u32,
+}
+
+impl Watched<'_> {
+    /// Asks for this long, prints what was met, and says what of it breaks the promise.
+    fn measure(&self, name: &str, time: Duration, crowd: Option<&Crowd>) -> (Experience, Vec<String>) {
+        progress(name.trim());
+        let cpu = || machine::Sample::take(&[self.process], std::process::id());
+        let opened = || crowd.map_or(0, Crowd::opened);
+        let (begun, before, opened_before) = (Instant::now(), cpu(), opened());
+        let met = customer::ask(self.address, self.good, time);
+        let (after, seconds) = (cpu(), begun.elapsed().as_secs_f64());
+        let rate = (opened() - opened_before) as f64 / seconds;
+        println!(
+            "{name:<12} {:>5} asked  p50 {:>7.2}  p99 {:>7.2}  p99.9 {:>7.2}  most {:>7.2} ms  5xx {}  other failures {}  \
+             {rate:>5.0} new connections/s ({} failed)  CPU {:>3.0} %  memory {} MiB, peak {}",
+            met.asked,
+            met.quantile(0.50),
+            met.quantile(0.99),
+            met.quantile(0.999),
+            met.quantile(1.0),
+            met.server_errors,
+            met.failures.len(),
+            crowd.map_or(0, Crowd::refused),
+            after.cpu_since(&before).as_secs_f64() / seconds * 100.0,
+            after.resident / 1024,
+            machine::peak(self.process) / 1024,
+        );
+        let faults = failures(&met);
+        (met, faults)
+    }
 }
 
 /// The gateway with its ordinary log, on both CPUs.
@@ -96,19 +137,6 @@ fn start(programs: &Programs, folder: &Path, ledger: &Path) -> Result<crate::sub
     let mut gateway = spawn(command, "0-1", folder, "farebox", address)?;
     gateway.wait_until_it_answers()?;
     Ok(gateway)
-}
-
-/// What was measured in one time, as a line.
-fn row(name: &str, met: &Experience, rate: f64, peak: u64) -> String {
-    format!(
-        "{name:<16} {:>5} asked  p50 {:>8.2} ms  p99 {:>8.2} ms  5xx {}  other failures {}  {rate:>6.0} new connections/s  peak {} MiB",
-        met.asked,
-        met.quantile(0.50),
-        met.quantile(0.99),
-        met.server_errors,
-        met.failures.len(),
-        peak / 1024
-    )
 }
 
 /// Requests that were not served.

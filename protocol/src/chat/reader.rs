@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::Members;
+use crate::members::{Members, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -26,11 +26,10 @@ const NAMES: &Names = &[
 #[derive(Debug, Default)]
 struct Said {
     id: Option<Range<usize>>,
-    model: Option<Range<usize>>,
     created: Option<u64>,
     choices: Vec<Choice>,
     usage: Option<UsageObject>,
-    cuts: Vec<Range<usize>>,
+    places: Places,
     error: bool,
 }
 
@@ -51,11 +50,9 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
         marks: Marks {
-            model: said.model,
-            step_models: Vec::new(),
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            cuts: said.cuts,
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage { input_is_total: true, ..usage.wire },
@@ -114,9 +111,7 @@ impl Reader {
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        let mut facts = FrameFacts::default();
-        facts.marks.model = said.model.map(|span| frame.raw_range(span));
-        facts.marks.cuts = said.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
+        let mut facts = FrameFacts { marks: Marks::at(said.places, |span| frame.raw_range(span)), ..FrameFacts::default() };
         let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
         if changed {
             self.created = said.created.unwrap_or(0);
@@ -199,7 +194,6 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
             "id" => said.id = string_span(cursor)?,
-            "model" if said.model.is_none() => said.model = string_span(cursor)?,
             "created" => {
                 let value = cursor.skip()?;
                 said.created = count(cursor, &value);
@@ -208,7 +202,7 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
             "choices" if cursor.peek()? == Kind::Array => {
                 let mut choices = cursor.enter_array()?;
                 while cursor.element(&mut choices)? {
-                    said.choices.push(choice(cursor, sample)?);
+                    said.choices.push(choice(cursor, sample, &mut said.places)?);
                 }
             }
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
@@ -216,15 +210,18 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
                 cursor.skip()?;
             }
         }
-        members.take(&key.name, key.at..cursor.at());
+        members.take(cursor, &key);
     }
-    said.cuts = members.finish();
-    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
+    members.finish(&mut said.places);
+    if let Some(usage) = &mut said.usage {
+        said.places.add(std::mem::take(&mut usage.places));
+    }
     Ok(said)
 }
 
-fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Choice, JsonError> {
+fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample, places: &mut Places) -> Result<Choice, JsonError> {
     let mut choice = Choice::default();
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -233,18 +230,21 @@ fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Choice, JsonEr
                 choice.index = count(cursor, &value).unwrap_or(0);
             }
             "finish_reason" => choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
-            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice, sample)?,
+            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice, sample, places)?,
             _ => {
                 cursor.skip()?;
             }
         }
+        members.take(cursor, &key);
     }
+    members.finish(places);
     Ok(choice)
 }
 
 /// Some servers repeat reasoning under two or three names: the longest one counts.
-fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample) -> Result<(), JsonError> {
+fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample, places: &mut Places) -> Result<(), JsonError> {
     let mut reasoning: Option<Value> = None;
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -265,7 +265,9 @@ fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample) -> R
                 cursor.skip()?;
             }
         }
+        members.take(cursor, &key);
     }
+    members.finish(places);
     if let Some(longest) = reasoning {
         sample.show(cursor, &longest, &mut choice.shown);
     }

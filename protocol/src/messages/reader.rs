@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, JsonError, Kind, string_span};
-use crate::members::Members;
+use crate::members::{Members, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -27,7 +27,6 @@ const NAMES: &Names = &[
 struct Said {
     kind: Option<Range<usize>>,
     id: Option<Range<usize>>,
-    model: Option<Range<usize>>,
     index: Option<u64>,
     /// Type of the block that begins.
     block: Option<Range<usize>>,
@@ -35,7 +34,7 @@ struct Said {
     thinking: TextSize,
     stop: Option<Stop>,
     usage: Option<UsageObject>,
-    cuts: Vec<Range<usize>>,
+    places: Places,
     error: bool,
 }
 
@@ -46,14 +45,13 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let error = said.error || said.kind.is_some_and(|kind| cursor.string_at(kind) == "error");
     let usage = said.usage.unwrap_or_default();
+    said.places.add(usage.places);
     said.shown.add(said.thinking);
     Some(AnswerFacts {
         marks: Marks {
-            model: said.model,
-            step_models: usage.step_models,
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            cuts: said.cuts.into_iter().chain(usage.cuts).collect(),
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: usage.wire,
@@ -121,21 +119,22 @@ impl Reader {
             "message_stop" => facts.end = true,
             _ => {}
         }
-        facts.marks.model = said.model.clone().map(|span| frame.raw_range(span));
         facts.error = (said.error || kind == "error").then(|| UpstreamError::parse(data));
         self.stopped |= facts.stop.is_some();
         facts.hidden = self.hiding;
         facts.shown = said.shown;
         facts.shown.add(said.thinking);
-        if let Some(usage) = said.usage {
+        let usage = said.usage.map(|mut usage| {
+            said.places.add(std::mem::take(&mut usage.places));
+            usage
+        });
+        facts.marks = Marks::at(said.places, |span| frame.raw_range(span));
+        if let Some(usage) = usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
             facts.marks.usage_end = Some(frame.raw_position(usage.end));
             facts.marks.usage_empty = usage.empty;
-            facts.marks.step_models = usage.step_models.into_iter().map(|span| frame.raw_range(span)).collect();
-            facts.marks.cuts = usage.cuts.into_iter().map(|span| frame.raw_range(span)).collect();
         }
-        facts.marks.cuts.extend(said.cuts.into_iter().map(|span| frame.raw_range(span)));
         facts.last = facts.end || facts.stop.is_some() || (facts.usage && self.stopped);
         Ok(facts)
     }
@@ -183,9 +182,9 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<
             "delta" | "content_block" if kind == Kind::Object => block(cursor, said, sample)?,
             other => named((other, kind), cursor, said, sample)?,
         }
-        members.take(&key.name, key.at..cursor.at());
+        members.take(cursor, &key);
     }
-    said.cuts.extend(members.finish());
+    members.finish(&mut said.places);
     Ok(())
 }
 
@@ -196,9 +195,9 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
         named((&key.name, kind), cursor, said, sample)?;
-        members.take(&key.name, key.at..cursor.at());
+        members.take(cursor, &key);
     }
-    said.cuts.extend(members.finish());
+    members.finish(&mut said.places);
     Ok(())
 }
 
@@ -206,7 +205,6 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
 fn named((name, kind): (&str, Kind), cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
-        "model" if said.model.is_none() => said.model = string_span(cursor)?,
         "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
         "usage" => said.usage = read(cursor, NAMES)?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
@@ -225,6 +223,7 @@ fn named((name, kind): (&str, Kind), cursor: &mut Cursor<'_>, said: &mut Said, s
 
 /// A content block, or a delta of one or of the message.
 fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
+    let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -242,6 +241,8 @@ fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Resul
                 cursor.skip()?;
             }
         }
+        members.take(cursor, &key);
     }
+    members.finish(&mut said.places);
     Ok(())
 }

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::items::member;
-use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::Members;
+use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
+use crate::members::{Members, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
 
@@ -26,14 +26,13 @@ const NAMES: &Names = &[
 #[derive(Debug, Default)]
 struct Response {
     id: Option<Range<usize>>,
-    model: Option<Range<usize>>,
     status: Option<Range<usize>>,
     reason: Option<Range<usize>>,
     shown: TextSize,
     /// Some item asks the client to run a tool.
     calls: bool,
     usage: Option<UsageObject>,
-    cuts: Vec<Range<usize>>,
+    places: Places,
     error: bool,
 }
 
@@ -49,9 +48,8 @@ struct Event {
     part: Option<Value>,
     delta: Option<Value>,
     response: Option<Range<usize>>,
-    /// A model that the event itself names, outside of the response object.
-    model: Option<Range<usize>>,
-    cuts: Vec<Range<usize>>,
+    /// What is changed outside of the response object.
+    places: Places,
     error: bool,
 }
 
@@ -63,11 +61,9 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
         marks: Marks {
-            model: said.model,
-            step_models: Vec::new(),
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            cuts: said.cuts,
+            ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage { input_is_total: true, ..usage.wire },
@@ -121,12 +117,13 @@ impl Default for Reader {
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
         let mut cursor = Cursor::new(data)?;
-        let event = event(&mut cursor)?;
+        let mut event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
-        let mut facts = FrameFacts::default();
-        facts.marks.model = event.model.clone().map(|span| frame.raw_range(span));
-        facts.marks.cuts = event.cuts.iter().cloned().map(|span| frame.raw_range(span)).collect();
+        let (mut facts, mut places) = (FrameFacts::default(), std::mem::take(&mut event.places));
+        for object in [&event.item, &event.part].into_iter().flatten() {
+            shown(&mut cursor.back_to(object.span.start), &mut TextSize::default(), &mut Sample::default(), &mut places)?;
+        }
         if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
             self.sample.show(&cursor, delta, &mut facts.shown);
         }
@@ -139,7 +136,7 @@ impl Reader {
         facts.end = stopped || kind == "response.failed";
         facts.last = facts.end;
         if let Some(span) = event.response.clone() {
-            let stop = self.read_response(frame, &cursor, span, &mut facts)?;
+            let stop = self.read_response(frame, &cursor, span, (&mut facts, &mut places))?;
             facts.stop = stop.filter(|_| stopped);
         }
         if stopped && facts.stop.is_none() {
@@ -149,6 +146,11 @@ impl Reader {
         if event.error || matches!(kind, "error" | "response.failed") {
             facts.error = Some(UpstreamError::parse(data));
         }
+        facts.marks = Marks {
+            usage_end: facts.marks.usage_end,
+            usage_empty: facts.marks.usage_empty,
+            ..Marks::at(places, |span| frame.raw_range(span))
+        };
         facts.step = Step::Event(step(kind, event, facts.end));
         Ok(facts)
     }
@@ -158,16 +160,15 @@ impl Reader {
         frame: &Frame,
         cursor: &Cursor<'_>,
         span: Range<usize>,
-        facts: &mut FrameFacts,
+        (facts, places): (&mut FrameFacts, &mut Places),
     ) -> Result<Option<Stop>, JsonError> {
         // The object repeats what the deltas showed.
         let said = response(&mut cursor.back_to(span.start), &mut Sample::default())?;
         let stop = meaning(cursor, &said, self.calls);
-        facts.marks.model = said.model.map(|span| frame.raw_range(span));
+        places.add(said.places);
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        facts.marks.cuts.extend(said.cuts.into_iter().map(|span| frame.raw_range(span)));
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -176,6 +177,30 @@ impl Reader {
         }
         Ok(stop)
     }
+}
+
+/// A response object as the upstream wrote it, as customers may see it.
+pub(super) fn public_response(text: String, slug: &str) -> String {
+    public(text, slug, |cursor| Ok(response(cursor, &mut Sample::default())?.places))
+}
+
+/// The same of a list of items, an item or a part.
+pub(super) fn public_items(text: String, slug: &str) -> String {
+    public(text, slug, |cursor| {
+        let mut places = Places::default();
+        shown(cursor, &mut TextSize::default(), &mut Sample::default(), &mut places)?;
+        Ok(places)
+    })
+}
+
+fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>) -> String {
+    let Ok(places) = Cursor::new(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
+    let marks = Marks::at(places, |span| span);
+    let slug = quoted(slug);
+    let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
+    edits.extend(marks.model.into_iter().chain(marks.more_models).map(|span| Edit::replace(span, slug.as_bytes())));
+    let clean = String::from_utf8(splice(text.as_bytes(), &mut edits));
+    clean.unwrap_or(text)
 }
 
 /// What an event brings, as an ending may have to repeat it.
@@ -232,11 +257,11 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "type" {
             event.kind = string_span(cursor)?;
-            members.take(&key.name, key.at..cursor.at());
+            members.take(cursor, &key);
             continue;
         }
         let value = cursor.skip()?;
-        members.take(&key.name, key.at..cursor.at());
+        members.take(cursor, &key);
         match key.name.as_ref() {
             "sequence_number" => event.sequence = count(cursor, &value),
             "output_index" => event.output_index = count(cursor, &value),
@@ -246,11 +271,10 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
             "delta" => event.delta = Some(value),
             "response" if value.kind == Kind::Object => event.response = Some(value.span),
             "error" => event.error = value.kind != Kind::Null,
-            "model" if event.model.is_none() && value.kind == Kind::String => event.model = Some(value.span),
             _ => {}
         }
     }
-    event.cuts = members.finish();
+    members.finish(&mut event.places);
     Ok(event)
 }
 
@@ -262,20 +286,21 @@ fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, Js
         let kind = cursor.peek()?;
         match key.name.as_ref() {
             "id" => said.id = string_span(cursor)?,
-            "model" if said.model.is_none() => said.model = string_span(cursor)?,
             "status" => said.status = string_span(cursor)?,
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
             "usage" => said.usage = read(cursor, NAMES)?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
-            "output" => said.calls |= shown(cursor, &mut said.shown, sample)?,
+            "output" => said.calls |= shown(cursor, &mut said.shown, sample, &mut said.places)?,
             _ => {
                 cursor.skip()?;
             }
         }
-        members.take(&key.name, key.at..cursor.at());
+        members.take(cursor, &key);
     }
-    said.cuts = members.finish();
-    said.cuts.extend(said.usage.iter().flat_map(|usage| usage.cuts.iter().cloned()));
+    members.finish(&mut said.places);
+    if let Some(usage) = &mut said.usage {
+        said.places.add(std::mem::take(&mut usage.places));
+    }
     Ok(said)
 }
 
@@ -294,27 +319,30 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
 }
 
 /// Adds texts and arguments of output items, at whatever level they stand; whether one asks the client to run a tool.
-fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample) -> Result<bool, JsonError> {
+fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample, places: &mut Places) -> Result<bool, JsonError> {
     let mut calls = false;
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
             while cursor.element(&mut walk)? {
-                calls |= shown(cursor, size, sample)?;
+                calls |= shown(cursor, size, sample, places)?;
             }
         }
         Kind::Object => {
+            let mut members = Members::default();
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
-                    "content" | "summary" => calls |= shown(cursor, size, sample)?,
+                    "content" | "summary" => calls |= shown(cursor, size, sample, places)?,
                     "text" | "refusal" | "arguments" | "name" | "input" => sample.shown(cursor, size)?,
                     "type" => calls |= string_span(cursor)?.is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind))),
                     _ => {
                         cursor.skip()?;
                     }
                 }
+                members.take(cursor, &key);
             }
+            members.finish(places);
         }
         _ => {
             cursor.skip()?;

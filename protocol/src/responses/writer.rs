@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::items::{Item, Items, Part};
+use super::reader::{public_items, public_response};
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{quoted, set_members};
 use crate::{Brings, ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
@@ -37,7 +38,7 @@ impl crate::Writer for Writer {
     }
 
     fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
-        let mut out = Out { bytes: Vec::new(), sequence: self.next_sequence };
+        let mut out = self.out(answer);
         if self.ended {
             return out.bytes;
         }
@@ -50,14 +51,15 @@ impl crate::Writer for Writer {
             if matches!(item.kind.as_str(), "function_call" | "custom_tool_call") {
                 out.arguments_done(item);
             }
-            out.event("response.output_item.done", &format!(r#""output_index":{},"item":{}"#, item.index, item.to_json()));
+            let done = public_items(item.to_json(), answer.slug);
+            out.event("response.output_item.done", &format!(r#""output_index":{},"item":{done}"#, item.index));
         }
         let response = set_members(
             &begun,
             &[
                 ("status", r#""incomplete""#),
                 ("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
-                ("output", &self.items.to_json()),
+                ("output", &self.output(answer)),
                 ("usage", &usage_json(usage, wish.cost)),
             ],
         );
@@ -71,12 +73,12 @@ impl crate::Writer for Writer {
     }
 
     fn error_event(&self, answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
-        let mut out = Out { bytes: Vec::new(), sequence: self.next_sequence };
+        let mut out = self.out(answer);
         let code = error.code.as_deref().unwrap_or(&error.kind);
         let told = json!({
             "code": code, "message": error.message, "type": error.kind, "param": error.param, "request_id": error.request_id,
         });
-        let output = self.items.to_json();
+        let output = self.output(answer);
         let members = [("status", r#""failed""#), ("error", &told.to_string()), ("output", &output)];
         let response = set_members(&self.begun(answer), &members);
         out.event("response.failed", &format!(r#""response":{response}"#));
@@ -85,6 +87,15 @@ impl crate::Writer for Writer {
 }
 
 impl Writer {
+    fn out<'a>(&self, answer: PublicAnswer<'a>) -> Out<'a> {
+        Out { bytes: Vec::new(), sequence: self.next_sequence, slug: answer.slug }
+    }
+
+    /// All items, as customers may see them.
+    fn output(&self, answer: PublicAnswer<'_>) -> String {
+        public_items(self.items.to_json(), answer.slug)
+    }
+
     /// The response object as the upstream began it, under the public slug; what it left out is filled in.
     fn begun(&self, answer: PublicAnswer<'_>) -> String {
         let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.slug, 0);
@@ -92,17 +103,18 @@ impl Writer {
             members.extend(begun);
         }
         response["model"] = json!(answer.slug);
-        response.to_string()
+        public_response(response.to_string(), answer.slug)
     }
 }
 
 /// Events being written.
-struct Out {
+struct Out<'a> {
     bytes: Vec<u8>,
     sequence: u64,
+    slug: &'a str,
 }
 
-impl Out {
+impl Out<'_> {
     fn event(&mut self, kind: &str, members: &str) {
         self.bytes.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{}}}"#, self.sequence)));
         self.sequence = self.sequence.saturating_add(1);
@@ -118,7 +130,7 @@ impl Out {
         let place = format!(r#""item_id":{},"output_index":{},"{index}":{}"#, quoted(&item.id), item.index, part.index);
         let logprobs = if text_done == "output_text.done" { r#","logprobs":[]"# } else { "" };
         self.event(&format!("response.{text_done}"), &format!(r#"{place},"{text}":"{}"{logprobs}"#, part.text));
-        self.event(&format!("response.{part_done}"), &format!(r#"{place},"part":{}"#, part.to_json()));
+        self.event(&format!("response.{part_done}"), &format!(r#"{place},"part":{}"#, public_items(part.to_json(), self.slug)));
     }
 
     fn arguments_done(&mut self, item: &Item) {

@@ -112,7 +112,7 @@ impl Admin {
                 "errors": state.errors,
                 "keys_closed": state.keys_closed,
                 "in_flight": state.in_flight,
-                "reason": state.last_reason,
+                "reason": state.last_reason.as_deref(),
             }));
         }
         (targets, in_flight)

@@ -1,0 +1,150 @@
+//! A gateway that has no descriptor left, for real: whose fault that is, who is refused, and what works again afterwards.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::support::load::UPSTREAM_KEY;
+use crate::support::process::{Served, ask, client, json};
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{CATALOG, routes, talking};
+
+/// A folder with both files and a ledger, and a funded key's secret. `test-blind` is served by an upstream of its own.
+fn place(first: &ScriptedUpstream, second: &ScriptedUpstream) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let other = format!(
+        "[provider.other]\nbase_url = \"{}\"\nspeaks = [\"chat\"]\nkey = {{ env = \"UPSTREAM_KEY\" }}\n",
+        second.base_url()
+    );
+    let routes = routes(&first.base_url())
+        .replace("provider = \"up\", model = \"upstream-model-2\"", "provider = \"other\", model = \"m\"");
+    fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    fs::write(folder.path().join("routes.toml"), routes + &other).unwrap();
+    let made = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
+    let secret = made["secret"].as_str().unwrap().to_owned();
+    (folder, secret)
+}
+
+/// The lowest number that a new descriptor of this process would get.
+fn next_descriptor(process: u32) -> u64 {
+    let open = |number: &u64| Path::new(&format!("/proc/{process}/fd/{number}")).symlink_metadata().is_ok();
+    (0..).find(|number| !open(number)).unwrap()
+}
+
+/// Asks again when the connection was closed: the next one has the descriptor that it had.
+async fn persistent(customer: &reqwest::Client, served: &Served, slug: &str, secret: &str) -> Result<Value, String> {
+    for _ in 0..5 {
+        match tokio::time::timeout(Duration::from_secs(5), ask(customer, &served.base, slug, secret)).await {
+            Ok(Err(broken)) if broken.starts_with("error sending") => {}
+            Ok(answered) => return answered,
+            Err(_) => {}
+        }
+    }
+    panic!("no answer in five tries:\n{}", served.log())
+}
+
+/// Changes the soft limit; the hard one is inherited from this process.
+fn allow(process: u32, descriptors: Option<u64>) {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let process = Pid::from_raw(i32::try_from(process).unwrap());
+    prlimit(process, Resource::Nofile, Rlimit { current: descriptors, maximum }).unwrap();
+}
+
+async fn target(client: &reqwest::Client, admin: &str) -> Value {
+    let status: Value = client.get(format!("{admin}/status")).send().await.unwrap().json().await.unwrap();
+    let targets = status["targets"].as_array().unwrap();
+    targets.iter().find(|target| target["provider"] == "other").unwrap().clone()
+}
+
+#[tokio::test]
+async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
+    let (first, second) = (ScriptedUpstream::start(talking("PONG")).await, ScriptedUpstream::start(talking("PONG")).await);
+    let (folder, secret) = place(&first, &second);
+    let served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY]);
+    // Both have a connection that is open already; so does the first upstream.
+    let (customer, operator) = (client(), client());
+    ask(&customer, &served.base, "test-model", &secret).await.unwrap();
+    target(&operator, &served.admin).await;
+    // The ledger opens its log for syncing 30 ms after the first charge, once.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    allow(served.id(), Some(next_descriptor(served.id())));
+    for _ in 0..8 {
+        let refused = persistent(&customer, &served, "test-blind", &secret).await.unwrap_err();
+        assert!(refused.starts_with("503") && refused.contains("upstream_unavailable"), "{refused}\n{}", served.log());
+    }
+    let works = persistent(&customer, &served, "test-model", &secret).await;
+    assert!(
+        works.is_ok(),
+        "what has its connection works: {works:?}
+{}",
+        served.log()
+    );
+    let before = target(&operator, &served.admin).await;
+    assert_eq!(
+        (&before["state"], &before["errors"], &before["keys_closed"]),
+        (&"closed".into(), &0.into(), &0.into()),
+        "{before}"
+    );
+    assert!(second.requests().is_empty());
+    // A newcomer waits in the system's queue.
+    let mut stranger = TcpStream::connect(served.base.trim_start_matches("http://")).await.unwrap();
+    stranger.write_all(b"HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+
+    allow(served.id(), getrlimit(Resource::Nofile).maximum);
+    ask(&customer, &served.base, "test-blind", &secret).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(Duration::from_secs(10), stranger.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let log = served.log();
+    assert!(log.lines().count() < 2_000, "it did not fill the log while nothing could be accepted");
+    assert!(log.contains("own: "), "the log says what was missing: {log}");
+}
+
+/// A connection from an address of its own.
+async fn from(address: u8, to: std::net::SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(([127, 0, 7, address], 0).into())?;
+    socket.connect(to).await
+}
+
+#[tokio::test]
+async fn with_few_descriptors_a_crowd_is_refused_and_the_others_are_served() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let (folder, secret) = place(&upstream, &upstream);
+    let mut command = std::process::Command::new("sh");
+    command.env_clear().current_dir(folder.path()).envs([UPSTREAM_KEY]);
+    command.args(["-c", "ulimit -n 220 && exec \"$0\" serve", env!("CARGO_BIN_EXE_farebox")]);
+    let served = Served::start_or_end(&mut command).unwrap();
+    let address: std::net::SocketAddr = served.base.trim_start_matches("http://").parse().unwrap();
+    let operator = client();
+    let mut crowd = Vec::new();
+    for number in 0..400_u32 {
+        crowd.push(from(u8::try_from(1 + number % 200).unwrap(), address).await.unwrap());
+        if number % 50 == 0 {
+            let begun = Instant::now();
+            // On a new connection each time: one that is idle may be closed for a newcomer.
+            ask(&client(), &served.base, "test-model", &secret).await.unwrap();
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        }
+    }
+    ask(&client(), &served.base, "test-blind", &secret).await.unwrap();
+    let mut closed = 0;
+    for stream in &mut crowd {
+        let ended = tokio::time::timeout(Duration::from_millis(20), stream.read_u8()).await;
+        closed += usize::from(ended.is_ok());
+    }
+    let most = (220 - 128) / 2;
+    assert!(closed >= 400 - most, "{closed} of 400 were closed");
+    let metrics = operator.get(format!("{}/metrics", served.admin)).send().await.unwrap().text().await.unwrap();
+    let of = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok()).unwrap();
+    assert!(of("farebox_connections ") <= most);
+    assert!(of("farebox_connections_closed_total{which=\"idle\"}") >= 300, "{metrics}");
+    let state = target(&operator, &served.admin).await;
+    assert_eq!((&state["state"], &state["errors"]), (&"closed".into(), &0.into()));
+}

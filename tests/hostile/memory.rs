@@ -1,0 +1,74 @@
+//! What a provider can make the gateway keep in memory: large answers at once, and frames behind the last one.
+
+use std::fs;
+use std::time::Duration;
+
+use farebox_protocol::Family;
+use futures_util::future::join_all;
+
+use crate::support::load::UPSTREAM_KEY;
+use crate::support::process::{Served, client, json};
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
+use crate::support::{CATALOG, Gateway, ask, chat, path, routes};
+
+/// The most memory that the process ever had, MiB.
+fn peak(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_answers_of_66_mb_at_once_fit_into_the_bound() {
+    let large = Reply::whole(200, "application/json", [b"{\"id\":\"".as_slice(), &vec![b'x'; 66_000_000], b"\"}"].concat());
+    let upstream = ScriptedUpstream::start(Script::by(move |_, _| large.clone())).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    fs::write(folder.path().join("routes.toml"), routes(&upstream.base_url())).unwrap();
+    let key = |number: u32| {
+        let label = format!("k{number}");
+        let made =
+            json(folder.path(), &["keys", "create", "--new-ledger", "--label", &label, "--balance", "50", "--reference", &label]);
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    let keys: Vec<String> = (0..5).map(key).collect();
+    let served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY]);
+    let before = peak(served.id());
+    let client = client();
+    let asking = (0..20).map(|number| {
+        let request = client.post(format!("{}/v1/chat/completions", served.base)).bearer_auth(&keys[number % 5]);
+        let sent = request.json(&chat("test-model", false)).send();
+        // What waits for its room is as good as refused here: the memory is what counts.
+        async { tokio::time::timeout(Duration::from_secs(8), sent).await.map(|answer| answer.unwrap().status().as_u16()) }
+    });
+    let statuses = join_all(asking).await;
+    assert!(upstream.requests().len() >= 5, "{statuses:?}");
+    let grown = peak(served.id()) - before;
+    assert!(grown < 450, "{grown} MiB for twenty answers: {statuses:?}");
+}
+
+#[tokio::test]
+async fn frames_behind_the_final_usage_are_not_read_on() {
+    for family in Family::ALL {
+        let frame =
+            |at: usize| format!(": {at} {}\n\ndata: {{\"type\":\"ping\",\"x\":\"{}\"}}\n\n", "x".repeat(100), "y".repeat(60_000));
+        let mut frames = Speech::new(family, "PONG").stream().texts();
+        // The terminal marker never comes; a thousand other frames do.
+        if frames.last().is_some_and(|last| last.contains("[DONE]") || last.contains("message_stop")) {
+            frames.pop();
+        }
+        let end = frames.len();
+        frames.extend((0..1_000).map(frame));
+        let upstream = ScriptedUpstream::start(Reply::events(frames)).await;
+        let gateway = Gateway::before(&upstream).await;
+        let key = gateway.key("5.00").await;
+        let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+        assert!(answer.text.contains("PONG"), "{}", answer.text.len());
+        assert!(answer.text.len() < 3 << 20, "{} bytes were passed on", answer.text.len());
+        gateway.settled().await;
+        let charges = gateway.charges(&key).await;
+        assert_eq!((charges.len(), charges[0].bill.as_ref().unwrap().end_reason.to_string()), (1, "stop".to_owned()), "{family}");
+        let sent = upstream.requests()[0].sent.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(sent < end + 500, "{family}: {sent} of {} frames were taken", end + 1_000);
+    }
+}
