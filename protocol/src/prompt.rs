@@ -297,9 +297,10 @@ fn all_text(content: &Value) -> String {
 /// The last text of a turn: clients put reminders of their own before what the user typed.
 fn last_text(content: &Value) -> Option<&str> {
     if let Some(text) = content.as_str() {
-        // A translated turn has the reminders and what was typed in one text.
-        let typed = text.rsplit("</system-reminder>").next().unwrap_or(text).trim_start();
-        return Some(if typed.is_empty() { text } else { typed });
+        // A translated turn has the reminders, before and after, and what was typed in one text.
+        let mut pieces =
+            text.rsplit("</system-reminder>").map(|piece| piece.split("<system-reminder>").next().unwrap_or(piece).trim());
+        return Some(pieces.find(|piece| !piece.is_empty()).unwrap_or(text));
     }
     let texts = || content.as_array().into_iter().flatten().rev().filter_map(|block| block["text"].as_str());
     texts().find(|text| !text.trim_start().starts_with("<system-reminder>")).or_else(|| texts().next())

@@ -172,7 +172,8 @@ impl Decoder {
         self.flow.start(sink);
         for (at, item) in response.get("output").elements().enumerate() {
             let index = Some(at as u64);
-            if !self.blocks.knows(index) {
+            // Some servers number no event; what they showed so is not shown again.
+            if !self.blocks.knows(index) && !self.blocks.knows(None) {
                 self.node(index, item, true, sink);
             }
         }

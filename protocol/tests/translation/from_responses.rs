@@ -68,6 +68,25 @@ fn items_that_were_never_announced_are_shown_at_the_end() {
 }
 
 #[test]
+fn a_server_that_numbers_no_event_is_not_heard_twice() {
+    let said = json!({"type": "message", "content": [{"type": "output_text", "text": "hello"}]});
+    let stream = relayed(&[
+        begun(),
+        json!({"type": "response.output_item.added", "item": {"type": "message", "role": "assistant", "content": []}}),
+        json!({"type": "response.output_text.delta", "delta": "hel"}),
+        json!({"type": "response.output_text.delta", "delta": "lo"}),
+        json!({"type": "response.output_text.done", "text": "hello"}),
+        json!({"type": "response.output_item.done", "item": said}),
+        json!({"type": "response.output_item.added", "item": call("")}),
+        json!({"type": "response.function_call_arguments.delta", "delta": "{\"a\":1}"}),
+        json!({"type": "response.output_item.done", "item": call("{\"a\":1}")}),
+        completed(json!([said, call("{\"a\":1}")])),
+    ]);
+    assert_eq!(blocks(&stream), of(&[("text", "hello"), ("tool_use", "{\"a\":1}")]));
+    assert_eq!(last_of(&stream, "/delta/stop_reason"), "tool_use");
+}
+
+#[test]
 fn ids_may_change_and_summaries_have_parts() {
     let summary = |part: u64, text: &str| json!({"type": "response.reasoning_summary_text.delta", "item_id": text, "output_index": 0, "summary_index": part, "delta": text});
     let text = |id: &str, text: &str| json!({"type": "response.output_text.delta", "item_id": id, "output_index": 1, "content_index": 0, "delta": text});
