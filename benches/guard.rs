@@ -30,9 +30,9 @@ use tokio::time::Instant;
 const BUDGETS: [(&str, u64); 9] = [
     ("inspect and patch 1 KiB", 42_500),
     ("inspect and patch 100 KiB", 2_600_000),
-    ("frames, each", 6_300),
+    ("frames, each", 6_900),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.
-    ("answer read", 20_000),
+    ("answer read", 13_500),
     ("key read", 14_700),
     ("hold and settlement", 202_000),
     ("64 of them at once", 7_700_000),
