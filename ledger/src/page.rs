@@ -151,6 +151,14 @@ impl UsageRow {
         rows
     }
 
+    /// Appends rows that come in the order of hour and slug: those of several targets become one.
+    pub(crate) fn gather(found: &mut Vec<Self>, row: Self) {
+        match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
+            Some(last) => last.merge(&row),
+            None => found.push(row),
+        }
+    }
+
     /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.
     pub(crate) fn merge(&mut self, more: &Self) {
         let (sum, usage) = (&mut self.usage, &more.usage);

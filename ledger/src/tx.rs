@@ -66,6 +66,23 @@ pub(crate) struct StoredHold {
     pub(crate) checkpoint: Option<Bill>,
 }
 
+impl StoredHold {
+    /// A hold as it begins.
+    pub(crate) fn new(new: &NewHold, epoch: i64) -> Self {
+        let open = OpenHold {
+            request: new.request,
+            key: new.key,
+            amount: new.amount,
+            used: Amount::ZERO,
+            slug: new.slug.clone(),
+            family: new.family.clone(),
+            at: new.at,
+            epoch,
+        };
+        Self { open, opened: new.amount, checkpoint: None }
+    }
+}
+
 /// One store's transaction.
 pub(crate) trait Tx {
     /// How the store fails.

@@ -7,14 +7,12 @@ use std::convert::Infallible;
 
 use super::{State, next};
 use crate::audit::Record;
-use crate::head::Hash;
-use crate::head::{AuditHead, Head};
+use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::operation::Needs;
 use crate::tx::{Fault, Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
-    reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
 };
 
 /// The state, and what the running operation may read of it.
@@ -96,17 +94,7 @@ impl Tx for MemoryTx<'_> {
         if self.state.holds.contains_key(&new.request) {
             return Ok(false);
         }
-        let open = OpenHold {
-            request: new.request,
-            key: new.key,
-            amount: new.amount,
-            used: Amount::ZERO,
-            slug: new.slug.clone(),
-            family: new.family.clone(),
-            at: new.at,
-            epoch: self.state.epoch,
-        };
-        self.state.holds.insert(new.request, StoredHold { open, opened: new.amount, checkpoint: None });
+        self.state.holds.insert(new.request, StoredHold::new(new, self.state.epoch));
         Ok(true)
     }
 

@@ -113,21 +113,9 @@ pub(super) async fn usage(link: &Link, key: KeyId, from: Timestamp, to: Timestam
     let mut found: Vec<UsageRow> = Vec::new();
     for row in link.query(sql, &[&key.to_i64(), &from.hour(), &last]).await? {
         let mut columns = Columns::of(&row);
-        let row = UsageRow {
-            hour: Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000)),
-            slug: columns.take()?,
-            requests: columns.small()?,
-            usage: columns.usage()?,
-            charge: columns.amount()?,
-            loss: columns.amount()?,
-            exposure: columns.amount()?,
-            cost: columns.amount()?,
-        };
-        // One row for each target.
-        match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
-            Some(last) => last.merge(&row),
-            None => found.push(row),
-        }
+        let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
+        let slug = columns.take()?;
+        UsageRow::gather(&mut found, UsageRow { hour, slug, ..columns.rollup()? });
     }
     Ok(found)
 }

@@ -8,13 +8,12 @@ use tokio_postgres::types::FromSql;
 use super::trouble::{Trouble, words};
 use crate::audit::Record;
 use crate::chain::{ChainedAct, ChainedEntry};
-use crate::head::Hash;
-use crate::head::{AuditHead, Head};
+use crate::head::{AuditHead, Hash, Head};
 use crate::stored;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, LedgerError, OpenHold, OperationId,
-    SecretHash, Session, Timestamp, Usage,
+    SecretHash, Session, Timestamp, Usage, UsageRow,
 };
 
 /// A row that holds something else than this program writes.
@@ -113,6 +112,19 @@ impl<'row> Columns<'row> {
             output: self.small()?,
             reasoning: self.small()?,
             images: self.small()?,
+        })
+    }
+
+    /// The counts and amounts of a rollup's row: requests, the seven counts, charge, loss, exposure, cost.
+    pub(super) fn rollup(&mut self) -> Read<UsageRow> {
+        Ok(UsageRow {
+            requests: self.small()?,
+            usage: self.usage()?,
+            charge: self.amount()?,
+            loss: self.amount()?,
+            exposure: self.amount()?,
+            cost: self.amount()?,
+            ..UsageRow::default()
         })
     }
 }

@@ -5,13 +5,11 @@ use std::convert::Infallible;
 use super::batch::{Answer, Batch, KeySlot, Slot};
 use crate::audit::Record;
 use crate::chain::{ChainedAct, ChainedEntry, FORMAT};
-use crate::head::Hash;
-use crate::head::{AuditHead, Head};
+use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, SecretHash, Session, Timestamp,
-    reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
 };
 
 impl Tx for Batch {
@@ -54,17 +52,7 @@ impl Tx for Batch {
             return Ok(false);
         }
         let was_stored = known.is_some_and(|slot| slot.was_stored);
-        let open = OpenHold {
-            request: new.request,
-            key: new.key,
-            amount: new.amount,
-            used: Amount::ZERO,
-            slug: new.slug.clone(),
-            family: new.family.clone(),
-            at: new.at,
-            epoch: self.epoch,
-        };
-        let hold = StoredHold { open, opened: new.amount, checkpoint: None };
+        let hold = StoredHold::new(new, self.epoch);
         self.holds.insert(new.request, Slot { was_stored, ..Slot::new(hold) });
         if let Some(slot) = self.slot(new.key) {
             slot.opened = slot.opened.saturating_add(1);

@@ -255,16 +255,7 @@ impl Check {
             let mut columns = Columns::of(row);
             let read = (|| {
                 let place = (columns.take()?, columns.take()?, columns.take()?);
-                let row = UsageRow {
-                    requests: columns.small()?,
-                    usage: columns.usage()?,
-                    charge: columns.amount()?,
-                    loss: columns.amount()?,
-                    exposure: columns.amount()?,
-                    cost: columns.amount()?,
-                    ..UsageRow::default()
-                };
-                Ok((place, row))
+                Ok((place, columns.rollup()?))
             })();
             if let Some((place, row)) = self.readable(&format!("{name}: usage"), read) {
                 found.insert(place, row);

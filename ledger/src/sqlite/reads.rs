@@ -157,23 +157,10 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key], |row| {
             let mut columns = Columns::of(row);
-            Ok(UsageRow {
-                hour: start,
-                slug: columns.take()?,
-                requests: columns.small()?,
-                usage: columns.usage()?,
-                charge: columns.take()?,
-                loss: columns.take()?,
-                exposure: columns.take()?,
-                cost: columns.take()?,
-            })
+            let slug = columns.take()?;
+            Ok(UsageRow { hour: start, slug, ..columns.rollup()? })
         })? {
-            let row = row?;
-            // One row for each target.
-            match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
-                Some(last) => last.merge(&row),
-                None => found.push(row),
-            }
+            UsageRow::gather(&mut found, row?);
         }
     }
     Ok(found)

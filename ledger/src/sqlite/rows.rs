@@ -8,13 +8,12 @@ use rusqlite::{Error, Result, Row, RowIndex};
 use crate::account::Account;
 use crate::audit::Record;
 use crate::chain::evidence_code;
-use crate::head::Hash;
-use crate::head::{AuditHead, Head};
+use crate::head::{AuditHead, Hash, Head};
 use crate::stored;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
-    SecretHash, Status, Timestamp, Usage,
+    SecretHash, Status, Timestamp, Usage, UsageRow,
 };
 
 macro_rules! stored_as {
@@ -136,6 +135,19 @@ impl<'row, 'statement> Columns<'row, 'statement> {
             output: self.small()?,
             reasoning: self.small()?,
             images: self.small()?,
+        })
+    }
+
+    /// The counts and amounts of a rollup's row: requests, the seven counts, charge, loss, exposure, cost.
+    pub(super) fn rollup(&mut self) -> Result<UsageRow> {
+        Ok(UsageRow {
+            requests: self.small()?,
+            usage: self.usage()?,
+            charge: self.take()?,
+            loss: self.take()?,
+            exposure: self.take()?,
+            cost: self.take()?,
+            ..UsageRow::default()
         })
     }
 }

@@ -7,8 +7,7 @@ use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
 use crate::audit::Record;
 use crate::chain::FORMAT;
-use crate::head::Hash;
-use crate::head::{AuditHead, Head};
+use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{

@@ -47,9 +47,10 @@ struct Block {
 }
 
 impl Blocks {
-    /// Whether anything was heard of the item.
-    pub(super) fn knows(&self, index: Option<u64>) -> bool {
-        self.ended.contains(&index) || self.list.iter().any(|block| block.index == index)
+    /// Whether anything was heard of the item. Some servers number no event: then everything that came may have been of it.
+    pub(super) fn knows(&self, index: u64) -> bool {
+        let mut heard = self.ended.iter().copied().chain(self.list.iter().map(|block| block.index));
+        heard.any(|heard| heard.is_none_or(|heard| heard == index))
     }
 
     /// A call is announced, or named at last.

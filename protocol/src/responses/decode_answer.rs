@@ -171,10 +171,9 @@ impl Decoder {
     fn complete(&mut self, response: &Node<'_>, sink: &mut dyn Sink) {
         self.flow.start(sink);
         for (at, item) in response.get("output").elements().enumerate() {
-            let index = Some(at as u64);
-            // Some servers number no event; what they showed so is not shown again.
-            if !self.blocks.knows(index) && !self.blocks.knows(None) {
-                self.node(index, item, true, sink);
+            let index = at as u64;
+            if !self.blocks.knows(index) {
+                self.node(Some(index), item, true, sink);
             }
         }
         let reason = response.get("incomplete_details").get("reason").plain().unwrap_or_default();

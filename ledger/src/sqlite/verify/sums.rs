@@ -173,8 +173,8 @@ impl Counters {
 /// One hour by slug and target, over all keys.
 fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     let mut statement = conn.prepare_cached(
-        "SELECT s.slug, t.target, u.key, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
-         u.requests, u.charge, u.loss, u.exposure, u.cost
+        "SELECT s.slug, t.target, u.key, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning,
+         u.images, u.charge, u.loss, u.exposure, u.cost
          FROM usage u LEFT JOIN slugs s ON s.id = u.slug LEFT JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
     )?;
     let mut found = Hour::new();
@@ -182,16 +182,7 @@ fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     while let Some(row) = rows.next()? {
         let mut columns = Columns::of(row);
         let (slug, target, key): (String, String, i64) = (columns.take()?, columns.take()?, columns.take()?);
-        let row = UsageRow {
-            usage: columns.usage()?,
-            requests: columns.small()?,
-            charge: columns.take()?,
-            loss: columns.take()?,
-            exposure: columns.take()?,
-            cost: columns.take()?,
-            ..UsageRow::default()
-        };
-        found.entry((slug, target)).or_default().add(key, &row);
+        found.entry((slug, target)).or_default().add(key, &columns.rollup()?);
     }
     Ok(found)
 }
