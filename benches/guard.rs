@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
 
+#[path = "../tests/support/bill.rs"]
+mod bill;
 #[path = "guard/translation.rs"]
 mod translation;
 
@@ -14,6 +16,7 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
+use bill::bill;
 use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
@@ -22,7 +25,7 @@ use farebox::proxy::{Calibrations, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, Bill, Hold, Key, KeySettings, Line, NewHold, NewKey, SecretHash, SharedLedger, Usage};
+use farebox_ledger::{Act, Amount, Hold, Key, KeySettings, NewHold, NewKey, SecretHash, SharedLedger};
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 
@@ -119,23 +122,6 @@ fn body(bytes: usize, stream: bool) -> Bytes {
     let turns = vec![turn; (bytes / turn.len()).max(1)].join(",");
     let options = if stream { r#""stream":true,"# } else { "" };
     Bytes::from(format!(r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#))
-}
-
-/// What a coding client's request may cost.
-fn bill() -> Bill {
-    let line = |what: &'static str, count, picos| Line { what: what.into(), count, rate: Amount::from_picos(picos) };
-    Bill {
-        slug: "claude-sonnet-4.5".into(),
-        family: "messages".into(),
-        target: "anthropic/claude-sonnet-4-5".into(),
-        status: 200,
-        first_byte_ms: Some(420),
-        total_ms: 2_300,
-        answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),
-        usage: Usage { input: 900, cache_read: 8_000, output: 300, ..Usage::default() },
-        lines: vec![line("input", 900, 300_000), line("cache_read", 8_000, 30_000), line("output", 300, 1_500_000)],
-        ..Bill::default()
-    }
 }
 
 fn patch(body: &[u8], times: u64) {

@@ -20,8 +20,11 @@ use tokio::runtime::Runtime;
 
 #[path = "../../tests/support/big_ledger.rs"]
 mod big_ledger;
+#[path = "../../tests/support/bill.rs"]
+mod bill;
 
 use big_ledger::key_id;
+use bill::bill;
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 const HOLD: i64 = 3_000_000_000;
@@ -49,23 +52,6 @@ fn prepare(runtime: &Runtime, path: &Path, keys: u64, entries: u64, variable: &s
     eprintln!("making {keys} keys and {entries} entries");
     let ledger = open(path);
     runtime.block_on(big_ledger::generate(&(Arc::clone(&ledger) as SharedLedger), keys, entries, NOW));
-}
-
-fn bill() -> Bill {
-    let line = |what: &'static str, count, picos| Line { what: what.into(), count, rate: Amount::from_picos(picos) };
-    Bill {
-        slug: "claude-sonnet-4.5".into(),
-        family: "messages".into(),
-        target: "anthropic/claude-sonnet-4-5".into(),
-        status: 200,
-        end_reason: EndReason::Stop,
-        first_byte_ms: Some(420),
-        total_ms: 2_300,
-        answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),
-        usage: Usage { input: 900, cache_read: 8_000, output: 300, ..Usage::default() },
-        lines: vec![line("input", 900, 300_000), line("cache_read", 8_000, 30_000), line("output", 300, 1_500_000)],
-        ..Bill::default()
-    }
 }
 
 /// The pairs of one round; no two rounds have a request in common.

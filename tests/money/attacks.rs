@@ -7,13 +7,12 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::Family;
-use lopdf::content::{Content, Operation};
-use lopdf::{Document, IncrementalDocument, Object, SaveOptions, Stream, dictionary};
 use serde_json::{Value, json};
 
 use crate::support::ask;
 use crate::support::billing::Manner;
 use crate::support::load::{Dice, sized};
+use crate::support::pdf::{pdf, saved_again};
 
 /// One kind of customer, and the provider's manner towards them.
 pub(super) struct Attack {
@@ -306,43 +305,13 @@ fn media(dice: &mut Dice) -> (Family, Value) {
 
 /// Thirty pages in object streams, and the same saved once more.
 static PDFS: LazyLock<[String; 2]> = LazyLock::new(|| {
-    let (first, page) = pdf(&[PROSE.repeat(8).as_str(); 30]);
-    let mut again = IncrementalDocument::create_from(first.clone(), Document::load_mem(&first).unwrap());
-    again.opt_clone_object_to_new_document(page).unwrap();
-    let mut out = Vec::new();
-    again.save_to(&mut out).unwrap();
-    [STANDARD.encode(first), STANDARD.encode(out)]
+    let first = pdf(&[PROSE.repeat(8).as_str(); 30]);
+    let again = saved_again(&first);
+    [STANDARD.encode(first), STANDARD.encode(again)]
 });
 
 /// One page with 600 KB of text.
-static BOOK: LazyLock<String> = LazyLock::new(|| STANDARD.encode(pdf(&[PROSE.repeat(6_700).as_str()]).0));
-
-fn pdf(pages: &[&str]) -> (Vec<u8>, lopdf::ObjectId) {
-    let mut document = Document::with_version("1.5");
-    let root = document.new_object_id();
-    let font = document.add_object(dictionary! { "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Courier" });
-    let resources = document.add_object(dictionary! { "Font" => dictionary! { "F1" => font } });
-    let mut page = |text: &&str| {
-        let shows = Operation::new("Tj", vec![Object::string_literal(*text)]);
-        let font = Operation::new("Tf", vec!["F1".into(), 1.into()]);
-        let operations = vec![Operation::new("BT", vec![]), font, shows, Operation::new("ET", vec![])];
-        let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
-        document.add_object(dictionary! { "Type" => "Page", "Parent" => root, "Contents" => content })
-    };
-    let kids: Vec<lopdf::ObjectId> = pages.iter().map(&mut page).collect();
-    let (count, first) = (kids.len() as i64, kids[0]);
-    let kids: Vec<Object> = kids.into_iter().map(Object::from).collect();
-    let size = vec![0.into(), 0.into(), 595.into(), 842.into()];
-    let tree = dictionary! { "Type" => "Pages", "Kids" => kids, "Count" => count, "Resources" => resources, "MediaBox" => size };
-    document.objects.insert(root, tree.into());
-    let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => root });
-    document.trailer.set("Root", catalog);
-    document.compress();
-    let mut out = Vec::new();
-    let options = SaveOptions::builder().use_object_streams(true).use_xref_streams(true).build();
-    document.save_with_options(&mut out, options).unwrap();
-    (out, first)
-}
+static BOOK: LazyLock<String> = LazyLock::new(|| STANDARD.encode(pdf(&[PROSE.repeat(6_700).as_str()])));
 
 fn twice_saved(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);

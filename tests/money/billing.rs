@@ -5,52 +5,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::Family;
-use lopdf::content::{Content, Operation};
-use lopdf::{Document, IncrementalDocument, Object, SaveOptions, Stream, dictionary};
 use serde_json::{Value, json};
 
 use crate::support::billing::{Bills, Manner, words};
+use crate::support::pdf::{pdf, saved_again};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{CATALOG, Gateway, ask, path, routes};
-
-/// A PDF of today's kind (object streams) with these texts on its pages.
-fn pdf(pages: &[String]) -> Vec<u8> {
-    let mut document = Document::with_version("1.5");
-    let root = document.new_object_id();
-    let font = document.add_object(dictionary! { "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Courier" });
-    let mut kids: Vec<Object> = Vec::new();
-    for text in pages {
-        let operations = vec![
-            Operation::new("BT", vec![]),
-            Operation::new("Tf", vec!["F1".into(), 1.into()]),
-            Operation::new("Tj", vec![Object::string_literal(text.as_str())]),
-            Operation::new("ET", vec![]),
-        ];
-        let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
-        let resources = dictionary! { "Font" => dictionary! { "F1" => font } };
-        let page = dictionary! { "Type" => "Page", "Parent" => root, "Contents" => content, "Resources" => resources };
-        kids.push(document.add_object(page).into());
-    }
-    let count = i64::try_from(kids.len()).unwrap();
-    document.objects.insert(root, dictionary! { "Type" => "Pages", "Kids" => kids, "Count" => count }.into());
-    let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => root });
-    document.trailer.set("Root", catalog);
-    document.compress();
-    let mut out = Vec::new();
-    let options = SaveOptions::builder().use_object_streams(true).use_xref_streams(true).build();
-    document.save_with_options(&mut out, options).unwrap();
-    out
-}
-
-/// The same document with one page written once more behind it.
-fn saved_again(first: &[u8]) -> Vec<u8> {
-    let mut again = IncrementalDocument::create_from(first.to_vec(), Document::load_mem(first).unwrap());
-    let page = *again.get_prev_documents().get_pages().get(&1).unwrap();
-    again.opt_clone_object_to_new_document(page).unwrap();
-    let mut out = Vec::new();
-    again.save_to(&mut out).unwrap();
-    out
-}
 
 /// A picture's head: a reader that needs the size finds it.
 fn png(width: u32, height: u32) -> String {
@@ -75,11 +35,11 @@ fn attacks() -> Vec<(String, Value)> {
     let file = |pdf: &[u8]| user(json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": data(pdf)}}]));
     let picture = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
     let inline = |width, height| picture(format!("data:image/png;base64,{}", png(width, height)));
-    let ninety = pdf(&vec!["a page".to_owned(); 60]);
+    let ninety = pdf(&["a page"; 60]);
     let mut all = vec![
         ("pages".to_owned(), file(&ninety)),
         ("pages saved again".to_owned(), file(&saved_again(&ninety))),
-        ("a book on one page".to_owned(), file(&pdf(&["some words of a book ".repeat(28_000)]))),
+        ("a book on one page".to_owned(), file(&pdf(&[&"some words of a book ".repeat(28_000)]))),
         ("pictures inline".to_owned(), user((0..90).map(|_| inline(2_048, 768)).collect())),
         ("small pictures".to_owned(), user((0..90).map(|_| inline(20, 20)).collect())),
         ("pictures by address".to_owned(), user((0..90).map(|_| picture("https://example.com/a.png".to_owned())).collect())),
@@ -142,7 +102,7 @@ async fn honest_requests_are_held_for_what_they_may_cost_and_charged_what_they_d
     for family in Family::ALL {
         for stream in [false, true] {
             let mut body = ask(family, "test-model", stream);
-            let data = STANDARD.encode(pdf(&vec![page.clone(); 4]));
+            let data = STANDARD.encode(pdf(&[page.as_str(); 4]));
             let url = format!("data:application/pdf;base64,{data}");
             let parts = match family {
                 Family::Chat => json!([{"type": "text", "text": text}, {"type": "file", "file": {"file_data": url}}]),

@@ -10,6 +10,7 @@ pub(crate) mod checker;
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod cluster;
 pub(crate) mod load;
+pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod skip;
 pub(crate) mod upstream;

@@ -17,6 +17,10 @@ fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &
 }
 
 fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
+    send(simulated, family, model, stream, body.to_string().as_bytes(), operation)
+}
+
+fn send(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &[u8], operation: Operation) -> Reply {
     let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
     let route = Route {
         slug: "s".to_owned(),
@@ -29,7 +33,7 @@ fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body
     };
     let call =
         Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream, abandoned: None };
-    simulated.answer(&call, model, body.to_string().as_bytes())
+    simulated.answer(&call, model, body)
 }
 
 async fn json_of(mut reply: Reply) -> Value {
@@ -299,26 +303,8 @@ async fn tokens_are_counted_without_an_answer() {
 
 #[test]
 fn what_is_not_json_is_refused() {
-    let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
-    let route = Route {
-        slug: String::new(),
-        on_disconnect: OnDisconnect::Cancel,
-        targets: Vec::new(),
-        retry: 0,
-        breaker,
-        translate: true,
-        prefer: Prefer::Family,
-    };
-    let call = Call {
-        route: &route,
-        holder: crate::byte_room::Holder(1),
-        caller: Family::Chat,
-        family: Family::Chat,
-        operation: Operation::Generate,
-        stream: false,
-        abandoned: None,
-    };
-    assert_eq!(Simulated::default().answer(&call, "sim", b"{\"a\":").status, 400);
+    let reply = send(&Simulated::default(), Family::Chat, "sim", false, b"{\"a\":", Operation::Generate);
+    assert_eq!(reply.status, 400);
 }
 
 /// A place in a budget without a bound.

@@ -1,0 +1,41 @@
+//! PDF documents for requests, made with a library that the gateway does not use.
+
+use lopdf::content::{Content, Operation};
+use lopdf::{Document, IncrementalDocument, Object, SaveOptions, Stream, dictionary};
+
+/// A PDF of today's kind (object streams) with these texts on its pages.
+pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
+    let mut document = Document::with_version("1.5");
+    let root = document.new_object_id();
+    let font = document.add_object(dictionary! { "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Courier" });
+    let resources = document.add_object(dictionary! { "Font" => dictionary! { "F1" => font } });
+    let mut page = |text: &str| {
+        let shows = Operation::new("Tj", vec![Object::string_literal(text)]);
+        let font = Operation::new("Tf", vec!["F1".into(), 1.into()]);
+        let operations = vec![Operation::new("BT", vec![]), font, shows, Operation::new("ET", vec![])];
+        let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
+        document.add_object(dictionary! { "Type" => "Page", "Parent" => root, "Contents" => content })
+    };
+    let kids: Vec<Object> = pages.iter().map(|text| page(text).into()).collect();
+    let count = i64::try_from(kids.len()).unwrap();
+    let size = vec![0.into(), 0.into(), 595.into(), 842.into()];
+    let tree = dictionary! { "Type" => "Pages", "Kids" => kids, "Count" => count, "Resources" => resources, "MediaBox" => size };
+    document.objects.insert(root, tree.into());
+    let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => root });
+    document.trailer.set("Root", catalog);
+    document.compress();
+    let mut out = Vec::new();
+    let options = SaveOptions::builder().use_object_streams(true).use_xref_streams(true).build();
+    document.save_with_options(&mut out, options).unwrap();
+    out
+}
+
+/// The same document with one page written once more behind it.
+pub(crate) fn saved_again(first: &[u8]) -> Vec<u8> {
+    let mut again = IncrementalDocument::create_from(first.to_vec(), Document::load_mem(first).unwrap());
+    let page = *again.get_prev_documents().get_pages().get(&1).unwrap();
+    again.opt_clone_object_to_new_document(page).unwrap();
+    let mut out = Vec::new();
+    again.save_to(&mut out).unwrap();
+    out
+}
