@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::Inspection;
+use farebox_protocol::translate::Losses;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -33,7 +34,7 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// The fact of a bill that names what was taken out of the request before it was sent.
 pub const REMOVED: &str = "removed";
-/// The fact of a bill that names what a translation of the request left out or changed.
+/// The fact of a bill that names what a translation left out or changed: of the request, and behind `answer.` of the answer.
 pub const LOST: &str = "lost";
 
 /// Where the answer is sent; closed when the customer has left.
@@ -77,15 +78,15 @@ pub(super) struct Outcome {
     pub(super) attempts: Vec<Attempt>,
     /// What was removed from the request for the target that answers.
     pub(super) removed: String,
-    /// What was lost in its translation for that target.
-    pub(super) lost: String,
+    /// What was lost in its translation for that target; once the answer has ended, also what was lost on the way back.
+    pub(super) lost: Losses,
 }
 
 impl Outcome {
-    /// What of the request did not reach the model, as the receipt tells it.
+    /// What of the request did not reach the model, and what of the answer did not reach the customer, as the receipt says it.
     fn facts(&self) -> Facts {
-        let told = [(REMOVED, &self.removed), (LOST, &self.lost)];
-        told.into_iter().filter(|(_, what)| !what.is_empty()).map(|(name, what)| (name.to_owned(), what.clone())).collect()
+        let told = [(REMOVED, self.removed.clone()), (LOST, self.lost.header())];
+        told.into_iter().filter(|(_, what)| !what.is_empty()).map(|(name, what)| (name.to_owned(), what)).collect()
     }
 }
 
@@ -238,7 +239,7 @@ impl Admitted {
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,
-            lost: self.outcome.lost.clone(),
+            lost: self.outcome.lost.header(),
             attempts: self.outcome.attempts.clone(),
         }
     }

@@ -147,13 +147,13 @@ pub fn holder(key: KeyId) -> Holder {
 
 /// Removes thinking blocks that this gateway sealed, because a vendor of the customer's own family would reject them. Returns the
 /// losses, for `x-farebox-lost`.
-fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<String, Failure> {
-    let Some((body, count)) = translate::cut_seals(&request.body) else { return Ok(String::new()) };
+fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
+    let Some((body, count)) = translate::cut_seals(&request.body) else { return Ok(Losses::default()) };
     *seen = request.family.protocol().inspect(&body, clock::seed())?;
     request.body = Bytes::from(body);
     let mut losses = Losses::default();
     (0..count).for_each(|_| losses.add("thinking", "dropped"));
-    Ok(losses.header())
+    Ok(losses)
 }
 
 /// The model that a name means on this path and for this key.

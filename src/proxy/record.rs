@@ -75,7 +75,7 @@ pub struct Record {
     pub total_ms: u32,
     /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
     pub own_us: Option<u32>,
-    /// What was lost when the request was translated for its target, as in `x-farebox-lost`.
+    /// What was lost in translation: of the request as in `x-farebox-lost`, of the answer behind `answer.`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lost: String,
     /// For the operator's eyes: attempts that failed.

@@ -411,6 +411,9 @@ impl Relay {
             (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
         let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
+        if let Some(translated) = &translated {
+            admitted.outcome.lost.merge(translated.losses());
+        }
         let settled = admitted.settle(&end).await;
         let counted = whole::wire(settled.usage);
 

@@ -159,7 +159,7 @@ impl Forms {
         target: &Target,
         family: Family,
         model: &Model,
-    ) -> Option<(Translation, String, bool)> {
+    ) -> Option<(Translation, Losses, bool)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
         let form = all.forms.into_iter().find(|form| form.family == family && form.abilities == abilities)?;
@@ -172,7 +172,7 @@ impl Forms {
             id: request.id.to_string(),
             created: request.at.millis() / 1_000,
         };
-        Some((translation, form.losses.header(), form.seen.hidden_reasoning))
+        Some((translation, form.losses, form.seen.hidden_reasoning))
     }
 }
 
@@ -221,6 +221,11 @@ impl Translation {
         Some(translate::read_answer(self.family, body)).filter(|answer| !matches!(answer.end, Some(Err(_))))
     }
 
+    /// What the customer does not get of a whole answer.
+    pub(super) fn losses(&self, answer: &translate::Answer) -> Losses {
+        translate::answer_losses(self.caller, answer)
+    }
+
     /// The whole answer as the customer gets it, with settled counts.
     pub(super) fn write(&self, answer: &translate::Answer, usage: &Usage, asked: UsageWish<'_>) -> Bytes {
         Bytes::from(translate::write_answer(self.caller, answer, &self.memo, &self.wish(), usage, asked))
@@ -261,6 +266,11 @@ impl Streamed {
     /// Whether the frames so far do not form an answer, whatever their end says.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.translator.ended(), Some(Err(_)))
+    }
+
+    /// What the customer did not get of the answer so far.
+    pub(super) fn losses(&self) -> &Losses {
+        self.translator.losses()
     }
 
     /// The end of a complete answer, with settled counts.

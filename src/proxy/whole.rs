@@ -40,6 +40,9 @@ pub(super) async fn relay(
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
     let mut told = told_headers(&admitted.outcome);
     let end = End::complete(facts.stop);
+    if let (Some(translation), Some(Some(answer))) = (&translation, &answer) {
+        admitted.outcome.lost.merge(&translation.losses(answer));
+    }
 
     let settled = admitted.settle(&end).await;
 
@@ -65,8 +68,8 @@ fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
 
 /// Adds headers that name what did not reach the model: removed tools and fields, and losses in translation.
 pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let told = [("x-farebox-removed", &outcome.removed), ("x-farebox-lost", &outcome.lost)];
-    told.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, value.clone())).collect()
+    let told = [("x-farebox-removed", outcome.removed.clone()), ("x-farebox-lost", outcome.lost.header())];
+    told.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// Counts of the ledger as answers print them.

@@ -22,8 +22,13 @@ pub(super) struct Chunk<'a> {
     pub(super) refusal: Option<&'a str>,
     pub(super) fragments: Vec<Fragment<'a>>,
     pub(super) finish: Option<&'a str>,
+    /// Members that only this family has.
+    pub(super) lost: Vec<&'static str>,
     pub(super) error: bool,
 }
+
+/// Parts of a message that no other family has.
+const OWN: [&str; 3] = ["annotations", "audio", "images"];
 
 /// A piece of a call.
 #[derive(Debug, Default)]
@@ -110,8 +115,11 @@ fn delta<'a>(cursor: &mut Cursor<'a>, own: &mut Chunk<'a>) -> Result<(), JsonErr
                 }
             }
             "function_call" => fragment(cursor, own)?,
-            _ => {
-                cursor.skip()?;
+            name => {
+                let found = OWN.into_iter().find(|known| *known == name);
+                let value = cursor.skip()?;
+                let said = !matches!(cursor.slice(value.span), "null" | "[]" | "{}");
+                own.lost.extend(found.filter(|_| said));
             }
         }
     }

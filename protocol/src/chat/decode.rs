@@ -7,7 +7,7 @@ use crate::BadRequest;
 use crate::Family;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
-use crate::translate::fates::{Fate, Row, only, refused_by, row, unless};
+use crate::translate::fates::{Fate, Row, only, refused_by, row, silent_for_messages, unless};
 use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn};
 use crate::translate::tree::Node;
 
@@ -36,7 +36,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("reasoning_effort",        Fate::Converted),
     row("reasoning",               Fate::Converted),
     row("response_format",         Fate::Converted),
-    row("prompt_cache_key",        Fate::Converted),
+    silent_for_messages("prompt_cache_key"),
     row("safety_identifier",       Fate::Converted),
     row("user",                    Fate::Converted),
     row("service_tier",            Fate::Converted),

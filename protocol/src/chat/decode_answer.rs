@@ -93,6 +93,7 @@ impl Decoder {
             return;
         }
         self.flow.start(sink);
+        chunk.lost.iter().for_each(|what| self.flow.lose(what, sink));
         match (chunk.reasoning, chunk.details) {
             (Some(text), _) if !text.is_empty() => self.text(Shown::Thinking, text, sink),
             (_, Some(list)) => detail_texts(list).iter().for_each(|text| self.text(Shown::Thinking, text, sink)),

@@ -48,7 +48,7 @@ impl writing::Encoder for Encoder {
             Event::Delta(text) => self.write(text, out),
             Event::Open(open) => self.open(open, out),
             Event::Close => self.close(out),
-            Event::Start | Event::Ping | Event::Stop(_) | Event::Fail(_) => {}
+            Event::Start | Event::Ping | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
         }
     }
 

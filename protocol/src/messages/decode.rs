@@ -34,7 +34,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("top_k",              Fate::Dropped),
     refused_by("stop_sequences", Family::Responses, NO_STOPS),
     row("metadata",           Fate::Converted),
-    unless("service_tier",    Fate::Converted, &[]),
+    row("service_tier",       Fate::Converted),
     row("stream",             Fate::Carried),
     row("cache_control",      Fate::Dropped),
     row("context_management", Fate::Dropped),
@@ -165,7 +165,15 @@ fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut
             out.push(Block::words(&format!("Tool {name} is now available.")));
         }
         "web_search_tool_result" => out.extend(found_pages(node)),
-        kind @ ("server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction" | "fallback") => {
+        // Its vendor reads nothing before a summary, and clients may have left that out.
+        "compaction" => match node.get("content").text() {
+            Some(summary) => {
+                let text = Escaped::join(&[Escaped::raw("[summary of the conversation so far]"), summary], "\\n");
+                out.push(Block::Text { text, cache: cache(node) });
+            }
+            None => decoding.drop("messages.compaction"),
+        },
+        kind @ ("server_tool_use" | "mcp_tool_use" | "container_upload" | "fallback") => {
             decoding.drop(&format!("messages.{kind}"));
         }
         kind if kind.ends_with("_tool_result") => decoding.drop(&format!("messages.{kind}")),

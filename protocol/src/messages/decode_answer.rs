@@ -1,6 +1,6 @@
 //! A messages answer as events, whole or streamed.
 //!
-//! Blocks that only this family's servers make are swallowed. Blocks that overlap wait for each other.
+//! Blocks that only this family's servers make are reported as lost. Blocks that overlap wait for each other.
 
 use std::borrow::Cow;
 
@@ -43,6 +43,24 @@ enum Kinds {
     Swallowed,
 }
 
+/// Blocks that no other family has. Names that are not listed are not repeated: they are a server's own words.
+const OWN: [&str; 14] = [
+    "advisor_tool_result",
+    "bash_code_execution_tool_result",
+    "code_execution_tool_result",
+    "compaction",
+    "container_upload",
+    "fallback",
+    "mcp_tool_result",
+    "mcp_tool_use",
+    "redacted_thinking",
+    "server_tool_use",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "web_fetch_tool_result",
+    "web_search_tool_result",
+];
+
 /// What one event says.
 #[derive(Debug, Default)]
 struct Said<'a> {
@@ -51,6 +69,7 @@ struct Said<'a> {
     /// The text of a delta, escaped, by the member it stands in.
     text: Option<&'a str>,
     seal: bool,
+    citation: bool,
     block: Option<&'a str>,
     stop: Option<Cow<'a, str>>,
     stop_sequence: Option<&'a str>,
@@ -66,12 +85,12 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     decoder.flow.start(sink);
     for (at, block) in answer.get("content").elements().enumerate() {
         let index = at as u64;
-        decoder.begin(index, block.raw);
+        decoder.begin(index, block.raw, sink);
         decoder.finish(index, sink);
     }
     let sequence = answer.get("stop_sequence").text();
     let reason = stop(answer.get("stop_reason").word(), sequence.as_ref().map_or("", |text| text.as_str()));
-    decoder.flow.stop(reason, sink);
+    decoder.stop(reason, sink);
 }
 
 impl flow::Decoder for Decoder {
@@ -108,7 +127,7 @@ impl Decoder {
         match said.kind.as_ref() {
             "content_block_delta" => self.delta(said, sink),
             "content_block_start" => {
-                self.begin(said.index.unwrap_or(0), said.block.unwrap_or("{}"));
+                self.begin(said.index.unwrap_or(0), said.block.unwrap_or("{}"), sink);
                 self.show(sink);
             }
             "content_block_stop" => self.finish(said.index.unwrap_or(0), sink),
@@ -141,10 +160,13 @@ impl Decoder {
             block.ended |= !(cut && at + 1 == count);
         }
         self.show(sink);
+        if stop == Stop::Pause {
+            self.flow.lose("pause_turn", sink);
+        }
         self.flow.stop(stop, sink);
     }
 
-    fn begin(&mut self, index: u64, block: &str) {
+    fn begin(&mut self, index: u64, block: &str, sink: &mut dyn Sink) {
         let Ok(node) = Node::parse(block.as_bytes()) else { return };
         let plain = |name: &str| node.get(name).plain().unwrap_or_default().into_owned();
         let text = |name: &str| node.get(name).text().map(|text| text.as_str().to_owned()).unwrap_or_default();
@@ -156,12 +178,19 @@ impl Decoder {
                 input = node.get("input").object().map(|input| escape(&compact(input))).unwrap_or_default();
                 (Kinds::Call { id: plain("id"), name: plain("name") }, String::new())
             }
-            _ => (Kinds::Swallowed, String::new()),
+            other => {
+                self.flow.lose(OWN.into_iter().find(|own| *own == other).unwrap_or("block"), sink);
+                (Kinds::Swallowed, String::new())
+            }
         };
+        node.get("citations").elements().for_each(|_| self.flow.lose("citations", sink));
         self.blocks.push(Block { index, kind, waiting, input, opened: false, sent: false, ended: false });
     }
 
     fn delta(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+        if said.citation {
+            self.flow.lose("citations", sink);
+        }
         let Some(text) = said.text.filter(|text| !text.is_empty() && !said.seal) else { return };
         let found = self.blocks.iter().rposition(|block| Some(block.index) == said.index && !block.ended);
         // Some servers number deltas wrongly; with one block open there is no doubt which is meant.
@@ -259,7 +288,10 @@ fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonErr
     while let Some(key) = cursor.member(&mut walk)? {
         let value = cursor.skip()?;
         match key.name.as_ref() {
-            "type" => said.seal = matches!(cursor.raw_text(&value), Some("signature_delta" | "citations_delta")),
+            "type" => {
+                said.citation = cursor.raw_text(&value) == Some("citations_delta");
+                said.seal = said.citation || cursor.raw_text(&value) == Some("signature_delta");
+            }
             "text" | "thinking" | "partial_json" => said.text = cursor.raw_text(&value).or(said.text),
             "stop_reason" => said.stop = cursor.text_of(&value),
             "stop_sequence" => said.stop_sequence = cursor.raw_text(&value),

@@ -8,8 +8,9 @@ use serde_json::json;
 use super::synthetic::usage_value;
 use super::writer::error_event;
 use crate::json::{Cursor, Kind, quoted, unescape};
-use crate::translate::event::{Answer, BlockKind, Event, Open, Stop};
+use crate::translate::event::{Answer, AnswerBlock, BlockKind, Event, Open, Stop};
 use crate::translate::ids::Memo;
+use crate::translate::losses::Losses;
 use crate::translate::seals::PLAIN;
 use crate::translate::writing::{self, Template, Wish, declared};
 use crate::{ErrorBody, Usage, UsageWish, sse};
@@ -51,7 +52,7 @@ impl writing::Encoder for Encoder {
             Event::Open(open) => self.open(open, out),
             Event::Close => self.close(out),
             Event::Ping => out.extend(sse::event("ping", r#"{"type":"ping"}"#)),
-            Event::Start | Event::Stop(_) | Event::Fail(_) => {}
+            Event::Start | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
         }
     }
 
@@ -152,7 +153,7 @@ pub(crate) fn encode_answer(
         BlockKind::Text | BlockKind::Refusal => Some(format!(r#"{{"type":"text","text":"{}"}}"#, block.text)),
         BlockKind::Thinking => Some(format!(r#"{{"type":"thinking","thinking":"{}","signature":"{PLAIN}"}}"#, block.text)),
         BlockKind::Call { id, name } => {
-            let input = input(&block.text)?;
+            let input = input(answer, block)?.0;
             let (name, ..) = declared(memo, name);
             Some(format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#, quoted(&call_id(id)), quoted(name)))
         }
@@ -162,14 +163,32 @@ pub(crate) fn encode_answer(
     message(wish, &content, &quoted(reason), &sequence, &usage_value(usage).to_string()).into_bytes()
 }
 
-/// Escaped arguments as an object; any other complete value is wrapped.
-fn input(arguments: &str) -> Option<String> {
-    let json = unescape(arguments);
+/// What a whole answer in this family cannot say as it came.
+pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
+    for block in answer.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Call { .. })) {
+        match input(answer, block) {
+            None => losses.add_to_answer("tool_use", "cut"),
+            Some((_, true)) => losses.add_to_answer("arguments", "wrapped"),
+            Some((_, false)) => {}
+        }
+    }
+}
+
+/// A call's arguments as an object, and whether they had to be wrapped to be one; `None` for a call that the limit cut.
+fn input(answer: &Answer, block: &AnswerBlock) -> Option<(String, bool)> {
+    let json = unescape(&block.text);
     let text = json.trim();
     if text.is_empty() {
-        return Some("{}".to_owned());
+        return Some(("{}".to_owned(), false));
     }
-    let mut cursor = Cursor::new(text.as_bytes()).ok()?;
-    let value = cursor.skip().ok().filter(|_| cursor.end().is_ok())?;
-    Some(if value.kind == Kind::Object { text.to_owned() } else { json!({"_raw": text}).to_string() })
+    let kind = Cursor::new(text.as_bytes()).and_then(|mut cursor| {
+        let value = cursor.skip()?;
+        cursor.end().map(|()| value.kind)
+    });
+    let is_cut = !answer.closed && answer.blocks.last().is_some_and(|last| std::ptr::eq(last, block));
+    match kind {
+        Ok(Kind::Object) => Some((text.to_owned(), false)),
+        Err(_) if is_cut => None,
+        _ => Some((json!({"_raw": text}).to_string(), true)),
+    }
 }

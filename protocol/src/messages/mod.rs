@@ -168,6 +168,10 @@ impl Translates for Messages {
         decode_answer::decode_answer(body, sink);
     }
 
+    fn unsaid(&self, answer: &Answer, losses: &mut translate::Losses) {
+        encode_answer::unsaid(answer, losses);
+    }
+
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode_answer::Decoder::default())
     }

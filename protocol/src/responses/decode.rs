@@ -5,7 +5,7 @@ use super::decode_tools::{choice, tools};
 use crate::BadRequest;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, wrong};
-use crate::translate::fates::{Fate, Row, row, unless};
+use crate::translate::fates::{Fate, Row, row, silent_for_messages, unless};
 use crate::translate::neutral::{Block, Effort, Format, Prompt};
 use crate::translate::tree::Node;
 
@@ -27,7 +27,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("parallel_tool_calls",    Fate::Converted),
     row("reasoning",              Fate::Converted),
     row("text",                   Fate::Converted),
-    row("prompt_cache_key",       Fate::Converted),
+    silent_for_messages("prompt_cache_key"),
     row("safety_identifier",      Fate::Converted),
     row("user",                   Fate::Converted),
     row("service_tier",           Fate::Converted),

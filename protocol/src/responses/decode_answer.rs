@@ -14,6 +14,27 @@ use crate::translate::tree::Node;
 use crate::usage::count;
 use crate::{Frame, UpstreamError};
 
+/// Items that no other family has. Names that are not listed are not repeated: they are a server's own words.
+const OWN: [&str; 17] = [
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "code_interpreter_call",
+    "compaction",
+    "computer_call",
+    "file_search_call",
+    "image_generation_call",
+    "mcp_approval_request",
+    "mcp_call",
+    "mcp_list_tools",
+    "program",
+    "program_output",
+    "shell_call",
+    "shell_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "web_search_call",
+];
+
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
@@ -135,8 +156,14 @@ impl Decoder {
 
     /// What a finished item repeats.
     fn contents(&mut self, index: Option<u64>, item: &Node<'_>, sink: &mut dyn Sink) {
+        let kind = item.get("type").word();
+        if let Some(own) = OWN.into_iter().find(|own| *own == kind) {
+            return self.flow.lose(own, sink);
+        }
+        let cited = item.get("content").elements().flat_map(|part| part.get("annotations").elements());
+        cited.for_each(|_| self.flow.lose("annotations", sink));
         let mut give = |class: Class, text: &str| self.blocks.whole(index, class, text, &mut self.flow, sink);
-        match item.get("type").word() {
+        match kind {
             "message" => {
                 for (class, name) in [(Class::Text, "text"), (Class::Refusal, "refusal")] {
                     let texts: Vec<Escaped<'_>> =
@@ -163,7 +190,8 @@ impl Decoder {
                     members.map(|(name, value)| format!("{}:{}", crate::json::quoted(name), compact(value.raw))).collect();
                 give(Class::Call, &escape(&format!("{{{}}}", members.join(","))));
             }
-            _ => {}
+            "" => {}
+            _ => self.flow.lose("item", sink),
         }
     }
 

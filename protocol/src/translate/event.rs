@@ -3,6 +3,7 @@
 //! Laws: blocks never overlap; exactly one [`Event::Stop`] or [`Event::Fail`], and it is the last. Texts stay in their JSON
 //! escaping. An upstream's seals of thinking are not events: none is ever handed on.
 
+use super::losses::Losses;
 use crate::UpstreamError;
 
 /// What happens next in an answer.
@@ -18,6 +19,8 @@ pub enum Event<'a> {
     Close,
     /// The upstream is alive.
     Ping,
+    /// The answer holds something that only its own family has, by the name this family gives it; nobody is shown it.
+    Lost(&'static str),
     /// The answer is complete.
     Stop(Stop),
     /// The answer broke.
@@ -92,6 +95,8 @@ pub struct Answer {
     pub closed: bool,
     /// How it ended; `None` until it has.
     pub end: Option<Result<Stop, UpstreamError>>,
+    /// What it held that other families have no words for.
+    pub losses: Losses,
 }
 
 /// One block of an answer.
@@ -155,6 +160,7 @@ impl Sink for Answer {
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
             Event::Close => self.closed = true,
+            Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
             Event::Start | Event::Ping => {}
         }
     }

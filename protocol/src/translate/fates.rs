@@ -54,6 +54,11 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
     Row { name, fates, defaults: &[] }
 }
 
+/// A row whose field asks for something only where it is converted; messages models lose nothing without it.
+pub(crate) const fn silent_for_messages(name: &'static str) -> Row {
+    Row { name, fates: [Fate::Converted, Fate::Converted, Fate::Silent], defaults: &[] }
+}
+
 /// A row whose field one family refuses; elsewhere it is said in other words.
 pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'static str) -> Row {
     let (refused, other) = (Fate::Refused(remedy), Fate::Converted);

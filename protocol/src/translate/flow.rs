@@ -49,6 +49,13 @@ impl Flow {
         }
     }
 
+    /// Something of the answer that only its own family has.
+    pub(crate) fn lose(&mut self, what: &'static str, sink: &mut dyn Sink) {
+        if !self.ended {
+            sink.event(Event::Lost(what));
+        }
+    }
+
     pub(crate) fn ping(&mut self, sink: &mut dyn Sink) {
         if !self.ended {
             sink.event(Event::Ping);

@@ -25,6 +25,19 @@ impl Losses {
         *count = count.saturating_add(1);
     }
 
+    /// One more loss on the way back: fields of answers stand behind `answer.`.
+    pub(crate) fn add_to_answer(&mut self, field: &str, word: &str) {
+        self.add(&format!("answer.{field}"), word);
+    }
+
+    /// These losses too.
+    pub fn merge(&mut self, more: &Self) {
+        for (key, more) in &more.list {
+            let count = self.list.entry(key.clone()).or_default();
+            *count = count.saturating_add(*more);
+        }
+    }
+
     /// Whether nothing was lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {

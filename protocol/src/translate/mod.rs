@@ -71,6 +71,9 @@ pub(crate) trait Translates: Sync {
     /// The events of a whole answer of this family.
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink);
 
+    /// What a whole answer in this family's form cannot say as it came.
+    fn unsaid(&self, _answer: &Answer, _losses: &mut Losses) {}
+
     /// A decoder for one streamed answer of this family.
     fn decoder(&self) -> Box<dyn Decoder>;
 
@@ -163,6 +166,14 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
     let mut answer = Answer::default();
     upstream.translates().decode_answer(body, &mut answer);
     answer
+}
+
+/// What a caller of this family does not get of a whole answer, or gets in another form.
+#[must_use]
+pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
+    let mut losses = answer.losses.clone();
+    caller.translates().unsaid(answer, &mut losses);
+    losses
 }
 
 /// A whole answer in the caller's family, with settled counts.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
+use super::losses::Losses;
 use super::shape::Shape;
 use super::writing::{Encoder, Wish};
 use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
@@ -30,6 +31,7 @@ struct Writer {
     /// The open block is text, about which decoders keep nothing.
     text: bool,
     end: Option<Result<Stop, UpstreamError>>,
+    losses: Losses,
     over: bool,
 }
 
@@ -38,6 +40,7 @@ impl Sink for Writer {
         match event {
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
+            Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
             _ if self.over => {}
             event => {
                 match event {
@@ -84,7 +87,8 @@ impl Translator {
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
         let decoder = upstream.translates().decoder();
         let encoder = caller.translates().encoder(memo, wish);
-        let writer = Writer { encoder, out: Vec::new(), calls: false, text: false, end: None, over: false };
+        let (out, losses) = (Vec::new(), Losses::default());
+        let writer = Writer { encoder, out, calls: false, text: false, end: None, losses, over: false };
         Self { decoder, writer, shape: Shape::default() }
     }
 
@@ -127,6 +131,12 @@ impl Translator {
     #[must_use]
     pub fn ended(&self) -> Option<Result<&Stop, &UpstreamError>> {
         self.writer.end.as_ref().map(Result::as_ref)
+    }
+
+    /// What the answer held so far that the caller's family has no words for.
+    #[must_use]
+    pub fn losses(&self) -> &Losses {
+        &self.writer.losses
     }
 
     /// The end of a complete answer with settled counts, as frames.

@@ -91,34 +91,6 @@ proptest! {
     }
 
     #[test]
-    fn calls_and_results_are_always_paired(turns in prop::collection::vec((0_u8..6, 0_u8..4), 0..14)) {
-        let items: Vec<Value> = turns.iter().map(|(kind, id)| match kind {
-            0 | 1 => json!({"type": "function_call", "call_id": format!("c{id}"), "name": "f", "arguments": "{}"}),
-            2 | 3 => json!({"type": "function_call_output", "call_id": format!("c{id}"), "output": "r"}),
-            4 => json!({"role": "user", "content": "u"}),
-            _ => json!({"role": "assistant", "content": "a"}),
-        }).collect();
-        let body = talking(Responses, Value::Array(items));
-        let Ok(chat) = translated(Responses, Chat, &able(Chat), &body) else { return Ok(()) };
-        let chat: Value = serde_json::from_slice(&chat.body).expect("JSON");
-        let mut waiting: Vec<Value> = Vec::new();
-        let mut given = std::collections::HashSet::new();
-        for message in chat["messages"].as_array().expect("messages") {
-            if message["role"] == "tool" {
-                prop_assert!(!waiting.is_empty());
-                prop_assert_eq!(&waiting.remove(0), &message["tool_call_id"]);
-                continue;
-            }
-            prop_assert!(waiting.is_empty());
-            waiting = message["tool_calls"].as_array().into_iter().flatten().map(|call| call["id"].clone()).collect();
-            for id in &waiting {
-                prop_assert!(given.insert(id.to_string()), "an id is given once");
-            }
-        }
-        prop_assert!(waiting.is_empty());
-    }
-
-    #[test]
     fn what_is_carried_survives_a_round_trip(turns in prop::collection::vec(said(), 0..6)) {
         let body = native_talk(&turns);
         let there = sent(Messages, Chat, &body);

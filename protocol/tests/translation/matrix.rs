@@ -8,6 +8,7 @@ use farebox_protocol::translate::fates::{Fate, Row};
 use farebox_protocol::translate::{fields, is_translated};
 use serde_json::{Value, json};
 
+use super::cells;
 use super::help::*;
 
 const HEAD: &str = "# What becomes of a request for another family
@@ -16,11 +17,13 @@ A slug serves callers of all three families, whatever its targets speak. A reque
 other is translated. These tables say what becomes of each field of a request; the gateway reads the same tables.
 
 - *carried*: the same field is there.
-- *converted*: it is said in the target's words.
+- *converted*: it is said in the target's words, in the field of the same name or in the one behind the colon.
 - *dropped*: left out, and named in `x-farebox-lost`.
 - *silent*: means nothing to the model; left out and not named.
 - *refused*: leaving it out would change the answer, so the request is a 400 with code `unsupported_by_model`; what to do instead
   stands behind it.
+
+Each cell is a test (`protocol/tests/translation/matrix.rs` and, for converted fields, the examples in `cells.rs` beside it).
 
 A field that no table names is dropped and named. Values that ask for nothing (`null`, `false`, an empty list, the default) are
 never dropped or refused. Some carried and converted fields depend on what the target can do; then `x-farebox-lost` names them too:
@@ -44,12 +47,24 @@ Requests are sent with `store: false`, without ids of items, and with `strict` w
 capability `reasoning` gets `reasoning.effort` and no sampling, unless `abilities` of the target say otherwise. Native clients get
 summaries of the reasoning. `count_tokens` is asked of `/responses/input_tokens`. Stop strings do not exist there: another target
 of the route is asked, or the request is refused. The `phase` of earlier messages is not known to other families and not sent.
+
+## Answers
+
+Text, thinking, refusals and calls of tools reach every caller. What only the target's family has does not: citations and
+annotations, searches and other work of tools that ran on the provider's side, redacted thinking, sounds, pauses. An answer's headers
+are sent before this is known, so `x-farebox-lost` names losses of the request alone; the receipt and the log also name those of the
+answer, behind `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole native answers arguments that are
+no object are wrapped (`answer.arguments=wrapped`), and a call that the limit cut is left out (`answer.tool_use=cut`). Blocks and
+items with names that are not known are `answer.block` and `answer.item`. A chat answer has one text: texts around calls are joined.
 ";
 
-fn word(fate: Fate) -> String {
-    match fate {
+fn word(from: Family, to: Family, row: &Row) -> String {
+    match row.fate(to) {
         Fate::Carried => "carried".to_owned(),
-        Fate::Converted => "converted".to_owned(),
+        Fate::Converted => match cells::place(from, to, row.name) {
+            place if place == row.name => "converted".to_owned(),
+            place => format!("converted: `{place}`"),
+        },
         Fate::Dropped => "dropped".to_owned(),
         Fate::Silent => "silent".to_owned(),
         Fate::Refused(remedy) => format!("refused. {remedy}"),
@@ -69,7 +84,7 @@ fn page() -> String {
         out.push_str(&format!(" not counted |\n|---|{}---|\n", "---|".repeat(targets.len())));
         for row in fields(from) {
             out.push_str(&format!("| `{}` |", row.name));
-            targets.iter().for_each(|to| out.push_str(&format!(" {} |", word(row.fate(*to)))));
+            targets.iter().for_each(|to| out.push_str(&format!(" {} |", word(from, *to, row))));
             let defaults: Vec<String> = row.defaults.iter().map(|value| format!("`{value}`")).collect();
             out.push_str(&format!(" {} |\n", defaults.join(", ")));
         }
@@ -115,7 +130,7 @@ fn try_cell(from: Family, to: Family, row: &Row) {
             let body = asking(from, &json!({(row.name): sample(row.name)}));
             assert_eq!(sent(from, to, &body)[row.name], sample(row.name), "{cell}");
         }
-        // What these become has tests of its own; here: they are taken, not reported as left out.
+        // What these become stands in `cells.rs`; here: they are taken, not reported as left out.
         Fate::Converted => assert!(result.map_or(true, |done| !is_lost(&done.losses.header())), "{cell}"),
     }
     for default in row.defaults {

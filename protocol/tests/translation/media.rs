@@ -35,6 +35,9 @@ fn b04_documents_are_sent_and_audio_is_refused() {
     let audio = json!({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}});
     let bad = refused(Chat, Messages, &talking(Chat, json!([{"role": "user", "content": [audio]}])));
     assert_eq!(bad.param.as_deref(), Some("messages[0].content[0]"));
+    let tools = json!([{"type": "custom", "custom": {"name": "sql", "description": "asks"}}]);
+    let tool = sent(Chat, Messages, &asking(Chat, &json!({"tools": tools})))["tools"][0].clone();
+    assert_eq!((&tool["name"], &tool["input_schema"]["required"]), (&json!("sql"), &json!(["input"])), "a custom tool stays");
 }
 
 #[test]

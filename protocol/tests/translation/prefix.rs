@@ -15,7 +15,10 @@ fn b10_a_changing_billing_header_is_left_out() {
             ]}),
         )
     };
-    assert_eq!(sent(Messages, Chat, &body("A")), sent(Messages, Chat, &body("B")));
+    for target in [Chat, Responses] {
+        assert_eq!(sent(Messages, target, &body("A")), sent(Messages, target, &body("B")));
+    }
+    assert_eq!(sent(Messages, Responses, &body("A"))["instructions"], "You help.");
     assert_eq!(sent(Messages, Chat, &body("A"))["messages"][0], json!({"role": "system", "content": "You help."}));
 }
 

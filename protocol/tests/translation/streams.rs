@@ -1,6 +1,7 @@
 //! Streams towards chat and responses callers.
 
-use farebox_protocol::translate::Memo;
+use farebox_protocol::UsageWish;
+use farebox_protocol::translate::{Memo, Translator};
 use serde_json::{Value, json};
 
 use super::help::*;
@@ -31,6 +32,10 @@ fn b09_finish_usage_and_ids_of_chat_chunks() {
     assert!(finish.get("usage").is_none());
     assert_eq!(usage["choices"], json!([]));
     assert_eq!(done, "[DONE]");
+    let mut unasked = Translator::new(Messages, Chat, Memo::default(), &wish(b"{}"));
+    two_calls().iter().for_each(|data| drop(unasked.frame(&frame(data)).to_vec()));
+    let end = String::from_utf8(unasked.finish(&USAGE, UsageWish::default())).expect("UTF-8");
+    assert!(!end.contains("usage") && end.ends_with("data: [DONE]\n\n"), "counts are sent to who asks: {end}");
 }
 
 #[test]
@@ -110,7 +115,6 @@ fn b79_a_reasoning_item_is_sent_for_shown_thinking() {
 
 #[test]
 fn b104_whole_answers_keep_their_calls() {
-    use farebox_protocol::UsageWish;
     use farebox_protocol::translate::{read_answer, write_answer};
     let upstream = json!({"id": "m", "type": "message", "role": "assistant", "stop_reason": "tool_use", "content": [
         {"type": "text", "text": "I look."}, {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
@@ -129,8 +133,6 @@ fn b104_whole_answers_keep_their_calls() {
 
 #[test]
 fn the_response_repeats_the_request() {
-    use farebox_protocol::UsageWish;
-    use farebox_protocol::translate::Translator;
     let request = json!({"model": "slug", "input": "q", "instructions": "be kind", "tools": [{"type": "function", "name": "f"}], "temperature": null, "store": true});
     let request = request.to_string();
     let mut translator = Translator::new(Chat, Responses, Memo::default(), &wish(request.as_bytes()));

@@ -50,7 +50,7 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
                     " " (shown::explain(bill.end_reason.as_str()))
                 }
                 @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
-                @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation for the model" } dd { code { (lost) } } }
+                @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation" } dd { code { (lost) } } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 dt { "Balance after" } dd { (entry.balance_after) " USD" }
             }
