@@ -11,6 +11,24 @@ use proptest::test_runner::RngSeed;
 use super::findings::code::Code;
 use super::*;
 
+impl Config {
+    /// The same with providers that speak one family only. The built-in provider speaks all, so nothing is translated for it.
+    pub(crate) fn speaking(mut self, family: farebox_protocol::Family) -> Self {
+        let only = |provider: &Provider| Arc::new(Provider { speaks: vec![family], ..provider.clone() });
+        self.providers = self.providers.iter().map(|provider| only(provider)).collect();
+        let names: Vec<(String, String)> = self.catalog.by_name.drain().map(|(name, model)| (name, model.slug.clone())).collect();
+        for model in &mut self.catalog.models {
+            let model = Arc::get_mut(model).unwrap();
+            Arc::make_mut(&mut model.route).targets.iter_mut().for_each(|target| target.provider = only(&target.provider));
+        }
+        for (name, slug) in names {
+            let model = self.catalog.models.iter().find(|model| model.slug == slug).unwrap();
+            self.catalog.by_name.insert(name, Arc::clone(model));
+        }
+        self
+    }
+}
+
 /// Secrets of a table, so that tests need no environment.
 struct TableSecrets {
     values: HashMap<&'static str, &'static str>,

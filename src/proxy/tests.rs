@@ -11,11 +11,13 @@ use tokio::time::{sleep, timeout};
 
 use super::rate_limit::RateLimits;
 use super::*;
+use crate::byte_room::Share;
 use crate::clock;
-use crate::config::{self, ProcessSecrets, Source};
+use crate::config::{self, Config, ProcessSecrets, Source};
 
 mod oddities;
 mod paced;
+mod translated;
 
 /// $3 in, $15 out.
 const CATALOG: &str = include_str!("tests/catalog.toml");
@@ -38,9 +40,18 @@ struct House {
 
 impl House {
     fn new() -> Self {
+        Self::with(|config| config)
+    }
+
+    /// A house whose only provider speaks one family.
+    fn speaking(family: Family) -> Self {
+        Self::with(|config| config.speaking(family))
+    }
+
+    fn with(change: impl FnOnce(Config) -> Config) -> Self {
         let (catalog, routes) = (Source::new("catalog.toml", CATALOG), Source::new("routes.toml", ROUTES));
         let (config, faults) = config::load(&catalog, &routes, &ProcessSecrets { lenient: true });
-        let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
+        let config = change(config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain))));
         let ended = Arc::new(Ended::default());
         let proxy = Proxy {
             upstreams: Upstreams::new(&config).unwrap(),
@@ -65,11 +76,16 @@ impl House {
     }
 
     async fn send(&self, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
+        self.send_in(None, key, family, body).await
+    }
+
+    /// As [`Self::send`], with a body that counts against this room.
+    async fn send_in(&self, room: Option<Share>, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
             key: key.clone(),
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
-            room: None,
+            room,
             family,
             body: Bytes::from(body),
             headers: Vec::new(),

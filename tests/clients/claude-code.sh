@@ -50,13 +50,13 @@ echo "   cut: $(requests) requests"
 books cut 0
 
 # Translated: the target speaks another family.
-for family in chat; do
+for family in chat responses; do
   scenario text-on-$family 5 claude_code on-$family-sim -p "Say PONG"
   expect text-on-$family PONG
   AT_LEAST=2 scenario tool-on-$family 5 claude_code on-$family-sim -p "Read {\"file_path\": \"$project/note.txt\"}" --allowedTools Read
   expect tool-on-$family "The answer is 42."
   AT_LEAST=2 scenario picture-on-$family 5 claude_code on-$family-sim -p "Read {\"file_path\": \"$project/dot.png\"}" --allowedTools Read
-  scenario long-on-$family 5 claude_code on-$family-sim -p "Write 3000 words"
+  scenario long-on-$family 5 claude_code on-$family-sim -p "Give me 3000 words"
   [ "$(wc -w < "$work/long-on-$family.out")" -ge 3000 ] || { echo "long-on-$family: not 3000 words" >&2; exit 1; }
   LIMIT=240 ends_well $family 30 claude_code SLUG -p "Say one two three four five six seven eight nine ten"
   expect empty-on-$family "out of balance"

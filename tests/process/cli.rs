@@ -126,6 +126,35 @@ fn exit_codes_and_texts_say_what_to_type_instead() {
     assert_eq!(cli.exit(&["serve", "--catalog", broken.to_str().unwrap()]), 78);
 }
 
+/// Somebody who sells a model to callers of other families sees before the first request what these lose.
+#[test]
+fn a_check_says_what_each_translation_leaves_out_and_refuses() {
+    let cli = Cli::new();
+    let file = |name: &str| cli.folder.path().join(name).to_str().unwrap().to_owned();
+    let (catalog, routes) = (file("catalog.toml"), file("routes.toml"));
+    std::fs::write(&catalog, crate::support::CATALOG).unwrap();
+    let write = |speaks: &str| {
+        let provider = format!("[provider.one]\nbase_url = \"http://127.0.0.1:9\"\nspeaks = [{speaks}]\n");
+        let route = |slug: &str| format!("[[route]]\nslug = \"{slug}\"\ntargets = [ {{ provider = \"one\", model = \"m\" }} ]\n");
+        std::fs::write(&routes, format!("{provider}{}{}", route("test-model"), route("test-blind"))).unwrap();
+        let output = cli.run(&["check", "--catalog", &catalog, "--routes", &routes]);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{shown}{}", String::from_utf8_lossy(&output.stderr));
+        shown
+    };
+    let shown = write("\"messages\"");
+    let line = |begins: &str| shown.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{begins}: {shown}"));
+    line("test-model: chat is translated to messages, responses is translated to messages");
+    let chat = line("chat to messages leaves out ");
+    assert!(chat.contains("frequency_penalty, ") && chat.contains("; refuses n, logprobs, "), "{chat}");
+    assert!(!chat.contains("temperature"), "what is carried is not lost: {chat}");
+    let responses = line("responses to messages leaves out truncation, ");
+    assert!(responses.contains("; refuses ") && responses.contains("previous_response_id, conversation"), "{responses}");
+    assert!(!shown.contains("messages to "), "no caller of messages needs a translation: {shown}");
+    assert!(write("\"responses\"").contains("messages to responses leaves out "));
+    assert!(!write("\"chat\", \"responses\", \"messages\"").contains("leaves out"));
+}
+
 #[test]
 fn the_model_table_has_the_canonical_columns() {
     let cli = Cli::new();

@@ -3,12 +3,15 @@
 //! The terminal event repeats the whole output, so finished items are kept. Every event has its number. An item the limit cut is
 //! closed as incomplete.
 
+use std::borrow::Cow;
+
 use super::encode_items::{Item, added, finished, item};
 use super::numbered::Numbered;
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
 use crate::translate::event::{Answer, Event, Open, Stop};
 use crate::translate::ids::Memo;
+use crate::translate::tree::Node;
 use crate::translate::writing::{self, Wish};
 use crate::{ErrorBody, Usage, UsageWish};
 
@@ -54,8 +57,25 @@ pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
 fn begun(wish: &Wish<'_>) -> String {
     let empty = skeleton(&format!("resp_{}", wish.id), wish.slug, wish.created).to_string();
     let echo = echo(wish.request).unwrap_or_default();
-    let set: Vec<(&str, &str)> = echo.iter().map(|(name, value)| (*name, *value)).collect();
+    let set: Vec<(&str, Cow<'_, str>)> = echo
+        .iter()
+        .map(|(name, value)| (*name, if *name == "tools" { Cow::Owned(written_out(value)) } else { Cow::Borrowed(*value) }))
+        .collect();
+    let set: Vec<(&str, &str)> = set.iter().map(|(name, value)| (*name, value.as_ref())).collect();
     set_members(&empty, &set)
+}
+
+/// Tools as a response lists them: a function says whether it is strict and what its parameters are, also when the request did not.
+fn written_out(tools: &str) -> String {
+    let Ok(list) = Node::parse(tools.as_bytes()) else { return tools.to_owned() };
+    let tool = |tool: &Node<'_>| {
+        let missing: Vec<(&str, &str)> = [("strict", "false"), ("parameters", "null")]
+            .into_iter()
+            .filter(|(name, _)| tool.get("type").word() == "function" && !tool.members().any(|(member, _)| member == *name))
+            .collect();
+        set_members(tool.raw, &missing)
+    };
+    format!("[{}]", list.elements().map(tool).collect::<Vec<String>>().join(","))
 }
 
 fn echo(request: &[u8]) -> Option<Vec<(&'static str, &str)>> {

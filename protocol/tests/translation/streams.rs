@@ -142,7 +142,8 @@ fn the_response_repeats_the_request() {
         (&response["instructions"], &response["store"], &response["temperature"]),
         (&json!("be kind"), &json!(false), &json!(1.0))
     );
-    assert_eq!(response["tools"][0]["name"], "f");
+    let tool = json!({"type": "function", "name": "f", "strict": false, "parameters": null});
+    assert_eq!(response["tools"], json!([tool]), "a function is written out");
 }
 
 #[test]
