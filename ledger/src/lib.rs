@@ -66,6 +66,7 @@ pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use link::{LINK_LIFETIME, LinkToken};
 pub use margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
+pub use opening::Opening;
 pub use operation::{Operation, Outcome};
 pub use owed::Owed;
 pub use page::{EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};

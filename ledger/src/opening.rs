@@ -1,5 +1,6 @@
 //! From an address to an opened ledger: the one place that knows which store is behind which address.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::copy::copy;
@@ -8,15 +9,36 @@ use crate::sqlite::{Durability, OpenMode, SqliteLedger};
 use crate::store::SharedStore;
 use crate::{LedgerAddress, LedgerError, VerifyReport};
 
+/// How a ledger is opened.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// What for.
+    pub mode: OpenMode,
+    /// When a change counts as safe.
+    pub durability: Durability,
+    /// Whether a database may confirm commits that no standby has: for trials.
+    pub allow_single: bool,
+    /// The file in which a gateway remembers what a database has confirmed to it.
+    pub state: Option<PathBuf>,
+}
+
+impl Opening {
+    /// With prompt durability, and with standbys where the ledger is in a database.
+    #[must_use]
+    pub const fn new(mode: OpenMode) -> Self {
+        Self { mode, durability: Durability::Prompt, allow_single: false, state: None }
+    }
+}
+
 impl LedgerAddress {
-    /// Opens the ledger. A database is as durable as its server makes each commit, whatever `durability` says.
+    /// Opens the ledger.
     ///
     /// # Errors
     /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
-    pub async fn open(&self, mode: OpenMode, durability: Durability) -> Result<SharedStore, LedgerError> {
+    pub async fn open(&self, opening: &Opening) -> Result<SharedStore, LedgerError> {
         Ok(match self {
-            Self::File(path) => Arc::new(SqliteLedger::open(path, mode, durability)?),
-            Self::Postgres(config) => Arc::new(PostgresLedger::open(config, mode).await?),
+            Self::File(path) => Arc::new(SqliteLedger::open(path, opening.mode, opening.durability)?),
+            Self::Postgres(config) => Arc::new(PostgresLedger::open(config, opening).await?),
         })
     }
 
