@@ -35,6 +35,7 @@ pub mod key;
 mod link;
 pub mod margin;
 pub mod memory;
+mod open;
 mod opening;
 pub mod operation;
 pub mod owed;

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
-use super::standby::must_be_flushed;
 use crate::chain::{ChainedAct, ChainedEntry};
-use crate::operation::Operation;
+use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
 
@@ -47,6 +46,11 @@ impl Wanted {
         self.tokens.extend(needs.tokens.iter().map(|token| token.0));
         self.dead |= needs.holds_before_epoch.is_some();
     }
+}
+
+/// Whether a standby must have flushed this operation before it is confirmed, however prompt the rest may be.
+fn must_be_flushed(operation: &Operation) -> bool {
+    operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
 }
 
 /// A locked key.

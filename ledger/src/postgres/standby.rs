@@ -7,7 +7,6 @@ use super::link::Link;
 use super::rows::Columns;
 use super::shared::{Shared, lock};
 use super::trouble::Trouble;
-use crate::operation::{Class, Operation};
 use crate::sqlite::{Durability, Standby};
 
 /// Begins a batch that waits until a standby has flushed it; every session's default.
@@ -21,11 +20,6 @@ pub(super) const fn session(durability: Durability) -> &'static str {
         Durability::Prompt => "SET synchronous_commit = remote_write",
         Durability::Strict => "SET synchronous_commit = on",
     }
-}
-
-/// Whether a standby must have flushed this operation before it is confirmed, however prompt the rest may be.
-pub(super) fn must_be_flushed(operation: &Operation) -> bool {
-    operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
 }
 
 const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '', \
