@@ -65,7 +65,11 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
     for _ in 0..3 {
         gateway.post("/v1/chat/completions", &key, &chat("no-such-model", false)).await;
     }
-    for (name, window) in [("desktop", DESKTOP), ("phone", PHONE)] {
+    let light = |window: Window| Window { dark: false, ..window };
+    let dark = |window: Window| Window { dark: true, ..window };
+    let windows =
+        [("desktop", light(DESKTOP)), ("desktop-dark", dark(DESKTOP)), ("phone", light(PHONE)), ("phone-dark", dark(PHONE))];
+    for (name, window) in windows {
         let browser = Browser::open(&gateway.client, window).await;
         browser.go(&format!("{}/dashboard", gateway.base)).await;
         browser.assert_accessible("the sign-in page").await;

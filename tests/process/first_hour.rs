@@ -41,6 +41,7 @@ fn init_writes_a_known_service_without_simulated_models() {
         let (code, said) = run(folder.path(), &["check", "--no-secrets"]);
         assert_eq!(code, 0, "{said}");
         assert!(said.contains("ok: 1 model, 1 provider\n") && !said.contains("warning"), "{}: {said}", preset.name);
+        assert!(!said.contains("**"), "nothing in a starter file looks like a secret: {said}");
         let catalog = fs::read_to_string(folder.path().join("catalog.toml")).unwrap();
         assert!(!catalog.contains("sim") && catalog.contains("fill in"), "{catalog}");
     }
@@ -54,7 +55,12 @@ fn help_and_usage_errors_are_about_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let (_, help) = run(folder.path(), &["keys", "create", "-h"]);
     let (own, global) = help.split_once("Process settings (for every command):").unwrap();
-    assert!(own.contains("--label") && !own.contains("--tls-cert") && global.contains("--tls-cert"), "{help}");
+    let of_the_process: Vec<&str> = global.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    assert!(of_the_process.contains(&"--tls-cert") && own.contains("--label"), "{help}");
+    let strangers = |word: &&str| word.starts_with("--") && !["--help", "--version"].contains(word);
+    let (_, plain) = run(folder.path(), &["models", "-h"]);
+    let above: Vec<&str> = plain.split("Process settings").next().unwrap().split_whitespace().filter(strangers).collect();
+    assert!(above.is_empty(), "every setting of the process stands under its own heading: {above:?}");
     for arguments in [&["--catalog", "x.toml", "keys", "create"][..], &["serve", "--wait"], &["keys", "create", "--labels", "x"]]
     {
         let (code, said) = run(folder.path(), arguments);
@@ -135,9 +141,14 @@ async fn setup_prints_the_address_that_is_served() {
     let admin = served.admin.strip_prefix("http://").unwrap();
     let settings = document(folder.path(), &["setup", "curl", "--admin-listen", admin]);
     assert_eq!(settings["base_url"], format!("{}/v1", served.base));
+    let keys = document(folder.path(), &["keys", "list"]);
+    let link = document(folder.path(), &["keys", "link", keys["keys"][0]["id"].as_str().unwrap(), "--admin-listen", admin]);
+    assert!(link["link"].as_str().unwrap().starts_with(&format!("{}/dashboard/", served.base)), "{link}");
     let nobody =
         document(folder.path(), &["setup", "curl", "--admin-listen", "127.0.0.1:1", "--tls-cert", "a", "--tls-key", "b"]);
     assert_eq!(nobody["base_url"], "https://127.0.0.1:8080/v1");
+    let (code, said) = run(folder.path(), &["setup", "curl", "--model", "sim-chta"]);
+    assert!(code == 0 && said.contains("does not publish `sim-chta`; did you mean `sim-chat`?"), "{said}");
 }
 
 #[tokio::test]
@@ -158,6 +169,7 @@ async fn the_log_names_changed_prices_and_says_standing_warnings_once() {
     served.signal("TERM");
     served.ended();
     let log = served.log();
+    assert!(log.contains("serving 4 models at "), "{log}");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let find = |text: &str| {
         lines.iter().filter(|line| line["message"].as_str().is_some_and(|said| said.contains(text))).collect::<Vec<_>>()
