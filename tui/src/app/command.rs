@@ -116,7 +116,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(Command::NewKey, 'n', "n", "new key", "create a key; its secret is shown once", &[Place::Keys]),
     bind(Command::OpenKey, 'K', "K", "its key", "open the key of this line", &[Place::Live, Place::Holds, Place::Audit]),
     bind(Command::Block, 'b', "b", "block", "refuse this key's requests, or serve them again", KEYED),
-    bind(Command::Revoke, 'x', "x", "revoke", "refuse this key permanently; asks for the end of its id", KEYED),
+    bind(Command::Revoke, 'x', "x", "revoke", "refuse it permanently; asks for the end of its id", KEYED),
     bind(Command::Edit, 'e', "e", "edit", "label, models, last day and limits", KEYED),
     bind(Command::Rotate, 'R', "R", "rotate", "a new secret; balance and history stay", KEYED),
     bind(Command::Adjust, 'a', "a", "adjust", "correct the balance in either direction, with a reason", KEYED),

@@ -29,7 +29,7 @@ fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
 fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)] {
     match modal {
         Modal::Form(_) => {
-            &[("tab", "next field"), ("enter", "on the last field: continue"), ("ctrl-s", "go on"), ("esc", "cancel")]
+            &[("tab", "next field"), ("enter", "on the last field: continue"), ("ctrl-s", "continue"), ("esc", "cancel")]
         }
         Modal::Review(_) => &[("y", "apply"), ("enter, esc", "back, nothing is applied")],
         Modal::Sending(_) => &[("…", "waiting for the ledger")],
