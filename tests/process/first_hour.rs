@@ -1,7 +1,10 @@
 //! What newcomers and operators stumbled over: files that are not there, help, pages of keys, log lines, backups.
 
+use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -48,6 +51,35 @@ fn init_writes_a_known_service_without_simulated_models() {
     let folder = tempfile::tempdir().unwrap();
     let (code, said) = run(folder.path(), &["init", "--provider", "nobody"]);
     assert!(code == 2 && said.contains("openai") && said.contains("llama.cpp"), "{said}");
+}
+
+#[tokio::test]
+async fn the_demo_pays_on_each_path_and_prints_settings_for_both_kinds_of_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = farebox(folder.path(), &["demo"]);
+    let mut demo = command.env("FAREBOX_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said: Vec<String> = Vec::new();
+    for line in lines {
+        said.push(line);
+        if said.last().unwrap().starts_with("Ctrl-c") {
+            break;
+        }
+    }
+    let moves: Vec<&String> = said.iter().filter(|line| line.contains(" → ")).collect();
+    assert_eq!(moves.len(), 3, "{said:?}");
+    let exported: HashMap<&str, &str> =
+        said.iter().filter_map(|line| line.trim().strip_prefix("export ")?.split_once('=')).collect();
+    let base = exported["OPENAI_BASE_URL"].strip_suffix("/v1").unwrap();
+    assert_eq!(exported["ANTHROPIC_BASE_URL"], format!("{base}/native"));
+    let secret = exported["OPENAI_API_KEY"];
+    assert_eq!(exported["ANTHROPIC_AUTH_TOKEN"], secret);
+    for model in ["OPUS", "SONNET", "HAIKU"] {
+        assert_eq!(exported[&*format!("ANTHROPIC_DEFAULT_{model}_MODEL")], exported["ANTHROPIC_MODEL"]);
+    }
+    ask(&client(), base, exported["OPENAI_MODEL"], secret).await.unwrap();
+    let ended = Command::new("kill").args(["-TERM", &demo.id().to_string()]).status().unwrap();
+    assert!(ended.success() && demo.wait().unwrap().success());
 }
 
 #[test]
@@ -132,6 +164,32 @@ fn setup_without_a_client_lists_them() {
     let listed = document(folder.path(), &["setup"]);
     let ids: Vec<&str> = listed["clients"].as_array().unwrap().iter().map(|client| client["client"].as_str().unwrap()).collect();
     assert!(ids.len() >= 10 && ids.contains(&"codex"), "{ids:?}");
+}
+
+#[test]
+fn setup_prefers_a_real_model_to_a_simulated_one() {
+    let (folder, _) = place();
+    let append = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, fs::read_to_string(&path).unwrap() + text).unwrap();
+    };
+    append(
+        "catalog.toml",
+        "\n[[model]]\nmodel = \"Real\"\nslug = \"real\"\nprovider = \"R\"\nbest_path = \"responses\"\nbest_environments = [\"x\"]\n\
+         price = { input = \"1\", output = \"2\" }\ncapabilities = []\nlimits = { context = 1000, max_output = 1000 }\n",
+    );
+    append(
+        "routes.toml",
+        "\n[provider.real]\nkind = \"llama.cpp\"\n\n[[route]]\nslug = \"real\"\ntargets = [ { provider = \"real\", model = \"m\" } ]\n",
+    );
+    for client in ["curl", "codex", "claude-code"] {
+        assert_eq!(document(folder.path(), &["setup", client])["model"], "real", "{client}");
+    }
+    assert_eq!(
+        document(folder.path(), &["setup", "curl", "--model", "sim-text"])["model"],
+        "sim-text",
+        "the customer may choose"
+    );
 }
 
 #[tokio::test]
