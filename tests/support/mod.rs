@@ -10,10 +10,14 @@ pub(crate) mod checker;
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod cluster;
 pub(crate) mod load;
+#[path = "../../ledger/tests/common/pair.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+pub(crate) mod pair;
 pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod skip;
 pub(crate) mod upstream;
+pub(crate) mod wires;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
