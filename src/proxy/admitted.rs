@@ -21,8 +21,8 @@ use crate::clock;
 use crate::config::{Model, Price};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
-use crate::upstream::Attempt;
 use crate::upstream::redact::Redacted;
+use crate::upstream::{Attempt, SecretForms};
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -71,6 +71,8 @@ pub(super) struct Outcome {
     /// What the operator pays for it.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
+    /// What is taken out of its id.
+    pub(super) secrets: SecretForms,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,

@@ -401,7 +401,7 @@ impl Relay {
         drop(frames);
         admitted.outcome.answer_id = match &translated {
             Some(translated) => Some(translated.answer_id.clone()),
-            None => reader.answer_id().map(redact::answer_id),
+            None => reader.answer_id().map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
         };
         let rest = translated.as_mut().filter(|_| end.ending == Ending::Complete).and_then(|translated| translated.end());
         if translated.as_ref().is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken()) {

@@ -12,7 +12,7 @@ use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, TestKey, big_ledger, chat, sized, talking};
 
 /// Somebody with a browser's habits and without its page.
-struct Visitor<'a> {
+pub(crate) struct Visitor<'a> {
     gateway: &'a Gateway,
     client: reqwest::Client,
     cookie: String,
@@ -25,7 +25,7 @@ impl<'a> Visitor<'a> {
         Self { gateway, client, cookie: String::new() }
     }
 
-    async fn signed_in(gateway: &'a Gateway, key: &TestKey) -> Self {
+    pub(crate) async fn signed_in(gateway: &'a Gateway, key: &TestKey) -> Self {
         let mut visitor = Self::new(gateway);
         let answer = visitor.post("login", &[("key", &key.secret)], None).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text);
@@ -38,7 +38,7 @@ impl<'a> Visitor<'a> {
         self.cookie = set.split(';').next().unwrap().to_owned();
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         let url = format!("{}/dashboard{path}", self.gateway.base);
         Answer::read(self.client.get(url).header(COOKIE, &self.cookie).send().await.unwrap()).await
     }
