@@ -10,6 +10,7 @@ mod fields;
 mod fleet;
 mod leaving;
 mod lies;
+mod month_end;
 mod owed;
 mod prices;
 mod races;

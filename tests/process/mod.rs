@@ -2,7 +2,7 @@
 
 mod admin;
 mod alerts;
-mod cli;
+pub(crate) mod cli;
 mod first_hour;
 mod identity;
 mod log;

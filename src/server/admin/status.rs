@@ -90,7 +90,7 @@ impl Admin {
         let miscounts = self.telemetry.miscounts.repeated(now.hour()).into_iter().map(|found| {
             json!({
                 "kind": "miscount", "target": found.target, "slug": found.slug, "counted": found.miscount.name(),
-                "count": found.count, "answers": found.answers, "text": found.words(),
+                "count": found.count, "answers": found.answers, "what": found.what(), "remedy": found.remedy(), "text": found.words(),
             })
         });
         slowed.chain(miscounts).collect()
