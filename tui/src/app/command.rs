@@ -149,7 +149,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "o",
         "export",
         "write CSV or JSON to a file only you can read",
-        &[Place::Keys, Place::Detail, Place::Audit],
+        &[Place::Keys, Place::Detail, Place::Audit, Place::Exposure, Place::Margin],
     ),
     bind(
         Command::CopyId,

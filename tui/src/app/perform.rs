@@ -7,6 +7,7 @@ use super::config_page;
 use super::detail::{Check, Detail, Tab};
 use super::form::{Export, Form, Purpose};
 use super::keys::{From, PAGE};
+use super::margins::Sums;
 use super::message::Effect;
 use super::modal::{Hidden, Modal, RequestPage, Review};
 use super::{Action, App, Books, Palette, Screen};
@@ -324,9 +325,10 @@ impl App {
                 let Some((request, charge, bill)) = bill else { return Vec::new() };
                 Purpose::Refund { request, charge, slug: bill.slug.clone() }
             }
-            Command::Export => Purpose::Export(match (self.place(), &key) {
-                (Place::Audit, _) => Export::Audit,
-                (Place::Detail, Some(key)) => Export::Entries(key.id),
+            Command::Export => Purpose::Export(match (self.place(), &key, self.sums()) {
+                (Place::Audit, ..) => Export::Audit,
+                (Place::Detail, Some(key), _) => Export::Entries(key.id),
+                (.., Some(Sums { view, asked: Some(query), .. })) => Export::Sums(*view, *query),
                 _ => Export::Keys,
             }),
             Command::Block | Command::Link => {
