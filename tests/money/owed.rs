@@ -12,6 +12,7 @@ use farebox_ledger::{Amount, Evidence, MarginBy, MarginOrder, MarginQuery, Times
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
+use crate::customer::sessions::Visitor;
 use crate::process::cli::Cli;
 use crate::support::billing::{Billed, prompt, words};
 use crate::support::load::{Dice, sized};
@@ -375,4 +376,34 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
         metrics.contains("farebox_target_counts_total{target=\"up/upstream-model-1\",counted=\"above_limit\"} 5"),
         "{metrics}"
     );
+}
+
+/// The customer reads what was not charged; never what the operator pays for it, and to whom.
+#[tokio::test]
+async fn a_receipt_tells_what_was_not_charged_and_not_what_it_cost() {
+    let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
+    let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
+    let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
+    let (key, mut dice) = (gateway.key("100").await, Dice::new(5));
+    for fate in [Honest, Fails, Breaks] {
+        one_request(&gateway, &key, fate, "", &mut dice).await;
+    }
+    gateway.settled().await;
+    let (visitor, charges) = (Visitor::signed_in(&gateway, &key).await, gateway.charges(&key).await);
+    let exposed: Vec<bool> = charges.iter().map(|charge| charge.bill.as_ref().unwrap().exposure.is_positive()).collect();
+    assert_eq!(exposed, [false, true, true]);
+    for charge in charges {
+        let (request, bill) = (format!("req_{}", charge.operation), charge.bill.unwrap());
+        let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await;
+        let uncharged = receipt.json()["data"]["uncharged"].as_f64().unwrap();
+        assert!((uncharged - bill.exposure.picos() as f64 / 1e12).abs() < 1e-12, "{}", receipt.text);
+        let page = visitor.get(&format!("/requests/{request}")).await;
+        assert_eq!(page.text.contains("Not charged: about"), bill.exposure.is_positive(), "{}", page.text);
+        let exports = [visitor.get("/requests.csv").await, visitor.get("/requests.json").await];
+        for text in [&receipt.text, &page.text, &exports[0].text, &exports[1].text] {
+            let cost = bill.cost.map(|cost| cost.to_string());
+            assert!(!text.contains("one/m") && !text.contains("two/m"), "{text}");
+            assert!(cost.is_none_or(|cost| !text.contains(&cost)), "{:?} in {text}", bill.cost);
+        }
+    }
 }
