@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
-    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;
+    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
         durability: args.durability.into(),
         public_url: args.public_url.clone(),
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let serving = tokio::spawn(app.serve(serve::stop_signal()));
 
     output::print(&format!(
-        "Farebox demo at {base}\nAnswers are simulated: nothing leaves this machine.\n\nKey {} with {} USD.\n",
+        "Farebox demo at {base}\nAnswers are simulated; nothing leaves this machine.\n\nKey {} with {} USD.\n",
         key.id, options.balance
     ));
     let mut balance = key.account.balance();
@@ -86,9 +86,8 @@ async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result
 /// One small request over a real socket, as a customer would send it.
 async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
     let protocol = family.protocol();
-    let request = format!("POST {}", protocol.public_path());
     let body = protocol.write_question(slug, "Say hello to Farebox", 64);
-    let answer = http::ask(address, &request, Some(secret.reveal()), &body)
+    let answer = http::post(address, protocol.public_path(), Some(secret.reveal()), &body)
         .await
         .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)
@@ -123,7 +122,7 @@ Native coding clients:
 
 Every other client: farebox setup CLIENT --base-url {base} --key {secret} --model {chat}
 
-  {base}/dashboard shows the balance, and it moves; sign in with the key.
+  {base}/dashboard shows balance and requests as they change; sign in with the key.
 
 Ctrl-c ends the demo and removes its ledger."
     )

@@ -12,7 +12,7 @@ use super::fields::{Fields, Value};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
 use crate::config::grouped::grouped;
-use crate::config::schema::{PRICE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
+use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
 
 /// What a price is for.
@@ -57,7 +57,7 @@ pub enum PriceError {
 /// Reads a price: digits, and decimals after a point.
 ///
 /// # Errors
-/// When the text is not a plain decimal number, has more decimals than the unit allows, or is absurdly large.
+/// When the text is not a plain decimal number, has more decimals than the unit allows, or is too large.
 pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
     let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(rest) = text.strip_prefix('-') {
@@ -228,8 +228,7 @@ fn read_tier(
         let fields = value.fields(report, &format!("the price of a tier of {what}"), TIER_PRICE_FIELDS)?;
         let (rates, named) = read_rates(&fields, report, base)?;
         // A class that is priced below the tier and forgotten in it would silently cost the input price.
-        let tokens = &TIER_PRICE_FIELDS[..6];
-        let forgotten = tokens.iter().find_map(|name| {
+        let forgotten = RATE_FIELDS.iter().find_map(|name| {
             let (_, base_names) = base?;
             (!named.contains_key(name)).then(|| base_names.get(name).map(|span| (*name, *span)))?
         });
@@ -287,7 +286,7 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
         PriceError::TooLarge => {
             let per = if unit == PriceUnit::MillionTokens { "per 1,000,000 tokens" } else { "each" };
             let most = grouped(unit.most_usd().unsigned_abs());
-            (format!("the price `{name}` is absurdly large"), format!("the most is {most} USD {per}"))
+            (format!("the price `{name}` is too large"), format!("the most is {most} USD {per}"))
         }
     };
     report.add(Code::BadPrice, text.span, problem).help(help);
