@@ -214,7 +214,7 @@ async fn customer(gateway: &Gateway, number: u64, requests: u64) -> Vec<Booked> 
 }
 
 /// Of each round, what the providers bill is in the books; and what a customer made them bill is charged (P10).
-fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) {
+fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> String {
     let mut bills: HashMap<String, (i64, i64)> = HashMap::new();
     for (upstream, first) in upstreams.into_iter().zip([true, false]) {
         for seen in upstream.requests() {
@@ -243,13 +243,13 @@ fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) {
     ratios.sort_by(f64::total_cmp);
     over.sort_by(f64::total_cmp);
     let (few, many) = (ratios[0], ratios[ratios.len() - 1]);
-    println!(
+    format!(
         "{} rounds: billed / (charges + loss + exposure) from {few:.3} to {many:.3}, middle {:.3}; billed without the provider's \
          own breaks beyond the charges at most {:.1} % of the bill",
         ratios.len(),
         ratios[ratios.len() / 2],
         over[over.len() - 1] * 100.0
-    );
+    )
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
     let customers = (0..KEYS).map(|number| customer(&gateway, number, requests / KEYS));
     let rounds: Vec<Vec<Booked>> = futures_util::future::join_all(customers).await;
     gateway.settled().await;
-    judge_rounds(&rounds, [&one, &two]);
+    println!("{}", judge_rounds(&rounds, [&one, &two]));
     let margins = async |by| {
         let to = Timestamp::from_millis(clock::now().millis() + 1);
         let query = MarginQuery { by, from: Timestamp::default(), to, order: MarginOrder::Name, reverse: false, limit: 100 };
