@@ -5,6 +5,7 @@ mod alerts;
 mod cli;
 mod first_hour;
 mod identity;
+mod limits;
 mod log;
 mod operations;
 mod proxies;
