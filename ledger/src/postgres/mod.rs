@@ -19,6 +19,7 @@ mod readers;
 mod reads;
 mod rows;
 mod shared;
+mod standby;
 mod trouble;
 mod tx;
 mod verify;
@@ -36,11 +37,11 @@ use tokio_postgres::Config;
 
 use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::{OpenMode, WriterStats};
+use crate::sqlite::{OpenMode, Standby, WriterStats};
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 pub(crate) use copy::{CopySource, CopyTarget};
 use link::Connector;
@@ -83,9 +84,10 @@ impl PostgresLedger {
     /// Connects to a database and makes the ledger in it when `mode` says so.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby, is not a ledger or newer than this program; nothing was
-    /// created or changed then.
-    pub async fn open(config: &Config, mode: OpenMode) -> Result<Self, LedgerError> {
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or newer than this program;
+    /// nothing was created or changed then.
+    pub async fn open(config: &Config, opening: &Opening) -> Result<Self, LedgerError> {
+        let mode = opening.mode;
         let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
         let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
         let (quit, quitting) = oneshot::channel();
@@ -94,9 +96,10 @@ impl PostgresLedger {
             .enable_all()
             .build()
             .map_err(|error| LedgerError::Unavailable(format!("no runtime for the ledger: {error}")))?;
+        let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start(connector, mode).await;
+                let made = start(connector, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which has closed its writer before.
@@ -137,20 +140,30 @@ impl PostgresLedger {
             return Ok(Vec::new());
         }
         drop(link);
-        let ledger = Self::open(config, OpenMode::ReadOnly).await?;
+        let ledger = Self::open(config, &Opening::new(OpenMode::ReadOnly)).await?;
         Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
     }
 }
 
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
-async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerError> {
+async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+    let mode = opening.mode;
     let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let shared = Arc::new(Shared::new(&opening));
+    if mode != OpenMode::ReadOnly {
+        migrations::check_server(&link.client, mode).await?;
+        // Before anything is written: without a standby the commit would not end.
+        let standby = standby::look(&link, opening.allow_single).await.map_err(|trouble| trouble.unusable())?;
+        if let Standby::Missing(why) = standby {
+            return Err(LedgerError::Unusable(why));
+        }
+        standby::note(&shared, standby);
+    }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
     let readers = Readers::new(connector.clone(), tokio::runtime::Handle::current());
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });
     }
-    let shared = Arc::new(Shared::new());
     let name = format!("{}:{}", host(), std::process::id());
     tokio::spawn(Writer::new(Arc::clone(&shared), connector.clone(), link, ledger, name).run());
     if mode == OpenMode::Serve {

@@ -129,7 +129,7 @@ pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
 /// Opens the ledger at an address.
 pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
     let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
-    PostgresLedger::open(&config, mode).await
+    PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(mode) }).await
 }
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
