@@ -273,8 +273,8 @@ fn micros(elapsed: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use farebox_ledger::NewHold;
     use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-    use farebox_ledger::{Ledger, NewHold};
 
     use super::*;
     use crate::proxy::tests::new_key;
