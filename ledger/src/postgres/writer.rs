@@ -233,7 +233,13 @@ impl Writer {
         }
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
-            place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
+            place => {
+                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                if !node::confirm(&link, &self.shared).await? {
+                    return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
+                }
+                place.insert(link)
+            }
         };
         let result = transaction(link, jobs, &self.shared, self.ledger, &self.name).await;
         if matches!(result, Err(Trouble::Retry(_) | Trouble::Failed(_) | Trouble::Fenced)) {
@@ -267,9 +273,10 @@ async fn transaction(
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = shared.epoch.load(Ordering::SeqCst);
     if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let begun = tokio::time::timeout(TRIP, node::begin(link, epoch, name)).await.map_err(too_long)??;
-        shared.epoch.store(begun, Ordering::SeqCst);
-        return Ok(vec![Ok(Outcome::Epoch(begun))]);
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, name)).await.map_err(too_long)??;
+        shared.confirmed.renewed(run);
+        shared.epoch.store(run.epoch, Ordering::SeqCst);
+        return Ok(vec![Ok(Outcome::Epoch(run.epoch))]);
     }
     let mut wanted = Wanted { flushed: shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
@@ -290,5 +297,6 @@ async fn transaction(
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
     tokio::time::timeout(TRIP, flush::flush(link, &batch)).await.map_err(late)??;
+    shared.confirmed.note(&batch);
     Ok(outcomes)
 }
