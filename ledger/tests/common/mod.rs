@@ -1,7 +1,7 @@
 //! What the suites share: short names for ids and amounts, and a store with everything at hand.
 //!
 //! Ids and clock are plain numbers here, so that a test reads like the story it tells.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 pub(crate) mod cluster;
 pub(crate) mod pair;
