@@ -19,6 +19,7 @@ pub mod amount;
 pub mod anchor;
 mod apply;
 pub mod audit;
+mod batching;
 pub mod bill;
 mod chain;
 pub mod clock;

@@ -31,9 +31,8 @@ const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(m
 
 fn unavailable(trouble: Trouble) -> LedgerError {
     match trouble {
-        Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) => LedgerError::Unavailable(why),
         Trouble::Unknown(why) => LedgerError::Unknown(why),
-        Trouble::Fenced => LedgerError::Unavailable("this gateway was fenced off".to_owned()),
+        undone => LedgerError::Unavailable(undone.words()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The ledger in a PostgreSQL database that several gateways share.
 //!
-//! One writer per process gathers operations into batches: `fetch` locks their keys and reads what they need, `apply` decides
-//! them in memory (`batch`, `tx`), `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that
-//! others took for dead is fenced off by the first statement of every batch. All of it runs on a thread of its own.
+//! Operations wait in `lanes`, so that a key which another gateway has locked keeps nobody else waiting. Each lane's `writer`
+//! gathers them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`),
+//! `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that others took for dead is fenced
+//! off by the first statement of every batch. All of it runs on a thread of its own.
 //!
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
@@ -10,6 +11,7 @@ mod batch;
 mod copy;
 mod fetch;
 mod flush;
+mod lanes;
 mod link;
 mod lists;
 mod migrations;
@@ -47,7 +49,7 @@ use link::Connector;
 use node::Node;
 use readers::Readers;
 use shared::Shared;
-use writer::Writer;
+use writer::Lanes;
 
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);
@@ -152,7 +154,7 @@ async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerEr
     }
     let shared = Arc::new(Shared::new());
     let name = format!("{}:{}", host(), std::process::id());
-    tokio::spawn(Writer::new(Arc::clone(&shared), connector.clone(), link, ledger, name).run());
+    tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger, name }.run(link));
     if mode == OpenMode::Serve {
         tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
     }

@@ -221,7 +221,7 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
         }
         Err(error) => match Trouble::from(&error) {
             // Its last transaction is still open; the server ends that soon.
-            Trouble::Retry(_) => Ok(()),
+            Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
             trouble => Err(trouble),
         },
     }
