@@ -18,7 +18,7 @@ use crate::{KeyId, OperationId};
 const RECOVERED_AT_ONCE: i64 = 500;
 
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
-const POSITIONS: &str = "SELECT nextval('positions')";
+const POSITIONS: &str = "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// What a batch does about keys that others have locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,11 +121,13 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
         return Err(Trouble::Fenced);
     }
     for row in keys? {
-        let (stored, opened) = rows::stored_key(&row)?;
-        let slot = KeySlot { opened, is_new: false, account_changed: false, settings_changed: false, stored };
+        let (stored, traffic) = rows::stored_key(&row)?;
+        let slot = KeySlot { traffic, is_new: false, account_changed: false, settings_changed: false, stored };
         batch.keys.insert(slot.stored.key.id, slot);
     }
-    batch.position = Columns::of(&placed?).take::<i64>()?.saturating_sub(1);
+    let placed = placed?;
+    let mut placed = Columns::of(&placed);
+    (batch.position, batch.now) = (placed.take::<i64>()?.saturating_sub(1), placed.take()?);
     fill(&mut batch, &read?, locked)?;
     Ok(batch)
 }

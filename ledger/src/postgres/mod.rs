@@ -41,7 +41,7 @@ use crate::operation::{Operation, Outcome};
 use crate::sqlite::{OpenMode, WriterStats};
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
     OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 pub(crate) use copy::{CopySource, CopyTarget};
@@ -194,6 +194,16 @@ impl Store for PostgresLedger {
 
     fn stats(&self) -> WriterStats {
         self.writer.as_ref().map(|writer| writer.stats()).unwrap_or_default()
+    }
+
+    async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
+        self.readers.with(|link| async move { node::gateways(&link).await }).await
+    }
+
+    fn announce(&self, configuration: String) {
+        if let Some(writer) = &self.writer {
+            writer.announce(configuration);
+        }
     }
 
     async fn fatal(&self) -> String {

@@ -3,7 +3,7 @@
 //! Nothing is decided here but whether an operation may wait at all.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +53,10 @@ pub(super) struct Shared {
     renewed: Mutex<Option<Instant>>,
     /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
     running: Mutex<HashMap<OperationId, KeyId>>,
+    /// Holds this process ever asked for.
+    asked: AtomicU64,
+    /// Hashes of the files that run here.
+    configuration: Mutex<String>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -77,6 +81,8 @@ impl Shared {
             epoch: AtomicI64::new(0),
             renewed: Mutex::default(),
             running: Mutex::default(),
+            asked: AtomicU64::new(0),
+            configuration: Mutex::default(),
         }
     }
 
@@ -120,12 +126,22 @@ impl Shared {
         if let Operation::Open(new) = &job.operation {
             // Before anything can be committed: a hold that is found and is not here belongs to no request.
             lock(&self.running).insert(new.request, new.key);
+            self.asked.fetch_add(1, Ordering::Relaxed);
         }
         let lane = queue.push(job, Instant::now());
         drop(queue);
         if let Some(lane) = lane {
             self.wake(lane);
         }
+    }
+
+    /// What this gateway says of itself: its files, holds ever asked for, and holds that are open.
+    pub(super) fn told(&self) -> (String, u64, usize) {
+        (lock(&self.configuration).clone(), self.asked.load(Ordering::Relaxed), lock(&self.running).len())
+    }
+
+    pub(super) fn announce(&self, configuration: String) {
+        *lock(&self.configuration) = configuration;
     }
 
     /// The key of a request that runs here.
