@@ -141,6 +141,18 @@ fn books(out: &mut Exposition, totals: &Totals) {
     out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.").sample(&[], usd(totals.spent));
     out.metric("farebox_ledger_loss_usd", Kind::Gauge, "The operator's losses since the ledger began.")
         .sample(&[], usd(totals.loss));
+    out.metric(
+        "farebox_ledger_exposure_usd",
+        Kind::Gauge,
+        "What providers may have billed beyond the charges since the ledger began.",
+    )
+    .sample(&[], usd(totals.exposure));
+    out.metric(
+        "farebox_ledger_cost_usd",
+        Kind::Gauge,
+        "At the operator's own prices since the ledger began, where they are known.",
+    )
+    .sample(&[], usd(totals.cost));
 }
 
 fn files(out: &mut Exposition, admin: &Admin) {

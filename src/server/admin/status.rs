@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::Timestamp;
 use farebox_ledger::sqlite::WriterStats;
+use farebox_ledger::{Timestamp, Totals};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use super::Admin;
 use crate::clock;
 use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
 use crate::server::{failure, models};
+use crate::telemetry::usd;
 
 /// The handler.
 pub(super) struct Status {
@@ -30,14 +31,15 @@ impl Status {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
+        let totals = admin.ledger.totals().await.ok();
         // Writing thousands of models takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || admin.status().to_string()).await;
+        let written = tokio::task::spawn_blocking(move || admin.status(totals.as_ref()).to_string()).await;
         failure::json(res, written.unwrap_or_default());
     }
 }
 
 impl Admin {
-    fn status(&self) -> Value {
+    fn status(&self, totals: Option<&Totals>) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -60,7 +62,7 @@ impl Admin {
                 "alerts": self.alerts(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
-                "ledger": ledger(&self.ledger.stats(), &self.ledger.place()),
+                "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), totals),
                 "summary": config.summary(),
             }),
         ];
@@ -189,7 +191,7 @@ fn of_retired(config: &Config) -> Vec<Value> {
     retired.map(|retired| json!({ "slug": retired.slug, "since": retired.since, "use": retired.replacement })).collect()
 }
 
-fn ledger(stats: &WriterStats, place: &str) -> Value {
+fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
     json!({
         "path": place,
         "writable": stats.is_writable(),
@@ -200,6 +202,10 @@ fn ledger(stats: &WriterStats, place: &str) -> Value {
         "commits": stats.commits,
         "operations": stats.operations,
         "commit_p99_us": commit_p99(stats),
+        "totals": totals.map(|totals| json!({
+            "credit": usd(totals.credit), "spent": usd(totals.spent), "held": usd(totals.held),
+            "loss": usd(totals.loss), "exposure": usd(totals.exposure), "cost": usd(totals.cost),
+        })),
     })
 }
 
