@@ -13,9 +13,9 @@ use super::link::{Connector, Link};
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
 use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify};
-use crate::limit::Traffic;
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
+use crate::limit::Traffic;
 use crate::sqlite::OpenMode;
 use crate::tx::StoredKey;
 use crate::{LedgerError, VerifyReport};
@@ -163,7 +163,13 @@ impl Target for CopyTarget {
         match part {
             Part::Keys(keys) => {
                 for stored in keys {
-                    let slot = KeySlot { traffic: Traffic::default(), is_new: true, account_changed: true, settings_changed: true, stored };
+                    let slot = KeySlot {
+                        traffic: Traffic::default(),
+                        is_new: true,
+                        account_changed: true,
+                        settings_changed: true,
+                        stored,
+                    };
                     batch.keys.insert(slot.stored.key.id, slot);
                 }
             }

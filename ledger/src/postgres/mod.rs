@@ -41,8 +41,8 @@ use crate::operation::{Operation, Outcome};
 use crate::sqlite::{OpenMode, WriterStats};
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 pub(crate) use copy::{CopySource, CopyTarget};
 use link::Connector;

@@ -15,8 +15,8 @@ use super::link::{Connector, Link};
 use super::rows::Columns;
 use super::shared::Shared;
 use super::trouble::Trouble;
-use crate::{Finish, Gateway, Timestamp};
 use crate::operation::{Operation, Outcome};
+use crate::{Finish, Gateway, Timestamp};
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
@@ -89,7 +89,17 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(shared: Arc<Shared>, connector: Connector) -> Self {
-        Self { shared, connector, link: None, seen: HashMap::new(), last_renewal: None, swept: None, recovering: None, asked: 0, differ: false }
+        Self {
+            shared,
+            connector,
+            link: None,
+            seen: HashMap::new(),
+            last_renewal: None,
+            swept: None,
+            recovering: None,
+            asked: 0,
+            differ: false,
+        }
     }
 
     /// Renews every second until the process ends.

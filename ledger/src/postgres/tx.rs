@@ -183,7 +183,13 @@ impl Tx for Batch {
     }
 
     fn insert_key(&mut self, stored: &StoredKey) -> Answer<()> {
-        let slot = KeySlot { stored: stored.clone(), traffic: Traffic::default(), is_new: true, account_changed: false, settings_changed: false };
+        let slot = KeySlot {
+            stored: stored.clone(),
+            traffic: Traffic::default(),
+            is_new: true,
+            account_changed: false,
+            settings_changed: false,
+        };
         self.keys.insert(stored.key.id, slot);
         Ok(())
     }
