@@ -59,6 +59,9 @@ pub struct Args {
     /// When charges are on disk: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
+    /// Use a database that confirms what no standby has: to try things out
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ALLOW_SINGLE")]
+    pub allow_single: bool,
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,

@@ -159,7 +159,8 @@ impl Bench {
     fn gateways(&self, database: &str, count: usize) -> Vec<SharedLedger> {
         let LedgerAddress::Postgres(config) = self.cluster.url(database).parse().unwrap() else { unreachable!() };
         let open = async || {
-            let ledger = PostgresLedger::open(&config, OpenMode::Serve).await.unwrap();
+            let ledger =
+                PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(OpenMode::Serve) }).await.unwrap();
             ledger.recover(NOW).await.unwrap();
             Arc::new(ledger) as SharedLedger
         };

@@ -11,6 +11,7 @@ mod batch;
 mod copy;
 mod fetch;
 mod flush;
+mod key_reads;
 mod lanes;
 mod link;
 mod lists;
@@ -21,6 +22,7 @@ mod readers;
 mod reads;
 mod rows;
 mod shared;
+mod standby;
 mod trouble;
 mod tx;
 mod verify;
@@ -38,13 +40,14 @@ use tokio_postgres::Config;
 
 use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::{OpenMode, WriterStats};
+use crate::sqlite::{OpenMode, Standby, WriterStats};
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    OpenHold, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 pub(crate) use copy::{CopySource, CopyTarget};
+use key_reads::KeyReads;
 use link::Connector;
 use node::Node;
 use readers::Readers;
@@ -57,7 +60,8 @@ const TOTALS_KEPT: Duration = Duration::from_secs(10);
 /// A ledger in a PostgreSQL database.
 pub struct PostgresLedger {
     place: String,
-    readers: Readers,
+    readers: Arc<Readers>,
+    key_reads: Arc<KeyReads>,
     writer: Option<Arc<Shared>>,
     thread: Mutex<Option<Thread>>,
     totals: Option<Mutex<Option<(Instant, Totals)>>>,
@@ -77,7 +81,7 @@ struct Thread {
 
 /// What the thread was started for.
 struct Started {
-    readers: Readers,
+    readers: Arc<Readers>,
     writer: Option<Arc<Shared>>,
 }
 
@@ -85,9 +89,10 @@ impl PostgresLedger {
     /// Connects to a database and makes the ledger in it when `mode` says so.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby, is not a ledger or newer than this program; nothing was
-    /// created or changed then.
-    pub async fn open(config: &Config, mode: OpenMode) -> Result<Self, LedgerError> {
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or newer than this program;
+    /// nothing was created or changed then.
+    pub async fn open(config: &Config, opening: &Opening) -> Result<Self, LedgerError> {
+        let mode = opening.mode;
         let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
         let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
         let (quit, quitting) = oneshot::channel();
@@ -96,9 +101,10 @@ impl PostgresLedger {
             .enable_all()
             .build()
             .map_err(|error| LedgerError::Unavailable(format!("no runtime for the ledger: {error}")))?;
+        let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start(connector, mode).await;
+                let made = start(connector, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which has closed its writer before.
@@ -117,7 +123,7 @@ impl PostgresLedger {
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
         let totals = (mode == OpenMode::Serve).then(Mutex::default);
-        Ok(Self { place, readers, writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
+        Ok(Self { place, readers, key_reads: Arc::default(), writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
     }
 
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
@@ -139,20 +145,30 @@ impl PostgresLedger {
             return Ok(Vec::new());
         }
         drop(link);
-        let ledger = Self::open(config, OpenMode::ReadOnly).await?;
+        let ledger = Self::open(config, &Opening::new(OpenMode::ReadOnly)).await?;
         Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
     }
 }
 
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
-async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerError> {
+async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+    let mode = opening.mode;
     let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let shared = Arc::new(Shared::new(&opening));
+    if mode != OpenMode::ReadOnly {
+        migrations::check_server(&link.client, mode).await?;
+        // Before anything is written: without a standby the commit would not end.
+        let standby = standby::look(&link, opening.allow_single).await.map_err(|trouble| trouble.unusable())?;
+        if let Standby::Missing(why) = standby {
+            return Err(LedgerError::Unusable(why));
+        }
+        standby::note(&shared, standby);
+    }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
-    let readers = Readers::new(connector.clone(), tokio::runtime::Handle::current());
+    let readers = Arc::new(Readers::new(connector.clone(), tokio::runtime::Handle::current()));
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });
     }
-    let shared = Arc::new(Shared::new());
     let name = format!("{}:{}", host(), std::process::id());
     tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger, name }.run(link));
     if mode == OpenMode::Serve {
@@ -250,7 +266,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.readers.with(|link| async move { reads::find_key(&link, id).await }).await
+        self.key_reads.find(&self.readers, id).await
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::link::{Connector, Link};
+use super::link::{Backend, Connector, Link};
 use super::rows::Columns;
 use super::shared::Shared;
+use super::standby;
 use super::trouble::Trouble;
 use crate::operation::{Operation, Outcome};
+use crate::sqlite::Standby;
 use crate::{Finish, Gateway, Timestamp};
 
 /// Between two renewals.
@@ -126,7 +128,11 @@ impl Node {
     }
 
     fn interrupted(&mut self, trouble: &Trouble) {
-        self.link = None;
+        if let Some(link) = self.link.take()
+            && !link.client.is_closed()
+        {
+            self.shared.drop_at_work(link.backend.clone());
+        }
         self.swept = None;
         tracing::warn!(?trouble, "this gateway's lease was not renewed");
     }
@@ -136,9 +142,19 @@ impl Node {
             Some(link) if !link.client.is_closed() => link,
             place => {
                 self.swept = None;
-                place.insert(self.connector.connect().await.map_err(Trouble::Lost)?)
+                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                link.client.batch_execute(standby::session(self.shared.durability)).await?;
+                place.insert(link)
             }
         };
+        // A renewal without a standby would wait for one, or be confirmed with nobody to remember it.
+        let standby = standby::look(link, self.shared.allow_single).await?;
+        let missing = matches!(standby, Standby::Missing(_));
+        standby::note(&self.shared, standby);
+        forget_ended(link, &self.shared).await?;
+        if missing {
+            return Ok(());
+        }
         let asked = Instant::now();
         let (configuration, opened, holds) = self.shared.told();
         let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
@@ -197,6 +213,23 @@ impl Node {
         }));
         Ok(())
     }
+}
+
+/// Looks which of the connections that were dropped in the middle of something the server has ended.
+async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
+    let dropped = shared.dropped();
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<String> = dropped.into_iter().map(|backend| backend.pid).collect();
+    let sql = "SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid::text = ANY ($1::text[])";
+    let mut alive = Vec::new();
+    for row in link.query(sql, &[&pids]).await? {
+        let mut columns = Columns::of(&row);
+        alive.push(Backend { pid: columns.take()?, started: columns.take()? });
+    }
+    shared.keep_dropped(&alive);
+    Ok(())
 }
 
 /// Gives up holds of this node's own epoch that no request here knows any more, which a commit without an answer can leave

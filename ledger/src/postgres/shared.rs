@@ -11,9 +11,11 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::lanes::{Lane, Queue};
+use super::link::Backend;
 use super::printable::printable;
+use crate::Opening;
 use crate::operation::{Class, Operation, Outcome};
-use crate::sqlite::WriterStats;
+use crate::sqlite::{Durability, WriterStats};
 use crate::{KeyId, LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
@@ -51,6 +53,10 @@ pub(super) struct Shared {
     pub(super) epoch: AtomicI64,
     /// When the node's last renewal was asked for that the server has confirmed.
     renewed: Mutex<Option<Instant>>,
+    /// Backends of connections that were dropped in the middle of something.
+    dropped: Mutex<Vec<Backend>>,
+    pub(super) durability: Durability,
+    pub(super) allow_single: bool,
     /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
     running: Mutex<HashMap<OperationId, KeyId>>,
     /// Holds this process ever asked for.
@@ -71,7 +77,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(opening: &Opening) -> Self {
         Self {
             queue: Mutex::default(),
             wake: Default::default(),
@@ -80,6 +86,9 @@ impl Shared {
             drained: watch::Sender::new(false),
             epoch: AtomicI64::new(0),
             renewed: Mutex::default(),
+            dropped: Mutex::default(),
+            durability: opening.durability,
+            allow_single: opening.allow_single,
             running: Mutex::default(),
             asked: AtomicU64::new(0),
             configuration: Mutex::default(),
@@ -113,6 +122,7 @@ impl Shared {
             Some(reason) => Some(reason.clone()),
             None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
             None if begins && lock(&self.stats).is_clock_wrong() => Some("this machine's clock is wrong".to_owned()),
+            None if begins && let Some(why) = self.uncertain() => Some(why),
             None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
             None => None,
         };
@@ -209,6 +219,31 @@ impl Shared {
     /// Whether others may soon take this node for dead.
     pub(super) fn lapsed(&self) -> bool {
         lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
+    }
+
+    /// Why nothing can be committed for certain, where that is so.
+    pub(super) fn uncertain(&self) -> Option<String> {
+        lock(&self.stats).uncertain().map(str::to_owned)
+    }
+
+    /// Notes that a connection was dropped while the server may be at work for it: it goes on waiting for its standby, with its
+    /// locks, and counts against the server's connections.
+    pub(super) fn drop_at_work(&self, backend: Backend) {
+        let mut dropped = lock(&self.dropped);
+        dropped.push(backend);
+        lock(&self.stats).dropped = dropped.len();
+    }
+
+    /// The dropped connections that the server may still be at work for.
+    pub(super) fn dropped(&self) -> Vec<Backend> {
+        lock(&self.dropped).clone()
+    }
+
+    /// Forgets those dropped connections that the server has ended.
+    pub(super) fn keep_dropped(&self, alive: &[Backend]) {
+        let mut dropped = lock(&self.dropped);
+        dropped.retain(|backend| alive.contains(backend));
+        lock(&self.stats).dropped = dropped.len();
     }
 
     /// Whether others have taken this node for dead.

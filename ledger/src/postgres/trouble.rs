@@ -6,6 +6,8 @@
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
+use crate::LedgerError;
+
 /// Why a transaction did not go through.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -30,6 +32,11 @@ impl Trouble {
             Self::Retry(why) | Self::Busy(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
             Self::Fenced => "this gateway was fenced off".to_owned(),
         }
+    }
+
+    /// The same for a program that cannot begin.
+    pub(super) fn unusable(self) -> LedgerError {
+        LedgerError::Unusable(self.words())
     }
 
     /// The same for a failure after COMMIT was sent: only an error that the server reports itself means that nothing happened.

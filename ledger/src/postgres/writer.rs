@@ -20,6 +20,7 @@ use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
 use crate::operation::{Operation, Outcome};
+use crate::sqlite::Durability;
 use crate::tx::Fault;
 use crate::{KeyId, LedgerError, Refusal};
 
@@ -249,11 +250,14 @@ impl Writer {
                         return Err(unknown.map_or(trouble, Trouble::Unknown));
                     }
                 }
-                Trouble::Lost(_) => self.link = None,
+                Trouble::Lost(_) => self.drop_link(),
                 Trouble::Unknown(why) => {
                     tracing::warn!(why, "a commit got no answer; its operations are repeated");
+                    let mut stats = lock(&self.shared.stats);
+                    stats.unknown_commits = stats.unknown_commits.saturating_add(1);
+                    drop(stats);
                     unknown = Some(why.clone());
-                    self.link = None;
+                    self.drop_link();
                 }
             }
             let patience = if unknown.is_some() { PATIENCE_UNKNOWN } else { PATIENCE };
@@ -270,7 +274,21 @@ impl Writer {
         lock(&self.shared.stats).note(operations, begun.elapsed());
     }
 
+    /// Gives the connection up. No cancel is sent: the server may be at work for it until a standby is back.
+    fn drop_link(&mut self) {
+        if let Some(link) = self.link.take()
+            && !link.client.is_closed()
+        {
+            self.shared.drop_at_work(link.backend.clone());
+        }
+    }
+
     async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
+        if let Some(why) = self.shared.uncertain() {
+            // Sent now, it would wait with its locks for a standby that is not there.
+            self.link = None;
+            return Err(Trouble::Lost(why));
+        }
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
             place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
@@ -280,7 +298,7 @@ impl Writer {
         if matches!(result, Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
-                self.link = None;
+                self.drop_link();
             }
         }
         result
@@ -305,7 +323,7 @@ async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locke
         place.shared.epoch.store(begun, Ordering::SeqCst);
         return Ok(vec![Some(Ok(Outcome::Epoch(begun)))]);
     }
-    let mut wanted = Wanted::default();
+    let mut wanted = Wanted { flushed: place.shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
     // The locks of keys whose holds are not there yet are waited for, too: a commit that was not answered may be under way.
     wanted.keys.extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::sqlite::WriterStats;
+use farebox_ledger::sqlite::{Standby, WriterStats};
 use farebox_ledger::{Gateway, Timestamp, Totals};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
@@ -108,7 +108,18 @@ impl Admin {
                 "text": "the gateways of this ledger run different files: give all of them the same catalog and routes",
             })
         });
-        differ.into_iter().chain(slowed).chain(miscounts).collect()
+        self.ledger_alert().into_iter().chain(differ).chain(slowed).chain(miscounts).collect()
+    }
+
+    /// What is wrong with the ledger's database, where something is.
+    fn ledger_alert(&self) -> Option<Value> {
+        let stats = self.ledger.stats();
+        let text = match (stats.uncertain(), &stats.standby) {
+            (Some(why), _) => format!("nothing is sold: {why}"),
+            (None, Standby::Single) => "--allow-single: no standby has what is confirmed; for trials only".to_owned(),
+            _ => return None,
+        };
+        Some(json!({ "kind": "ledger", "text": text }))
     }
 
     /// Every target, and the requests under way at each provider.
@@ -225,6 +236,10 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
         "writable": stats.is_writable(),
         "displaced": stats.displaced,
         "clock_off_ms": stats.clock_off_ms,
+        "standbys": stats.standby.count(),
+        "single": stats.standby == Standby::Single,
+        "uncertain": stats.uncertain(),
+        "unknown_commits": stats.unknown_commits,
         "queue": stats.queued,
         "unresolved": stats.unresolved,
         "commits": stats.commits,
