@@ -99,7 +99,7 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         let database = cluster.database();
         let ledger = gateway(&cluster.url(&database)).await;
         for number in 1..=5 {
-            ledger.create_key(new_key(number, 10 + number, Some("5"))).await.unwrap();
+            ledger.create_key(new_key(number, 10 + number, Some("50"))).await.unwrap();
         }
         ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
         let locked = {

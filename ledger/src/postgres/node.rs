@@ -115,6 +115,7 @@ impl Node {
                 continue;
             }
             let asked = Instant::now();
+            self.shared.begin_lease(asked);
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(trouble)) => self.interrupted(&trouble),

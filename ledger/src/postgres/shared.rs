@@ -211,6 +211,11 @@ impl Shared {
         requests
     }
 
+    /// A lease begins with the epoch: the first renewal may be one that never gets through.
+    pub(super) fn begin_lease(&self, now: Instant) {
+        lock(&self.renewed).get_or_insert(now);
+    }
+
     /// Notes a renewal that was asked for at this instant.
     pub(super) fn renewed(&self, asked: Instant) {
         *lock(&self.renewed) = Some(asked);
