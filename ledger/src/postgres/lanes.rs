@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::shared::Job;
+use super::job::Job;
 use crate::KeyId;
 use crate::batching::{Batching, MAX_BATCH};
 use crate::operation::Operation;

@@ -11,6 +11,7 @@ mod batch;
 mod copy;
 mod fetch;
 mod flush;
+mod job;
 mod key_reads;
 mod lanes;
 mod link;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
+use super::job::{Job, Reply};
 use super::lanes::{Lane, Queue};
 use super::link::Backend;
 use super::printable::printable;
@@ -22,25 +23,6 @@ use crate::{KeyId, LedgerError, OperationId, Refusal};
 const MAX_QUEUE: usize = 20_000;
 /// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
 const LEASE: Duration = Duration::from_secs(7);
-
-type Reply = oneshot::Sender<Result<Outcome, LedgerError>>;
-
-/// An operation in the queue, and who waits for it.
-pub(super) struct Job {
-    pub(super) operation: Operation,
-    /// The key, of a hold whose request runs here.
-    pub(super) key: Option<KeyId>,
-    pub(super) reply: Option<Reply>,
-}
-
-impl Job {
-    pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
-        if let Some(reply) = self.reply {
-            // Whoever asked may have gone; the operation has happened all the same.
-            let _ = reply.send(outcome);
-        }
-    }
-}
 
 /// What callers, the writer and the node share.
 pub(super) struct Shared {

@@ -13,9 +13,10 @@ use tokio::time::Instant;
 
 use super::batch::Wanted;
 use super::fetch::Locked;
+use super::job::Job;
 use super::lanes::{Lane, Taken};
 use super::link::{Connector, Link};
-use super::shared::{Job, Shared, lock};
+use super::shared::{Shared, lock};
 use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
