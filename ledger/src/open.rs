@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::copy::copy;
-use crate::postgres::PostgresLedger;
+use crate::postgres::{AcceptedLoss, PostgresLedger};
 use crate::sqlite::SqliteLedger;
 use crate::store::SharedStore;
-use crate::{LedgerAddress, LedgerError, Opening, VerifyReport};
+use crate::{LedgerAddress, LedgerError, Opening, Timestamp, VerifyReport};
 
 impl LedgerAddress {
     /// Opens the ledger.
@@ -18,6 +18,20 @@ impl LedgerAddress {
             Self::File(path) => Arc::new(SqliteLedger::open(path, opening.mode, opening.durability)?),
             Self::Postgres(config) => Arc::new(PostgresLedger::open(config, opening).await?),
         })
+    }
+
+    /// Accepts that a database has lost what a gateway's state file remembers.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::accept_lost`]; always for a file, which no promotion takes back in time.
+    pub async fn accept_lost(&self, opening: &Opening, actor: &str, at: Timestamp) -> Result<AcceptedLoss, LedgerError> {
+        match self {
+            Self::Postgres(config) => PostgresLedger::accept_lost(config, opening, actor, at).await,
+            Self::File(_) => {
+                let why = "a ledger in a SQLite file is compared with its anchors: `farebox ledger verify --anchors FILE`";
+                Err(LedgerError::Unusable(why.to_owned()))
+            }
+        }
     }
 
     /// Every slug that the ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files

@@ -240,9 +240,9 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
         let back = "ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
-             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 1";
+             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
-        assert!(refused(&url, OpenMode::ReadOnly).await.contains("older schema 1"));
+        assert!(refused(&url, OpenMode::ReadOnly).await.contains("older schema 2"));
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         assert_eq!(cluster.psql(&database, "SELECT running FROM accounts").unwrap(), "2", "open holds count");
         sound(&ledger).await;

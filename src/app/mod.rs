@@ -207,7 +207,8 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLed
             let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
             return Err(LedgerError::Unusable(why.to_owned()));
         }
-        let opening = Opening { durability, allow_single: settings.allow_single, ..Opening::new(mode) };
+        let (allow_single, state) = (settings.allow_single, settings.state.clone());
+        let opening = Opening { mode, durability, allow_single, state };
         return Ok((settings.ledger.open(&opening).await?, None));
     };
     let lock = ServeLock::acquire(path, settings.wait_lock)?;

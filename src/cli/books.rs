@@ -12,8 +12,12 @@ use crate::clock;
 
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
-    let opening = Opening { durability: args.durability.into(), allow_single: args.allow_single, ..Opening::new(mode) };
-    Ok(args.ledger.open(&opening).await?)
+    Ok(args.ledger.open(&opening(args, mode)).await?)
+}
+
+/// How the settings say that the ledger is opened.
+pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
+    Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state: args.state.clone() }
 }
 
 /// An administrative act in the name of the user who runs this command.

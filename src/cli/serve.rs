@@ -36,6 +36,7 @@ fn settings(args: &Args) -> Settings {
     Settings {
         durability: args.durability.into(),
         allow_single: args.allow_single,
+        state: args.state.clone(),
         admin_listen: Some(args.admin_listen),
         admin_token_file: args.admin_token_file.clone(),
         admin_hosts: args.admin_host.clone(),

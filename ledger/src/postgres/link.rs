@@ -4,6 +4,7 @@
 //! warning. A connection that takes too long is dropped, and what it did is unknown.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -53,7 +54,7 @@ impl Connector {
     /// says `sslmode=disable`.
     pub(super) fn new(mut config: Config, writes: bool) -> Result<Self, LedgerError> {
         let local = config.get_hosts().iter().all(|host| match host {
-            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+            Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
             Host::Unix(_) => true,
         });
         if config.get_ssl_mode() == SslMode::Prefer {

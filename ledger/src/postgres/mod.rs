@@ -8,6 +8,7 @@
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
 mod batch;
+mod confirmed;
 mod copy;
 mod fetch;
 mod flush;
@@ -16,6 +17,7 @@ mod key_reads;
 mod lanes;
 mod link;
 mod lists;
+mod lock;
 mod migrations;
 mod node;
 mod printable;
@@ -47,12 +49,15 @@ use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
+pub use confirmed::AcceptedLoss;
+use confirmed::{Confirmed, Found};
 pub(crate) use copy::{CopySource, CopyTarget};
 use key_reads::KeyReads;
 use link::Connector;
 use node::Node;
 use readers::Readers;
 use shared::Shared;
+use trouble::Trouble;
 use writer::Lanes;
 
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
@@ -134,6 +139,29 @@ impl PostgresLedger {
         }
     }
 
+    /// Accepts that what the state file remembers is gone from the database: begins a new generation of the ledger, in which
+    /// gateways sell again.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit was not answered.
+    pub async fn accept_lost(
+        config: &Config,
+        opening: &Opening,
+        actor: &str,
+        at: Timestamp,
+    ) -> Result<AcceptedLoss, LedgerError> {
+        let mut link = Connector::new(config.clone(), true)?.connect().await.map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
+        if let Standby::Missing(why) = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)? {
+            return Err(LedgerError::Unusable(why));
+        }
+        let known = Confirmed::load(opening.state.clone())?;
+        confirmed::accept(&link, &known, actor, at).await.map_err(|trouble| match trouble {
+            Trouble::Unknown(why) => LedgerError::Unknown(why),
+            other => other.unusable(),
+        })
+    }
+
     /// Every slug that the ledger in a database ever published; none when there is no ledger yet. For the gateway, which reads
     /// its own files before it takes the ledger.
     ///
@@ -155,17 +183,22 @@ impl PostgresLedger {
 async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
     let mode = opening.mode;
     let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
-    let shared = Arc::new(Shared::new(&opening));
+    let state = if mode == OpenMode::Serve { opening.state.clone() } else { None };
+    let shared = Arc::new(Shared::new(&opening, Confirmed::load(state)?));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client, mode).await?;
         // Before anything is written: without a standby the commit would not end.
-        let standby = standby::look(&link, opening.allow_single).await.map_err(|trouble| trouble.unusable())?;
+        let standby = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
             return Err(LedgerError::Unusable(why));
         }
         standby::note(&shared, standby);
     }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
+    if let Found::Lost(lost) = shared.confirmed.look(&link).await.map_err(Trouble::unusable)? {
+        shared.lost(&lost);
+        return Err(LedgerError::Unusable(shared.uncertain().unwrap_or_default()));
+    }
     let readers = Arc::new(Readers::new(connector.clone(), tokio::runtime::Handle::current()));
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });

@@ -3,16 +3,18 @@
 //! Nothing is decided here but whether an operation may wait at all.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
+use super::confirmed::Confirmed;
 use super::job::{Job, Reply};
 use super::lanes::{Lane, Queue};
 use super::link::Backend;
+pub(super) use super::lock::lock;
 use super::printable::printable;
 use crate::Opening;
 use crate::operation::{Class, Operation, Outcome};
@@ -37,6 +39,8 @@ pub(super) struct Shared {
     renewed: Mutex<Option<Instant>>,
     /// Backends of connections that were dropped in the middle of something.
     dropped: Mutex<Vec<Backend>>,
+    /// What the database has confirmed to this gateway.
+    pub(super) confirmed: Confirmed,
     pub(super) durability: Durability,
     pub(super) allow_single: bool,
     /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
@@ -53,13 +57,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// A lock that no panic can poison for good.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
-    pub(super) fn new(opening: &Opening) -> Self {
+    pub(super) fn new(opening: &Opening, confirmed: Confirmed) -> Self {
         Self {
             queue: Mutex::default(),
             wake: Default::default(),
@@ -69,6 +68,7 @@ impl Shared {
             epoch: AtomicI64::new(0),
             renewed: Mutex::default(),
             dropped: Mutex::default(),
+            confirmed,
             durability: opening.durability,
             allow_single: opening.allow_single,
             running: Mutex::default(),
@@ -211,6 +211,29 @@ impl Shared {
     /// Why nothing can be committed for certain, where that is so.
     pub(super) fn uncertain(&self) -> Option<String> {
         lock(&self.stats).uncertain().map(str::to_owned)
+    }
+
+    /// Whether something that was confirmed is not there.
+    pub(super) fn has_lost(&self) -> bool {
+        lock(&self.stats).lost.is_some()
+    }
+
+    /// Notes what the database has lost of what it had confirmed; nothing, when that is over.
+    pub(super) fn lost(&self, lost: &[String]) {
+        let why = (!lost.is_empty()).then(|| {
+            format!(
+                "the database has gone back in time: {}; find out what was lost, then `farebox ledger accept --lost`",
+                lost.join(", ")
+            )
+        });
+        let mut stats = lock(&self.stats);
+        if stats.lost != why {
+            match &why {
+                Some(why) => tracing::error!(why, "selling stops"),
+                None => tracing::warn!("the loss was accepted; selling goes on"),
+            }
+            stats.lost = why;
+        }
     }
 
     /// Notes that a connection was dropped while the server may be at work for it: it goes on waiting for its standby, with its

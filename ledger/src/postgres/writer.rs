@@ -292,7 +292,13 @@ impl Writer {
         }
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
-            place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
+            place => {
+                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                if !node::confirm(&link, &self.shared).await? {
+                    return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
+                }
+                place.insert(link)
+            }
         };
         let place = Place { shared: &self.shared, ledger: self.ledger, name: &self.name };
         let result = transaction(link, jobs, &place, locked).await;
@@ -320,9 +326,10 @@ async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locke
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
     if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let begun = tokio::time::timeout(TRIP, node::begin(link, epoch, place.name)).await.map_err(too_long)??;
-        place.shared.epoch.store(begun, Ordering::SeqCst);
-        return Ok(vec![Some(Ok(Outcome::Epoch(begun)))]);
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, place.name)).await.map_err(too_long)??;
+        place.shared.confirmed.renewed(run);
+        place.shared.epoch.store(run.epoch, Ordering::SeqCst);
+        return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
     }
     let mut wanted = Wanted { flushed: place.shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
@@ -353,5 +360,6 @@ async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locke
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
     tokio::time::timeout(TRIP, flush::flush(link, &batch)).await.map_err(late)??;
+    place.shared.confirmed.note(&batch);
     Ok(outcomes)
 }

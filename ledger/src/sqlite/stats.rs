@@ -53,6 +53,8 @@ pub struct WriterStats {
     pub clock_off_ms: i64,
     /// Whether each commit waits for a standby.
     pub standby: Standby,
+    /// What a database has confirmed and does not have any more, with the remedy.
+    pub lost: Option<String>,
     /// Commits that got no answer, or one with a warning. Their operations were repeated.
     pub unknown_commits: u64,
     /// Connections that were dropped while the server was at work for them, and that it has not ended yet.
@@ -95,8 +97,8 @@ impl WriterStats {
     /// Why commits are not certain enough to sell by, where they are not.
     #[must_use]
     pub const fn uncertain(&self) -> Option<&str> {
-        match &self.standby {
-            Standby::Missing(why) => Some(why.as_str()),
+        match (&self.lost, &self.standby) {
+            (Some(why), _) | (None, Standby::Missing(why)) => Some(why.as_str()),
             _ if self.dropped >= Self::MOST_DROPPED => {
                 Some("the database has not ended four connections that this gateway gave up")
             }

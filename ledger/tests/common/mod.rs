@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 pub(crate) mod cluster;
+pub(crate) mod pair;
 pub(crate) mod proxy;
 
 use std::sync::Arc;

@@ -1,10 +1,9 @@
--- What all gateways together count of a key, and what each gateway says of itself.
-ALTER TABLE accounts
-    ADD COLUMN running  bigint NOT NULL DEFAULT 0 CHECK (running >= 0),    -- open holds
-    ADD COLUMN paced_to bigint NOT NULL DEFAULT 0;                         -- until when the rate is used up, microseconds since 1970
-UPDATE accounts SET running = n.running FROM (SELECT key, count(*) AS running FROM holds GROUP BY key) n WHERE n.key = id;
-
-ALTER TABLE nodes
-    ADD COLUMN configuration text   NOT NULL DEFAULT '',                   -- hashes of its catalog and routes
-    ADD COLUMN holds         bigint NOT NULL DEFAULT 0,                    -- open at its last renewal
-    ADD COLUMN per_second    bigint NOT NULL DEFAULT 0;                    -- requests that began in the second before it
+-- What an operator has accepted as lost, after the database had gone back in time: each acceptance raises identity.generation.
+CREATE TABLE losses (
+    generation bigint PRIMARY KEY CHECK (generation > 1),
+    at         bigint NOT NULL,
+    actor      text   NOT NULL,
+    details    text   NOT NULL                                         -- JSON list of what a gateway knew and was not there
+);
+CREATE TRIGGER losses_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON losses
+    FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse();
