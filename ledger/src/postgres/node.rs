@@ -178,7 +178,8 @@ impl Node {
         let (configuration, opened, holds) = self.shared.told();
         let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
         let since = self.last_renewal.map_or(EVERY, |last| asked.saturating_duration_since(last)).max(EVERY);
-        let per_second = i64::try_from(u128::from(began).saturating_mul(1_000) / since.as_millis()).unwrap_or(i64::MAX);
+        let per_second = u128::from(began).saturating_mul(1_000).checked_div(since.as_millis()).unwrap_or_default();
+        let per_second = i64::try_from(per_second).unwrap_or(i64::MAX);
         let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now(), configuration = $2, holds = $3, per_second = $4 \
              WHERE epoch = $1 AND ended IS NULL RETURNING (extract(epoch FROM now()) * 1000)::bigint, renewals";
         let rows = link.query(sql, &[&epoch, &configuration, &holds, &per_second]).await?;

@@ -74,6 +74,10 @@ impl Lanes {
         } else if let Some(link) = &link {
             node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
         }
+        // Skipped by a batch that was committed just before another lane found that all is over.
+        for job in lock(&self.shared.queue).drain() {
+            job.reply(Err(LedgerError::Unavailable("the ledger has stopped".to_owned())));
+        }
         self.shared.drained.send_replace(true);
     }
 
