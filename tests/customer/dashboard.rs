@@ -65,7 +65,11 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
     for _ in 0..3 {
         gateway.post("/v1/chat/completions", &key, &chat("no-such-model", false)).await;
     }
-    for (name, window) in [("desktop", DESKTOP), ("phone", PHONE)] {
+    let light = |window: Window| Window { dark: false, ..window };
+    let dark = |window: Window| Window { dark: true, ..window };
+    let windows =
+        [("desktop", light(DESKTOP)), ("desktop-dark", dark(DESKTOP)), ("phone", light(PHONE)), ("phone-dark", dark(PHONE))];
+    for (name, window) in windows {
         let browser = Browser::open(&gateway.client, window).await;
         browser.go(&format!("{}/dashboard", gateway.base)).await;
         browser.assert_accessible("the sign-in page").await;
@@ -79,6 +83,11 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
         for view in ["", "?range=24h", "/requests", filtered, receipt, "/payments", "/setup", chosen, "/models", "/enter"] {
             browser.go(&format!("{}/dashboard{view}", gateway.base)).await;
             browser.assert_accessible(&format!("{name} {view}")).await;
+            if view == "/setup" {
+                let linked =
+                    "return [...document.querySelectorAll('.programs a')].every((link) => document.querySelector(link.hash))";
+                assert_eq!(browser.ask(linked).await, true, "every program of the list has its settings");
+            }
             let width = browser.ask("return document.documentElement.scrollWidth - window.innerWidth").await;
             assert!(width.as_i64().unwrap() <= 0, "{name} {view}: nothing sticks out at the side");
             let picture = if view == receipt {

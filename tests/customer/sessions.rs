@@ -117,7 +117,7 @@ async fn a_key_opens_a_session_and_is_never_shown() {
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
     }
     let overview = visitor.get("").await.text;
-    assert!(overview.contains("No prompt and no answer is ever stored"));
+    assert!(overview.contains("Prompts and answers are never stored"));
     let token = visitor.cookie.split_once('=').unwrap().1;
     assert!(!overview.contains(token));
     assert!(gateway.ledger.find_session(SecretHash::of(token), clock::now()).await.unwrap().is_some());

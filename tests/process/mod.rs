@@ -1,9 +1,10 @@
 //! The programs as processes: commands, the admin listener, signals, TLS and logs.
 
 mod admin;
-mod alerts;
+pub(crate) mod alerts;
 mod cli;
 mod first_hour;
+mod fleet_guide;
 mod identity;
 mod log;
 mod operations;

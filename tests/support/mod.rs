@@ -17,6 +17,7 @@ pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod skip;
 pub(crate) mod upstream;
+pub(crate) mod wires;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

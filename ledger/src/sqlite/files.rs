@@ -170,7 +170,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         }
         if is_open_to_everyone(&found) {
             return Err(unusable(format!(
-                "{0} is accessible to every user of this machine: run chmod o-rwx {0}",
+                "{0} is accessible to every user of this machine; if it is the ledger, run chmod o-rwx {0}",
                 file.display()
             )));
         }
