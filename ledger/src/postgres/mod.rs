@@ -60,6 +60,8 @@ use shared::Shared;
 use trouble::Trouble;
 use writer::Lanes;
 
+/// More entries than that are read without a bound in time, on a connection of their own.
+const LONG: usize = 10_000;
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
@@ -333,6 +335,9 @@ impl Ledger for PostgresLedger {
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
         let query = &query;
+        if query.limit.is_none_or(|limit| limit > LONG) {
+            return self.readers.alone(|link| async move { reads::entries(&link, query).await }).await;
+        }
         self.readers.with(|link| async move { reads::entries(&link, query).await }).await
     }
 
