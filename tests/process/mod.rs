@@ -6,6 +6,7 @@ mod cli;
 mod first_hour;
 mod fleet_guide;
 mod identity;
+mod limits;
 mod log;
 mod operations;
 mod proxies;
