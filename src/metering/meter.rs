@@ -43,6 +43,8 @@ pub struct Meter {
     shown: TextSize,
     /// Tokens that a tokenizer makes of what was shown, in thousandths of what is assumed for text of this size.
     density: u64,
+    /// The part of it that a tokenizer has read.
+    weighed: TextSize,
     /// The part of it that the provider's count includes.
     shown_counted: TextSize,
     /// Time in which hidden output was produced, since the provider's last count.
@@ -128,6 +130,7 @@ impl Meter {
             one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
             density: USUAL,
+            weighed: TextSize::default(),
             shown_counted: TextSize::default(),
             hidden: Duration::ZERO,
             reported: None,
@@ -161,10 +164,17 @@ impl Meter {
         self.hidden = self.hidden.saturating_add(elapsed);
     }
 
-    /// Takes in what a tokenizer made of what was shown up to now: dense text costs more than its size says, and the hold has to
-    /// know. It never lowers what is held.
-    pub fn know_density(&mut self, thousandths: u64) {
-        self.density = thousandths.max(USUAL);
+    /// Takes in a tokenizer's count of what had been shown when it began: dense text costs more than its size says, and the hold
+    /// has to know. It never lowers what is held.
+    pub fn weigh(&mut self, shown: TextSize, tokens: u64) {
+        self.density = (tokens.saturating_mul(USUAL) / estimate::upper(shown).max(1)).max(USUAL);
+        self.weighed = shown;
+    }
+
+    /// Bytes that were shown and that neither a tokenizer nor the provider has counted.
+    #[must_use]
+    pub fn unweighed(&self) -> u64 {
+        self.shown.bytes().saturating_sub(self.weighed.bytes().max(self.shown_counted.bytes()))
     }
 
     /// What was shown.
@@ -232,6 +242,13 @@ impl Meter {
     #[must_use]
     pub fn cost_of_shown(&self) -> Amount {
         if self.reasoning_outside { self.cost_at_most() } else { self.cost_with(self.uncounted_output()) }
+    }
+
+    /// The same if every byte that nobody has counted yet is a token: no text is denser.
+    #[must_use]
+    pub fn cost_if_dense(&self) -> Amount {
+        let unweighed = price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
+        self.cost_of_shown().checked_add(unweighed).unwrap_or(Amount::MAX_COST)
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {

@@ -3,16 +3,16 @@
 //! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use farebox_protocol::Sample;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::admitted::Admitted;
 use crate::clock;
 use crate::metering::price::input_total;
-use crate::metering::{Counted, Ending, Local, estimate, local};
+use crate::metering::{Counted, Ending, Local, local};
 
 /// Tokenizer runs at the same time, over all requests.
 static TOKENIZERS: Semaphore = Semaphore::const_new(2);
@@ -50,16 +50,14 @@ impl Admitted {
         });
     }
 
-    /// Has what was shown up to now counted for the hold, without waiting for it.
-    pub(super) fn weigh_output(&self, sample: Sample) {
-        let (tokenizer, usual) = (self.model.tokenizer, estimate::upper(self.meter.shown()).max(1));
-        let density = Arc::clone(&self.density);
+    /// Has a tokenizer count what was shown up to now, for the hold, without waiting for it.
+    pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
+        let (tokenizer, factor) = (self.model.tokenizer, self.proxy.calibrations.factor(&self.outcome.target));
         self.proxy.tasks.spawn(async move {
-            let Ok(_turn) = TOKENIZERS.acquire().await else { return };
-            if let Ok(tokens) = tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await {
-                density.store(tokens.saturating_mul(1_000) / usual, Ordering::Relaxed);
-            }
-        });
+            let _turn = TOKENIZERS.acquire().await.ok()?;
+            let counting = tokio::task::spawn_blocking(move || local::charged(local::output(&sample, tokenizer), factor));
+            counting.await.ok().map(local::unrounded)
+        })
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.

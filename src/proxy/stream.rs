@@ -3,7 +3,6 @@
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,8 +34,6 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
-/// Bytes of an answer before a tokenizer looks at it.
-const FIRST_WEIGHED: u64 = 512;
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as a
 /// leaving.
 const UNREAD: Duration = Duration::from_secs(5);
@@ -83,8 +80,6 @@ struct Relay {
     noted: Instant,
     /// The request is being counted for the checkpoints.
     counts_input: bool,
-    /// Bytes that had been shown when a tokenizer looked last.
-    weighed: u64,
     alarm: Deadline,
 }
 
@@ -147,7 +142,6 @@ impl Relay {
             last_sent: now,
             noted: now,
             counts_input: false,
-            weighed: 0,
             alarm: Deadline::at(now + HIDDEN_TICK),
             admitted,
             frames,
@@ -270,21 +264,8 @@ impl Relay {
                 self.admitted.count_input();
             }
             self.noted = now;
-            self.weigh();
             let checkpoint = self.admitted.checkpoint();
             self.admitted.hold.note(checkpoint, clock::now());
-        }
-    }
-
-    /// Has a tokenizer look at what was shown whenever it has doubled: a hold that goes by the size of the text alone runs out too
-    /// late where a token has few characters, and many streams side by side then make more than the key can pay.
-    fn weigh(&mut self) {
-        let Admitted { meter, density, .. } = self.admitted.as_mut();
-        meter.know_density(density.load(Ordering::Relaxed));
-        let shown = meter.shown().bytes();
-        if shown >= FIRST_WEIGHED.max(self.weighed.saturating_mul(2)) {
-            self.weighed = shown;
-            self.admitted.weigh_output(self.reader.sample().clone());
         }
     }
 
@@ -357,12 +338,12 @@ impl Relay {
 
     /// Whether the stream still has time and money.
     async fn control(&mut self) -> Option<End> {
-        let Self { credit, admitted, .. } = self;
+        let Self { credit, admitted, reader, .. } = self;
         let now = Instant::now();
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
-        match credit.check(admitted, now).await {
+        match credit.check(admitted, reader.sample(), now).await {
             Verdict::Covered => None,
             // Nothing was delivered, through our fault: free.
             Verdict::Spent(reason @ EndReason::LedgerUnavailable) if !admitted.meter.shown_anything() => {

@@ -142,7 +142,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers side by side, on $3",
             balance: "3",
-            manner: |_| Manner { pace: 10, piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: 3, piece: 60, limited: true, ..Manner::default() },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
@@ -150,7 +150,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers without usage, on $3",
             balance: "3",
-            manner: |_| Manner { pace: 10, piece: 60, silent_usage: true, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: 3, piece: 60, silent_usage: true, limited: true, ..Manner::default() },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
