@@ -36,6 +36,8 @@ pub struct Meter {
     /// Most output the upstream was allowed, all choices together.
     output_limit: u64,
     choices: u64,
+    /// Output that the customer predicted: what of it is not taken is billed and never shown.
+    predicted: u64,
     /// The provider counts its reasoning beside its output, and its output limit leaves reasoning out.
     reasoning_outside: bool,
     /// The request asked for cache writes of the dearer kind.
@@ -107,6 +109,8 @@ pub struct Start {
     pub output_limit: u64,
     /// Answers asked for.
     pub choices: u32,
+    /// Tokens that the customer predicts, of all answers together.
+    pub predicted: u64,
     /// The request asked for cache writes of one hour.
     pub one_hour_cache: bool,
 }
@@ -126,6 +130,7 @@ impl Meter {
             pictures: start.images,
             output_limit: start.output_limit,
             choices: u64::from(start.choices),
+            predicted: start.predicted,
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
@@ -258,7 +263,8 @@ impl Meter {
             None => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
                 let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
-                input + images + i128::from(rates.per_request.picos())
+                let predicted = price::dearest_output(rates) * i128::from(self.predicted);
+                input + images + predicted + i128::from(rates.per_request.picos())
             }
         };
         let output = price::dearest_output(rates) * i128::from(uncounted);
@@ -380,7 +386,9 @@ impl Meter {
             ..ours
         });
         let missing = local.output.saturating_sub(output_total(&usage));
-        usage.output = usage.output.saturating_add(missing).saturating_add(hidden);
+        // What was not taken from a prediction is at least what the answer has not.
+        let rejected = if self.reported.is_none() { self.predicted.saturating_sub(local.output) } else { 0 };
+        usage.output = usage.output.saturating_add(missing).saturating_add(rejected).saturating_add(hidden);
         usage
     }
 

@@ -111,6 +111,7 @@ impl Admitted {
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
             choices: seen.choices,
+            predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use farebox_protocol::Sample;
+use farebox_protocol::{Inspection, Sample};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::Failure;
 use super::admitted::Admitted;
 use crate::clock;
+use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Ending, Local, local};
 
@@ -18,6 +20,16 @@ use crate::metering::{Counted, Ending, Local, local};
 static TOKENIZERS: Semaphore = Semaphore::const_new(2);
 /// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
+
+/// Tokens of the answer that the customer predicts, by a tokenizer: they are held for at the price of output.
+pub(super) async fn predicted(seen: &Inspection, model: &Model) -> Result<u64, Failure> {
+    if seen.prediction.seen() == 0 {
+        return Ok(0);
+    }
+    let (sample, tokenizer) = (seen.prediction.clone(), model.tokenizer);
+    let _turn = TOKENIZERS.acquire().await.map_err(|_| Failure::Internal)?;
+    tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await.map_err(|_| Failure::Internal)
+}
 
 impl Admitted {
     /// What is charged for a request that ends this way.

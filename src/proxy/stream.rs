@@ -37,6 +37,10 @@ const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as a
 /// leaving.
 const UNREAD: Duration = Duration::from_secs(5);
+/// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
+const UNREAD_LEFT: Duration = Duration::from_millis(100);
+/// … until nothing comes for this long, and for no longer than [`UNREAD_LEFT`] in all.
+const NOTHING_WAITS: Duration = Duration::from_millis(20);
 /// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
 const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
@@ -176,7 +180,7 @@ impl Relay {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(self.client_gone());
+            return Some(self.client_gone().await);
         }
         self.note();
         if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
@@ -290,7 +294,7 @@ impl Relay {
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(self.client_gone());
+                        return Next::End(self.client_gone().await);
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
@@ -371,8 +375,22 @@ impl Relay {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
-    fn client_gone(&self) -> End {
+    async fn client_gone(&mut self) -> End {
+        if self.waited >= UNREAD_LEFT {
+            self.count_unread().await;
+        }
         if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
+    }
+
+    /// Counts what the provider has sent while the customer read nothing: it is billed, although nobody gets it.
+    async fn count_unread(&mut self) {
+        let until = Instant::now() + UNREAD_LEFT;
+        while Instant::now() < until && self.stop.is_none() {
+            let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await else { return };
+            if self.count(frame).is_err() {
+                return;
+            }
+        }
     }
 
     /// Settles, and only then sends the end.
