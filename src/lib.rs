@@ -24,11 +24,11 @@
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `server` | the front door: every path in one table; knows salvo, as `customer` does | `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `app` | the rooms put together, started, followed and drained | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `salvo`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `cli` | what can be typed | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
+//! | `cli` | what can be typed | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing` |  |
 //! | `deadline` | a timer that streams move at every chunk | – | `tokio` |  |
 //! | `byte_room` | a budget of bytes that many share and none can take for itself | – | `bytes`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
-//! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
+//! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
 //! | `bench` | measures the program from outside; what it checks, it works out itself | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
 //! | `bench/estimate` | compares the estimate with public tokenizers | `config::Limits`, `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |
 //!

@@ -271,17 +271,17 @@ fn parse(text: &str) -> Result<Vec<Anchor>> {
 }
 
 /// Digests as text.
-mod hex {
+pub(crate) mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use crate::head::Hash;
 
-    pub(super) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(&digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Hash, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(input)?;
         let pair = |at: usize| text.get(at..at.saturating_add(2)).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::account::Ending;
 use crate::head::Head;
-use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Timestamp};
+use crate::owed::UNMETERED;
+use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Owed, Timestamp};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,10 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Some(Evidence::Recovered);
     bill.end_reason = EndReason::Recovered;
+    // The provider went on until it noticed that nobody listened. A hold is extended before it runs low, so it bounds the bill.
+    let accounted = hold.used.picos().saturating_add(bill.exposure.picos());
+    let exposure = Amount::from_picos(hold.amount.picos().saturating_sub(accounted).max(0));
+    bill.owe(UNMETERED, Owed { exposure, cost: None });
     Finish { request: hold.request, bill, at: now }
 }
 

@@ -1,59 +1,26 @@
-//! From an address to an opened ledger: the one place that knows which store is behind which address.
+//! How a ledger is opened: what for, how safe a change must be, and where a gateway remembers. Only the settings; `open` opens.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use crate::copy::copy;
-use crate::postgres::PostgresLedger;
-use crate::sqlite::{Durability, OpenMode, SqliteLedger};
-use crate::store::SharedStore;
-use crate::{LedgerAddress, LedgerError, VerifyReport};
+use crate::sqlite::{Durability, OpenMode};
 
-impl LedgerAddress {
-    /// Opens the ledger. A database is as durable as its server makes each commit, whatever `durability` says.
-    ///
-    /// # Errors
-    /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
-    pub async fn open(&self, mode: OpenMode, durability: Durability) -> Result<SharedStore, LedgerError> {
-        Ok(match self {
-            Self::File(path) => Arc::new(SqliteLedger::open(path, mode, durability)?),
-            Self::Postgres(config) => Arc::new(PostgresLedger::open(config, mode).await?),
-        })
-    }
+/// How a ledger is opened.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// What for.
+    pub mode: OpenMode,
+    /// When a change counts as safe.
+    pub durability: Durability,
+    /// Whether a database may confirm commits that no standby has: for trials.
+    pub allow_single: bool,
+    /// The file in which a gateway remembers what a database has confirmed to it.
+    pub state: Option<PathBuf>,
+}
 
-    /// Every slug that the ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files
-    /// before it takes the ledger.
-    ///
-    /// # Errors
-    /// As [`LedgerAddress::open`].
-    pub async fn published(&self) -> Result<Vec<String>, LedgerError> {
-        match self {
-            Self::File(path) => SqliteLedger::published_in(path),
-            Self::Postgres(config) => PostgresLedger::published_in(config).await,
-        }
-    }
-
-    /// Copies the ledger here, which must not be served, to where there is none yet, on the other kind of store; both are
-    /// verified. `progress` hears how many entries were copied, and of how many.
-    ///
-    /// # Errors
-    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target not empty or of the same kind; nothing was
-    /// made then. [`LedgerError::Unavailable`] when reading or writing fails.
-    pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
-        match (self, to) {
-            (Self::File(from), Self::Postgres(config)) => {
-                let target = crate::postgres::CopyTarget::open(config).await?;
-                copy(crate::sqlite::CopySource::open(from)?, target, &mut progress).await
-            }
-            (Self::Postgres(config), Self::File(path)) => {
-                let target = crate::sqlite::CopyTarget::open(path)?;
-                copy(crate::postgres::CopySource::open(config).await?, target, &mut progress).await
-            }
-            (Self::File(_), Self::File(_)) => {
-                Err(LedgerError::Unusable("both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned()))
-            }
-            (Self::Postgres(_), Self::Postgres(_)) => {
-                Err(LedgerError::Unusable("both are on PostgreSQL, whose own pg_dump and pg_restore copy a database".to_owned()))
-            }
-        }
+impl Opening {
+    /// With prompt durability, and with standbys where the ledger is in a database.
+    #[must_use]
+    pub const fn new(mode: OpenMode) -> Self {
+        Self { mode, durability: Durability::Prompt, allow_single: false, state: None }
     }
 }

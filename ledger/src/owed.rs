@@ -8,6 +8,9 @@ use crate::{Amount, Bill, Refusal};
 
 /// How the facts' names begin.
 const FAILED: &str = "failed ";
+/// Stands where a target's name would: what was held beyond the last checkpoint when a gateway died. Nobody knows how much of it a
+/// provider bills.
+pub(crate) const UNMETERED: &str = "(gateway)";
 /// Targets with a fact of their own; what more of them may bill stays with the target that answered.
 const MOST: usize = 16;
 

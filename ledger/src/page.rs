@@ -124,6 +124,8 @@ pub struct UsageRow {
     pub exposure: Amount,
     /// At the operator's own prices, of requests that have one.
     pub cost: Amount,
+    /// Of the exposure, what a gateway that died left unmetered: no fault of the key. Only where one key's hours are read.
+    pub unmetered: Amount,
 }
 
 impl UsageRow {
@@ -179,6 +181,7 @@ impl UsageRow {
             (&mut self.loss, more.loss),
             (&mut self.exposure, more.exposure),
             (&mut self.cost, more.cost),
+            (&mut self.unmetered, more.unmetered),
         ] {
             *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));
         }
@@ -213,6 +216,10 @@ pub struct Totals {
     pub held: i128,
     /// Ever lost by the operator.
     pub loss: i128,
+    /// What providers may ever have billed beyond the charges.
+    pub exposure: i128,
+    /// What ended requests cost at the operator's own prices, where those are known.
+    pub cost: i128,
 }
 
 /// A slug that the gateway has published at some time.

@@ -104,6 +104,34 @@ fn a_program_from_before_cannot_write_a_credit_any_more() {
     assert!(error.contains("older than the ledger"), "{error}");
 }
 
+/// Exposure and cost of all time are added up once, and grow with each entry from then on.
+#[test]
+fn a_ledger_of_the_third_schema_gets_its_totals_of_all_time() {
+    let (dir, path) = copy("schema-3.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        let owed = async |ledger: &dyn Ledger| {
+            let totals = ledger.totals().await.unwrap();
+            (totals.entries, totals.exposure, totals.cost)
+        };
+        assert_eq!(owed(&ledger).await, (8, 7_387_000_000_000, 568_500_000_000), "failed tries included");
+        sound(&ledger).await;
+        assert_eq!(ledger.recover(at(10_000)).await.unwrap(), Recovered { epoch: 2, settled: 1, released: 1 });
+        // 0.25 of 6 USD was charged and 2 USD released. The first had an exposure of 0.75 and a cost of 0.5 at its checkpoint.
+        assert_eq!(owed(&ledger).await, (10, 7_387_000_000_000 + 5_750_000_000_000 + 2_000_000_000_000, 1_068_500_000_000));
+        sound(&ledger).await;
+        ledger.backup(&dir.path().join("copy.db")).await.unwrap();
+        ledger.close();
+        let copied = SqliteLedger::open(dir.path().join("copy.db"), OpenMode::ReadOnly, Durability::Prompt).unwrap();
+        assert_eq!(owed(&copied).await.1, 15_137_000_000_000);
+    });
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("UPDATE totals SET exposure = '15137000000001'", []).unwrap();
+    drop(conn);
+    let faults = run(async { serve(&path).verify().await.unwrap().faults });
+    assert!(faults.iter().any(|fault| fault.starts_with("the totals over all keys")), "{faults:?}");
+}
+
 /// Entries of both formats in one chain, anchors of both kinds in one file.
 #[test]
 fn old_entries_and_old_anchors_are_still_checked() {
@@ -135,5 +163,5 @@ fn old_entries_and_old_anchors_are_still_checked() {
         ledger.close();
     });
     let version: i64 = rusqlite::Connection::open(&path).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 3, "what makes older programs refuse it in words");
+    assert_eq!(version, 4, "what makes older programs refuse it in words");
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
-use farebox_ledger::{LedgerAddress, LedgerError, SharedLedger};
+use farebox_ledger::{LedgerAddress, LedgerError, Opening, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -204,7 +204,9 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLed
             let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
             return Err(LedgerError::Unusable(why.to_owned()));
         }
-        return Ok((settings.ledger.open(mode, durability).await?, None));
+        let (allow_single, state) = (settings.allow_single, settings.state.clone());
+        let opening = Opening { mode, durability, allow_single, state };
+        return Ok((settings.ledger.open(&opening).await?, None));
     };
     let lock = ServeLock::acquire(path, settings.wait_lock)?;
     let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);

@@ -19,6 +19,10 @@ pub struct Settings {
     pub ledger: LedgerAddress,
     /// When changes are on disk.
     pub durability: Durability,
+    /// Whether a database may confirm what no standby has: for trials.
+    pub allow_single: bool,
+    /// Where it is remembered what a database has confirmed, if anywhere.
+    pub state: Option<PathBuf>,
     /// The customers' address.
     pub listen: SocketAddr,
     /// The operator's address, if an admin listener is wanted.
@@ -48,6 +52,8 @@ impl Settings {
         Self {
             ledger: ledger.into(),
             durability: Durability::Prompt,
+            allow_single: false,
+            state: None,
             listen,
             admin_listen: None,
             admin_token_file: None,

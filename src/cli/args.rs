@@ -59,6 +59,12 @@ pub struct Args {
     /// When charges are on disk: at most 50 ms later, or before anything is answered
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
+    /// Use a database that confirms what no standby has: to try things out
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ALLOW_SINGLE")]
+    pub allow_single: bool,
+    /// A file in which a gateway remembers what PostgreSQL has confirmed to it; `ledger accept` reads it
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_STATE", value_name = "FILE")]
+    pub state: Option<PathBuf>,
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
@@ -383,6 +389,16 @@ pub enum LedgerCommand {
     Backup(BackupOptions),
     /// Copy the ledger, which must not be served, to the other kind of store, SQLite or PostgreSQL
     Copy(CopyOptions),
+    /// Sell again after the database has gone back in time: list what the --state file knows and the database does not have, and begin a new generation
+    Accept(AcceptOptions),
+}
+
+/// Options of `ledger accept`.
+#[derive(Debug, ClapArgs)]
+pub struct AcceptOptions {
+    /// You have found out what was lost
+    #[arg(long, required = true)]
+    pub lost: bool,
 }
 
 /// Options of `ledger copy`.

@@ -2,7 +2,7 @@
 
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Refusal, Secret, csv};
+use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Opening, Refusal, Secret, csv};
 use serde_json::Value;
 
 use super::args::{Args, Format};
@@ -12,7 +12,12 @@ use crate::clock;
 
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
-    Ok(args.ledger.open(mode, args.durability.into()).await?)
+    Ok(args.ledger.open(&opening(args, mode)).await?)
+}
+
+/// How the settings say that the ledger is opened.
+pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
+    Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state: args.state.clone() }
 }
 
 /// An administrative act in the name of the user who runs this command.

@@ -86,9 +86,8 @@ async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result
 /// One small request over a real socket, as a customer would send it.
 async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
     let protocol = family.protocol();
-    let request = format!("POST {}", protocol.public_path());
     let body = protocol.write_question(slug, "Say hello to Farebox", 64);
-    let answer = http::ask(address, &request, Some(secret.reveal()), &body)
+    let answer = http::post(address, protocol.public_path(), Some(secret.reveal()), &body)
         .await
         .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)

@@ -14,7 +14,7 @@ pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String
         None => None,
     };
     let address = reachable(args.admin_listen);
-    let asked = http::ask(address, "GET /status", token.as_deref().map(str::trim), "").await;
+    let asked = http::get(address, "/status", token.as_deref().map(str::trim)).await;
     let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)

@@ -1,36 +1,63 @@
-//! One request to a gateway on this machine, by hand: the commands need no HTTP library for it.
+//! One request to a gateway on this machine.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The largest answer that is read.
+const MAX_BODY: usize = 32 << 20;
 
-/// An answer whose length was known beforehand.
+/// A whole answer.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: String,
 }
 
-/// Sends one request (`GET /path`) and reads its whole answer.
-pub(super) async fn ask(to: SocketAddr, request: &str, bearer: Option<&str>, body: &str) -> std::io::Result<Answer> {
-    let authorization = bearer.map(|secret| format!("authorization: Bearer {secret}\r\n")).unwrap_or_default();
-    let length = body.len();
-    let head = format!(
-        "{request} HTTP/1.1\r\nhost: {to}\r\n{authorization}content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-    );
+/// `GET path`, as the bearer of a token where one is given.
+pub(super) async fn get(to: SocketAddr, path: &str, bearer: Option<&str>) -> std::io::Result<Answer> {
+    exchange(to, Request::get(path), bearer, "").await
+}
+
+/// `POST path` with a JSON body.
+pub(super) async fn post(to: SocketAddr, path: &str, bearer: Option<&str>, json: &str) -> std::io::Result<Answer> {
+    exchange(to, Request::post(path).header(header::CONTENT_TYPE, "application/json"), bearer, json).await
+}
+
+async fn exchange(
+    to: SocketAddr,
+    mut request: hyper::http::request::Builder,
+    bearer: Option<&str>,
+    body: &str,
+) -> std::io::Result<Answer> {
+    if let Some(token) = bearer {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request =
+        request.header(header::HOST, to.to_string()).body(Full::<Bytes>::from(body.to_owned())).map_err(std::io::Error::other)?;
     let exchange = async {
-        let mut stream = TcpStream::connect(to).await?;
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(body.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.map(|_| answer)
+        let stream = TcpStream::connect(to).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        let answer = async move {
+            let answer = sender.send_request(request).await?;
+            let (head, body) = answer.into_parts();
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>((
+                head.status,
+                Limited::new(body, MAX_BODY).collect().await?.to_bytes(),
+            ))
+        };
+        // The connection ends when its only sender is dropped, after the answer.
+        let (answer, _) = tokio::join!(answer, connection);
+        let (status, body) = answer.map_err(std::io::Error::other)?;
+        let body = String::from_utf8(body.into()).map_err(std::io::Error::other)?;
+        Ok(Answer { status: status.as_u16(), body })
     };
-    let text = tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))?;
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    Ok(Answer { status, body: body.to_owned() })
+    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
 }

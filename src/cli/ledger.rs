@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::args::{Args, BackupOptions, CopyOptions, EntriesOptions, Format};
 use super::books;
 use super::output::{self, Exit, Failed};
+use crate::clock;
 use farebox_ledger::csv;
 
 /// Between two words on how far a copy is.
@@ -92,6 +93,21 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
         _ => output::print(&format!("{} is a verified copy: {}", options.to, summary(&report))),
     }
     output::note(&format!("Serve from one of them only; {} is as it was.", args.ledger));
+    Ok(())
+}
+
+/// Accepts what a database has lost of what a gateway remembers.
+pub(super) async fn accept(args: &Args) -> Result<(), Failed> {
+    if args.state.is_none() {
+        return Err(Failed::refused(
+            "nothing was done; name the file of the gateway that stopped selling: --state FILE".to_owned(),
+        ));
+    }
+    let accepted = args.ledger.accept_lost(&books::opening(args, OpenMode::Write), &args.actor(), clock::now()).await?;
+    match args.format() {
+        Format::Json => output::print_json(&json!({ "lost": accepted.lost, "generation": accepted.generation })),
+        _ => output::print(&format!("{}\naccepted; generation {} begins", accepted.lost.join("\n"), accepted.generation)),
+    }
     Ok(())
 }
 

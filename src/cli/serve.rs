@@ -35,6 +35,8 @@ fn settings(args: &Args) -> Settings {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
     Settings {
         durability: args.durability.into(),
+        allow_single: args.allow_single,
+        state: args.state.clone(),
         admin_listen: Some(args.admin_listen),
         admin_token_file: args.admin_token_file.clone(),
         admin_hosts: args.admin_host.clone(),

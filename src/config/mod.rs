@@ -1,4 +1,4 @@
-//! Room 1: what the operator said.
+//! What the operator said.
 //!
 //! Both TOML files are one snapshot: loaded, checked and swapped together. [`load`] gives a [`Config`] or every mistake at
 //! once; a request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.

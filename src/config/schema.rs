@@ -61,9 +61,10 @@ pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "w
 /// `price` of a model
 pub(crate) const PRICE_FIELDS: &[&str] =
     &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request", "tiers"];
-/// `price` of a tier
-pub(crate) const TIER_PRICE_FIELDS: &[&str] =
-    &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request"];
+/// The rates of a price: USD per million tokens.
+pub(crate) const RATE_FIELDS: &[&str] = PRICE_FIELDS.split_at(6).0;
+/// `price` of a tier: everything but further tiers.
+pub(crate) const TIER_PRICE_FIELDS: &[&str] = PRICE_FIELDS.split_at(8).0;
 /// one of `tiers` of a price
 pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
 /// a secret

@@ -518,6 +518,7 @@ fn every_field_and_code_is_documented() {
         schema::TIMEOUT_FIELDS,
         schema::ROUTE_FIELDS,
         schema::TARGET_FIELDS,
+        schema::ABILITY_FIELDS,
         schema::BREAKER_FIELDS,
         schema::SECRET_FIELDS,
     ];

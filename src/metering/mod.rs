@@ -1,4 +1,4 @@
-//! Room 5: counting. Pure: no async, no I/O, no clock of its own.
+//! Counting. Pure: no async, no I/O, no clock of its own.
 //!
 //! - [`estimate`]: the size of a request before a provider has counted it.
 //! - [`local`]: our own counts, where the provider's are missing.

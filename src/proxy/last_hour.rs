@@ -49,7 +49,8 @@ impl LastHour {
         let mut found = Self { hour: now.hour(), ..Self::default() };
         for row in rows {
             let sums = if row.hour.hour() >= found.hour { &mut found.current } else { &mut found.before };
-            sums.exposure += i128::from(row.exposure.picos());
+            // What a gateway that died left unmetered is no doing of the key's.
+            sums.exposure += i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
             sums.charge += i128::from(row.charge.picos());
             if row.exposure.is_positive() {
                 found.context = found.context.max(context(catalog, &row.slug));

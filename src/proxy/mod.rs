@@ -1,4 +1,4 @@
-//! Room 3: the spine. [`Proxy::run`] is the story of a request, read top to bottom:
+//! The spine. [`Proxy::run`] is the story of a request, read top to bottom:
 //! inspect → resolve → admit (money is held) → dispatch → relay → settle.
 //!
 //! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a

@@ -1,4 +1,4 @@
-//! Room 2: the front door, and the only room that knows salvo. Every path is in the table of [`routes`].
+//! The front door, and the only room that knows salvo. Every path is in the table of [`routes`].
 //!
 //! What no path matches is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
 //! `generate`, and so through a hold and a settlement.

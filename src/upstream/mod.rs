@@ -1,4 +1,4 @@
-//! Room 4: calls to providers. The only room that uses reqwest; it knows nothing about money.
+//! Calls to providers. The only room that uses reqwest; it knows nothing about money.
 //!
 //! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a
 //! 200 can begin with an error), or the last failure. After that there is no retry: a customer never gets two beginnings.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use farebox_ledger::LedgerAddress;
-use farebox_ledger::sqlite::{Durability, OpenMode};
+use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
+use farebox_ledger::{LedgerAddress, Opening};
 
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::cluster::Cluster;
@@ -21,6 +21,9 @@ use crate::support::{TestKey, sized};
 const BOUND: Duration = Duration::from_secs(15);
 /// Longer than ten seconds of silence and a round of the others.
 const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
+
+/// These databases have no standby.
+const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");
 
 struct Fleet {
     upstream: ScriptedUpstream,
@@ -39,7 +42,7 @@ impl Fleet {
         let (folder, _) = place(&upstream);
         let address = cluster.url(&cluster.database());
         let opened: LedgerAddress = address.parse().unwrap();
-        let ledger = opened.open(OpenMode::Create, Durability::Prompt).await.unwrap();
+        let ledger = opened.open(&Opening { allow_single: true, ..Opening::new(OpenMode::Create) }).await.unwrap();
         let mut keys = Vec::new();
         // The third key is soon out of money: nobody may spend it twice at two gateways.
         for amount in ["900", "900", "0.40"] {
@@ -62,7 +65,7 @@ impl Fleet {
     }
 
     fn gateway(&self) -> Served {
-        Served::start_with(self.folder.path(), &[], &[UPSTREAM_KEY, ("FAREBOX_LEDGER", &self.address)])
+        Served::start_with(self.folder.path(), &[], &[UPSTREAM_KEY, SINGLE, ("FAREBOX_LEDGER", &self.address)])
     }
 
     /// Loads all, takes one away in the middle, and waits until its holds have ended.
@@ -124,7 +127,7 @@ async fn commands_work_on_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let address = cluster.url(&cluster.database());
     let run = |arguments: &[&str]| {
-        let output = farebox(folder.path(), arguments).env("FAREBOX_LEDGER", &address).output().unwrap();
+        let output = farebox(folder.path(), arguments).envs([SINGLE, ("FAREBOX_LEDGER", &address)]).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.success(), text(&output.stdout) + &text(&output.stderr))
     };

@@ -10,6 +10,9 @@ pub(crate) mod checker;
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod cluster;
 pub(crate) mod load;
+#[path = "../../ledger/tests/common/pair.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+pub(crate) mod pair;
 pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod skip;

@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
-use farebox_ledger::sqlite::{Durability, OpenMode};
+use farebox_ledger::sqlite::OpenMode;
 
-use farebox_ledger::{LedgerAddress, parse_public_url};
+use farebox_ledger::{LedgerAddress, Opening, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -59,6 +59,9 @@ struct Args {
     /// Who acts, in the audit; by default who called sudo, else the system user.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
+    /// Use a database that confirms what no standby has: to try things out.
+    #[arg(long, env = "FAREBOX_ALLOW_SINGLE")]
+    allow_single: bool,
     /// Look, but change nothing.
     #[arg(long)]
     read_only: bool,
@@ -88,7 +91,8 @@ fn run(args: Args) -> Result<(), String> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let ledger = args.ledger.open(mode, Durability::Prompt).await.map_err(|error| error.to_string())?;
+        let opening = Opening { allow_single: args.allow_single, ..Opening::new(mode) };
+        let ledger = args.ledger.open(&opening).await.map_err(|error| error.to_string())?;
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use crate::apply::apply;
 use crate::margin::Summing;
 use crate::operation::{Operation, Outcome};
+use crate::owed::UNMETERED;
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
@@ -121,7 +122,10 @@ impl State {
                 continue;
             }
             let row = rows.entry((hour, bill.slug.clone())).or_insert_with(|| UsageRow::empty(start, &bill.slug));
-            UsageRow::of(entry, bill).iter().for_each(|(_, more)| row.merge(more));
+            for (target, more) in UsageRow::of(entry, bill) {
+                let unmetered = if target == UNMETERED { more.exposure } else { Amount::ZERO };
+                row.merge(&UsageRow { unmetered, ..more });
+            }
         }
         rows.into_values().collect()
     }
@@ -160,6 +164,7 @@ impl State {
         let sum = |amounts: &mut dyn Iterator<Item = Amount>| {
             amounts.fold(0_i128, |sum, amount| sum.saturating_add(amount.picos().into()))
         };
+        let bills = || self.entries.iter().filter_map(|entry| entry.bill.as_ref());
         Totals {
             keys: count(self.keys.len()),
             entries: count(self.entries.len()),
@@ -167,7 +172,9 @@ impl State {
             credit: sum(&mut self.all_keys().map(|key| key.account.credit)),
             spent: sum(&mut self.all_keys().map(|key| key.account.spent)),
             held: sum(&mut self.all_keys().map(|key| key.account.held)),
-            loss: sum(&mut self.entries.iter().filter_map(|entry| Some(entry.bill.as_ref()?.loss))),
+            loss: sum(&mut bills().map(|bill| bill.loss)),
+            exposure: sum(&mut bills().map(|bill| bill.exposure)),
+            cost: sum(&mut bills().filter_map(|bill| bill.cost)),
         }
     }
 

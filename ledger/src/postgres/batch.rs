@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use crate::chain::{ChainedAct, ChainedEntry};
-use crate::operation::Operation;
+use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
 
@@ -23,11 +23,14 @@ pub(super) struct Wanted {
     pub(super) tokens: BTreeSet<[u8; 32]>,
     /// Whether holds of dead epochs are to be ended.
     pub(super) dead: bool,
+    /// Whether a standby must have flushed the batch before it is confirmed.
+    pub(super) flushed: bool,
 }
 
 impl Wanted {
     pub(super) fn add(&mut self, operation: &Operation) {
         let needs = operation.needs();
+        self.flushed |= must_be_flushed(operation);
         let of_holds = matches!(
             operation,
             Operation::Open(_) | Operation::Extend(_) | Operation::Finish(_) | Operation::Resolve(_) | Operation::Recover { .. }
@@ -43,6 +46,11 @@ impl Wanted {
         self.tokens.extend(needs.tokens.iter().map(|token| token.0));
         self.dead |= needs.holds_before_epoch.is_some();
     }
+}
+
+/// Whether a standby must have flushed this operation before it is confirmed, however prompt the rest may be.
+fn must_be_flushed(operation: &Operation) -> bool {
+    operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
 }
 
 /// A locked key.
@@ -117,22 +125,6 @@ impl Batch {
 
     pub(super) fn slot(&mut self, key: KeyId) -> Option<&mut KeySlot> {
         self.keys.get_mut(&key)
-    }
-
-    /// Whether anything is to be written.
-    pub(super) fn is_unchanged(&self) -> bool {
-        let changed = |slot: &KeySlot| slot.is_new || slot.account_changed || slot.settings_changed;
-        !self.keys.values().any(changed)
-            && !self.holds.values().any(|slot| slot.changed)
-            && !self.sessions.values().any(|slot| slot.changed)
-            && !self.links.values().any(|slot| slot.changed)
-            && self.new_entries.is_empty()
-            && self.new_acts.is_empty()
-            && self.published.is_empty()
-            && self.ended_sessions.is_empty()
-            && self.ended_links.is_empty()
-            && self.forget_links.is_none()
-            && self.forget_sessions.is_none()
     }
 
     /// Adds an ended request to its hour.

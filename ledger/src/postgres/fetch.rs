@@ -11,6 +11,7 @@ use tokio_postgres::{Error, Row};
 use super::batch::{Batch, KeySlot, Slot, Wanted};
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
+use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::Trouble;
 use crate::{KeyId, OperationId};
 
@@ -99,7 +100,7 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
     let (fence, lock, positions) = (link.prepared(FENCE).await?, link.prepared(&lock).await?, link.prepared(POSITIONS).await?);
     let reads = Reads::prepare(link, &asked).await?;
     let client = &link.client;
-    let begun = client.batch_execute("BEGIN");
+    let begun = client.batch_execute(if wanted.flushed { BEGIN_FLUSHED } else { BEGIN_RECEIVED });
     let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
     let fenced = client.query(&fence, &fence_values);
     let locked = client.query(&lock, &lock_values);

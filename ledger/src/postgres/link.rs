@@ -4,6 +4,7 @@
 //! warning. A connection that takes too long is dropped, and what it did is unknown.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::trouble::words;
@@ -24,7 +25,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// What every session begins with. A stopped gateway's locks are freed by the server itself.
 const SESSION: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '3s'; SET synchronous_commit = on; \
-     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'; SET TimeZone = 'UTC'";
+     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'; SET TimeZone = 'UTC'; \
+     SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+
+/// The server's process behind a connection. Its start tells it from a later one with the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Backend {
+    pub(super) pid: String,
+    pub(super) started: String,
+}
 
 /// How to reach the database.
 #[derive(Clone)]
@@ -45,7 +54,7 @@ impl Connector {
     /// says `sslmode=disable`.
     pub(super) fn new(mut config: Config, writes: bool) -> Result<Self, LedgerError> {
         let local = config.get_hosts().iter().all(|host| match host {
-            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+            Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
             Host::Unix(_) => true,
         });
         if config.get_ssl_mode() == SslMode::Prefer {
@@ -87,8 +96,14 @@ impl Connector {
                 }
             }
         });
-        let link = Link { client, warned, driver, statements: Mutex::default() };
-        link.client.batch_execute(SESSION).await.map_err(|error| words(&error))?;
+        let mut link = Link { client, backend: Backend::default(), warned, driver, statements: Mutex::default() };
+        let session = tokio::time::timeout(CONNECT, link.client.simple_query(SESSION));
+        for message in session.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))? {
+            if let SimpleQueryMessage::Row(row) = message {
+                let column = |at| row.get(at).unwrap_or_default().to_owned();
+                link.backend = Backend { pid: column(0), started: column(1) };
+            }
+        }
         Ok(link)
     }
 }
@@ -96,6 +111,7 @@ impl Connector {
 /// A connection that ends when it is dropped.
 pub(super) struct Link {
     pub(super) client: Client,
+    pub(super) backend: Backend,
     warned: Arc<AtomicBool>,
     driver: tokio::task::JoinHandle<()>,
     statements: Mutex<HashMap<String, Statement>>,

@@ -11,8 +11,8 @@ use crate::sqlite::OpenMode;
 use crate::{LedgerError, Timestamp};
 
 /// The schema this program knows.
-pub(super) const VERSION: i32 = 1;
-const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
+pub(super) const VERSION: i32 = 2;
+const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 /// Any number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 const OLDEST_SERVER: i32 = 130_000;

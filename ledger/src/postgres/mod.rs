@@ -7,11 +7,13 @@
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
 mod batch;
+mod confirmed;
 mod copy;
 mod fetch;
 mod flush;
 mod link;
 mod lists;
+mod lock;
 mod migrations;
 mod node;
 mod printable;
@@ -19,6 +21,7 @@ mod readers;
 mod reads;
 mod rows;
 mod shared;
+mod standby;
 mod trouble;
 mod tx;
 mod verify;
@@ -36,17 +39,20 @@ use tokio_postgres::Config;
 
 use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::{OpenMode, WriterStats};
+use crate::sqlite::{OpenMode, Standby, WriterStats};
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
+pub use confirmed::AcceptedLoss;
+use confirmed::{Confirmed, Found};
 pub(crate) use copy::{CopySource, CopyTarget};
 use link::Connector;
 use node::Node;
 use readers::Readers;
 use shared::Shared;
+use trouble::Trouble;
 use writer::Writer;
 
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
@@ -83,9 +89,10 @@ impl PostgresLedger {
     /// Connects to a database and makes the ledger in it when `mode` says so.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby, is not a ledger or newer than this program; nothing was
-    /// created or changed then.
-    pub async fn open(config: &Config, mode: OpenMode) -> Result<Self, LedgerError> {
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or newer than this program;
+    /// nothing was created or changed then.
+    pub async fn open(config: &Config, opening: &Opening) -> Result<Self, LedgerError> {
+        let mode = opening.mode;
         let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
         let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
         let (quit, quitting) = oneshot::channel();
@@ -94,9 +101,10 @@ impl PostgresLedger {
             .enable_all()
             .build()
             .map_err(|error| LedgerError::Unavailable(format!("no runtime for the ledger: {error}")))?;
+        let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start(connector, mode).await;
+                let made = start(connector, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which has closed its writer before.
@@ -125,6 +133,29 @@ impl PostgresLedger {
         }
     }
 
+    /// Accepts that what the state file remembers is gone from the database: begins a new generation of the ledger, in which
+    /// gateways sell again.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit was not answered.
+    pub async fn accept_lost(
+        config: &Config,
+        opening: &Opening,
+        actor: &str,
+        at: Timestamp,
+    ) -> Result<AcceptedLoss, LedgerError> {
+        let mut link = Connector::new(config.clone(), true)?.connect().await.map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
+        if let Standby::Missing(why) = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)? {
+            return Err(LedgerError::Unusable(why));
+        }
+        let known = Confirmed::load(opening.state.clone())?;
+        confirmed::accept(&link, &known, actor, at).await.map_err(|trouble| match trouble {
+            Trouble::Unknown(why) => LedgerError::Unknown(why),
+            other => other.unusable(),
+        })
+    }
+
     /// Every slug that the ledger in a database ever published; none when there is no ledger yet. For the gateway, which reads
     /// its own files before it takes the ledger.
     ///
@@ -137,20 +168,35 @@ impl PostgresLedger {
             return Ok(Vec::new());
         }
         drop(link);
-        let ledger = Self::open(config, OpenMode::ReadOnly).await?;
+        let ledger = Self::open(config, &Opening::new(OpenMode::ReadOnly)).await?;
         Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
     }
 }
 
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
-async fn start(connector: Connector, mode: OpenMode) -> Result<Started, LedgerError> {
+async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+    let mode = opening.mode;
     let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let state = if mode == OpenMode::Serve { opening.state.clone() } else { None };
+    let shared = Arc::new(Shared::new(&opening, Confirmed::load(state)?));
+    if mode != OpenMode::ReadOnly {
+        migrations::check_server(&link.client, mode).await?;
+        // Before anything is written: without a standby the commit would not end.
+        let standby = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)?;
+        if let Standby::Missing(why) = standby {
+            return Err(LedgerError::Unusable(why));
+        }
+        standby::note(&shared, standby);
+    }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
+    if let Found::Lost(lost) = shared.confirmed.look(&link).await.map_err(Trouble::unusable)? {
+        shared.lost(&lost);
+        return Err(LedgerError::Unusable(shared.uncertain().unwrap_or_default()));
+    }
     let readers = Readers::new(connector.clone(), tokio::runtime::Handle::current());
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });
     }
-    let shared = Arc::new(Shared::new());
     let name = format!("{}:{}", host(), std::process::id());
     tokio::spawn(Writer::new(Arc::clone(&shared), connector.clone(), link, ledger, name).run());
     if mode == OpenMode::Serve {

@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::link::{Connector, Link};
+use super::confirmed::{Found, Run};
+use super::link::{Backend, Connector, Link};
 use super::rows::Columns;
 use super::shared::Shared;
+use super::standby;
 use super::trouble::Trouble;
 use crate::Finish;
 use crate::operation::{Operation, Outcome};
+use crate::sqlite::Standby;
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
@@ -34,12 +37,25 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_AFTER: i64 = 60_000;
 
 /// Ends the epoch before and begins the next one.
-pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<i64, Trouble> {
+pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
     leave(link, before).await;
-    let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes RETURNING epoch";
+    let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
+         RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
     let rows = link.query(sql, &[&name, &env!("CARGO_PKG_VERSION")]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database returned no epoch".to_owned()))?;
-    Ok(Columns::of(row).take()?)
+    let mut columns = Columns::of(row);
+    Ok(Run { epoch: columns.take()?, started: columns.take()?, renewals: 0 })
+}
+
+/// Looks whether everything is there that the database has confirmed, and notes what is not.
+pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Trouble> {
+    let lost = match shared.confirmed.look(link).await? {
+        Found::All => Vec::new(),
+        Found::Lost(lost) => lost,
+        Found::Fenced => return Err(Trouble::Fenced),
+    };
+    shared.lost(&lost);
+    Ok(lost.is_empty())
 }
 
 /// Ends this node's own epoch: it holds nothing any more, or begins another.
@@ -101,6 +117,8 @@ impl Node {
             let asked = Instant::now();
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
+                // Any batch finds out by itself; this one says so even when no customer comes.
+                Ok(Err(Trouble::Fenced)) => self.shared.resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
                 Ok(Err(trouble)) => self.interrupted(&trouble),
                 Err(_) => self.interrupted(&Trouble::Lost("no answer in time".to_owned())),
             }
@@ -112,34 +130,57 @@ impl Node {
     }
 
     fn interrupted(&mut self, trouble: &Trouble) {
-        self.link = None;
+        if let Some(link) = self.link.take()
+            && !link.client.is_closed()
+        {
+            self.shared.drop_at_work(link.backend.clone());
+        }
         self.swept = None;
         tracing::warn!(?trouble, "this gateway's lease was not renewed");
     }
 
     async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
+        let is_new = self.link.as_ref().is_none_or(|link| link.client.is_closed());
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
             place => {
                 self.swept = None;
-                place.insert(self.connector.connect().await.map_err(Trouble::Lost)?)
+                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                link.client.batch_execute(standby::session(self.shared.durability)).await?;
+                place.insert(link)
             }
         };
+        // A renewal without a standby would wait for one, or be confirmed with nobody to remember it.
+        let standby = standby::look(link, self.shared.allow_single).await?;
+        let missing = matches!(standby, Standby::Missing(_));
+        standby::note(&self.shared, standby);
+        forget_ended(link, &self.shared).await?;
+        let is_whole = !(is_new || self.shared.has_lost()) || confirm(link, &self.shared).await?;
+        if missing || !is_whole {
+            return Ok(());
+        }
         let asked = Instant::now();
         let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now() WHERE epoch = $1 AND ended IS NULL \
-             RETURNING (extract(epoch FROM now()) * 1000)::bigint";
+             RETURNING (extract(epoch FROM now()) * 1000)::bigint, renewals";
         let rows = link.query(sql, &[&epoch]).await?;
         let Some(row) = rows.first() else {
-            // Any batch finds out by itself; this one says so even when no customer comes.
-            self.shared.resolve(Operation::CloseSession(crate::SecretHash([0; 32])));
-            return Ok(());
+            return Err(Trouble::Fenced);
         };
         if self.last_renewal.is_none_or(|last| asked.saturating_duration_since(last) > INTERRUPTED) {
             self.seen.clear();
         }
         self.last_renewal = Some(asked);
         self.shared.renewed(asked);
-        let off = Columns::of(row).take::<i64>()?.saturating_sub(super::now().millis());
+        let mut columns = Columns::of(row);
+        let off = columns.take::<i64>()?.saturating_sub(super::now().millis());
+        let run = self.shared.confirmed.run();
+        self.shared.confirmed.renewed(Run { renewals: columns.take()?, ..run });
+        let shared = Arc::clone(&self.shared);
+        match tokio::task::spawn_blocking(move || shared.confirmed.save()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "cannot write the state file"),
+            Err(error) => tracing::error!(%error, "cannot write the state file"),
+        }
         super::shared::lock(&self.shared.stats).clock_off_ms = off;
         if off.abs() >= CLOCK_OFF {
             tracing::warn!(milliseconds = off, "the clocks of this machine and of the database differ");
@@ -174,6 +215,23 @@ impl Node {
         }));
         Ok(())
     }
+}
+
+/// Looks which of the connections that were dropped in the middle of something the server has ended.
+async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
+    let dropped = shared.dropped();
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<String> = dropped.into_iter().map(|backend| backend.pid).collect();
+    let sql = "SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid::text = ANY ($1::text[])";
+    let mut alive = Vec::new();
+    for row in link.query(sql, &[&pids]).await? {
+        let mut columns = Columns::of(&row);
+        alive.push(Backend { pid: columns.take()?, started: columns.take()? });
+    }
+    shared.keep_dropped(&alive);
+    Ok(())
 }
 
 /// Gives up holds of this node's own epoch that no request here knows any more, which a commit without an answer can leave

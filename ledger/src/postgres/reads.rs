@@ -3,6 +3,7 @@
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY};
 use super::trouble::Trouble;
+use crate::owed::UNMETERED;
 use crate::{
     AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals,
     UsageRow,
@@ -49,7 +50,8 @@ pub(super) async fn totals(link: &Link) -> Answer<Totals> {
     let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::text FROM accounts), \
          (SELECT count(*) FROM holds), (SELECT coalesce(sum(credit), 0)::text FROM accounts), \
          (SELECT coalesce(sum(spent), 0)::text FROM accounts), (SELECT coalesce(sum(held), 0)::text FROM accounts), \
-         (SELECT coalesce(sum(loss), 0)::text FROM usage)";
+         u.loss::text, u.exposure::text, u.cost::text FROM (SELECT coalesce(sum(loss), 0) AS loss, \
+         coalesce(sum(exposure), 0) AS exposure, coalesce(sum(cost), 0) AS cost FROM usage) u";
     let rows = link.query(sql, &[]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("no totals".to_owned()))?;
     let mut columns = Columns::of(row);
@@ -64,6 +66,8 @@ pub(super) async fn totals(link: &Link) -> Answer<Totals> {
         spent: sum(&mut columns)?,
         held: sum(&mut columns)?,
         loss: sum(&mut columns)?,
+        exposure: sum(&mut columns)?,
+        cost: sum(&mut columns)?,
     })
 }
 
@@ -109,13 +113,15 @@ pub(super) async fn entry_by_answer(link: &Link, key: KeyId, answer: &str) -> An
 pub(super) async fn usage(link: &Link, key: KeyId, from: Timestamp, to: Timestamp) -> Answer<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let sql = "SELECT hour, slug, requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, images, charge, \
-         loss, exposure, cost FROM usage WHERE key = $1 AND hour BETWEEN $2 AND $3 ORDER BY hour, slug COLLATE \"C\"";
+         loss, exposure, cost, CASE WHEN target = $4 THEN exposure ELSE 0 END \
+         FROM usage WHERE key = $1 AND hour BETWEEN $2 AND $3 ORDER BY hour, slug COLLATE \"C\"";
     let mut found: Vec<UsageRow> = Vec::new();
-    for row in link.query(sql, &[&key.to_i64(), &from.hour(), &last]).await? {
+    for row in link.query(sql, &[&key.to_i64(), &from.hour(), &last, &UNMETERED]).await? {
         let mut columns = Columns::of(&row);
         let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
         let slug = columns.take()?;
-        UsageRow::gather(&mut found, UsageRow { hour, slug, ..columns.rollup()? });
+        let row = UsageRow { hour, slug, ..columns.rollup()? };
+        UsageRow::gather(&mut found, UsageRow { unmetered: columns.amount()?, ..row });
     }
     Ok(found)
 }

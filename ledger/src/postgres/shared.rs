@@ -3,16 +3,20 @@
 //! Nothing is decided here but whether an operation may wait at all.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
+use super::confirmed::Confirmed;
+use super::link::Backend;
+pub(super) use super::lock::lock;
 use super::printable::printable;
+use crate::Opening;
 use crate::operation::{Class, Operation, Outcome};
-use crate::sqlite::WriterStats;
+use crate::sqlite::{Durability, WriterStats};
 use crate::{LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
@@ -46,6 +50,12 @@ pub(super) struct Shared {
     pub(super) epoch: AtomicI64,
     /// When the node's last renewal was asked for that the server has confirmed.
     renewed: Mutex<Option<Instant>>,
+    /// Backends of connections that were dropped in the middle of something.
+    dropped: Mutex<Vec<Backend>>,
+    /// What the database has confirmed to this gateway.
+    pub(super) confirmed: Confirmed,
+    pub(super) durability: Durability,
+    pub(super) allow_single: bool,
     /// Requests whose holds this process opens or has opened, and has not ended.
     running: Mutex<HashSet<OperationId>>,
 }
@@ -64,13 +74,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// A lock that no panic can poison for good.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(opening: &Opening, confirmed: Confirmed) -> Self {
         Self {
             queue: Mutex::default(),
             wake: Notify::new(),
@@ -79,6 +84,10 @@ impl Shared {
             drained: watch::Sender::new(false),
             epoch: AtomicI64::new(0),
             renewed: Mutex::default(),
+            dropped: Mutex::default(),
+            confirmed,
+            durability: opening.durability,
+            allow_single: opening.allow_single,
             running: Mutex::default(),
         }
     }
@@ -103,6 +112,7 @@ impl Shared {
             Some(reason) => Some(reason.clone()),
             None if class == Class::Hold && queue.jobs.len() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
             None if begins && lock(&self.stats).is_clock_wrong() => Some("this machine's clock is wrong".to_owned()),
+            None if begins && let Some(why) = self.uncertain() => Some(why),
             None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
             None => None,
         };
@@ -155,6 +165,54 @@ impl Shared {
     /// Whether others may soon take this node for dead.
     pub(super) fn lapsed(&self) -> bool {
         lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
+    }
+
+    /// Why nothing can be committed for certain, where that is so.
+    pub(super) fn uncertain(&self) -> Option<String> {
+        lock(&self.stats).uncertain().map(str::to_owned)
+    }
+
+    /// Whether something that was confirmed is not there.
+    pub(super) fn has_lost(&self) -> bool {
+        lock(&self.stats).lost.is_some()
+    }
+
+    /// Notes what the database has lost of what it had confirmed; nothing, when that is over.
+    pub(super) fn lost(&self, lost: &[String]) {
+        let why = (!lost.is_empty()).then(|| {
+            format!(
+                "the database has gone back in time: {}; find out what was lost, then `farebox ledger accept --lost`",
+                lost.join(", ")
+            )
+        });
+        let mut stats = lock(&self.stats);
+        if stats.lost != why {
+            match &why {
+                Some(why) => tracing::error!(why, "selling stops"),
+                None => tracing::warn!("the loss was accepted; selling goes on"),
+            }
+            stats.lost = why;
+        }
+    }
+
+    /// Notes that a connection was dropped while the server may be at work for it: it goes on waiting for its standby, with its
+    /// locks, and counts against the server's connections.
+    pub(super) fn drop_at_work(&self, backend: Backend) {
+        let mut dropped = lock(&self.dropped);
+        dropped.push(backend);
+        lock(&self.stats).dropped = dropped.len();
+    }
+
+    /// The dropped connections that the server may still be at work for.
+    pub(super) fn dropped(&self) -> Vec<Backend> {
+        lock(&self.dropped).clone()
+    }
+
+    /// Forgets those dropped connections that the server has ended.
+    pub(super) fn keep_dropped(&self, alive: &[Backend]) {
+        let mut dropped = lock(&self.dropped);
+        dropped.retain(|backend| alive.contains(backend));
+        lock(&self.stats).dropped = dropped.len();
     }
 
     /// Whether others have taken this node for dead.

@@ -6,6 +6,8 @@
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
+use crate::LedgerError;
+
 /// Why a transaction did not go through.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -22,6 +24,14 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// The same for a program that cannot begin.
+    pub(super) fn unusable(self) -> LedgerError {
+        LedgerError::Unusable(match self {
+            Self::Retry(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
+            Self::Fenced => "this gateway was fenced off".to_owned(),
+        })
+    }
+
     /// The same for a failure after COMMIT was sent: only an error that the server reports itself means that nothing happened.
     pub(super) fn of_commit(error: &Error) -> Self {
         match Self::from(error) {

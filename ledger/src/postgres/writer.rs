@@ -18,6 +18,7 @@ use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
 use crate::operation::{Operation, Outcome};
+use crate::sqlite::Durability;
 use crate::tx::Fault;
 use crate::{LedgerError, Refusal};
 
@@ -191,11 +192,14 @@ impl Writer {
                         return Err(unknown.map_or(trouble, Trouble::Unknown));
                     }
                 }
-                Trouble::Lost(_) => self.link = None,
+                Trouble::Lost(_) => self.drop_link(),
                 Trouble::Unknown(why) => {
                     tracing::warn!(why, "a commit got no answer; its operations are repeated");
+                    let mut stats = lock(&self.shared.stats);
+                    stats.unknown_commits = stats.unknown_commits.saturating_add(1);
+                    drop(stats);
                     unknown = Some(why.clone());
-                    self.link = None;
+                    self.drop_link();
                 }
             }
             let patience = if unknown.is_some() { PATIENCE_UNKNOWN } else { PATIENCE };
@@ -212,16 +216,36 @@ impl Writer {
         lock(&self.shared.stats).note(operations, begun.elapsed());
     }
 
+    /// Gives the connection up. No cancel is sent: the server may be at work for it until a standby is back.
+    fn drop_link(&mut self) {
+        if let Some(link) = self.link.take()
+            && !link.client.is_closed()
+        {
+            self.shared.drop_at_work(link.backend.clone());
+        }
+    }
+
     async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, Refusal>>, Trouble> {
+        if let Some(why) = self.shared.uncertain() {
+            // Sent now, it would wait with its locks for a standby that is not there.
+            self.link = None;
+            return Err(Trouble::Lost(why));
+        }
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
-            place => place.insert(self.connector.connect().await.map_err(Trouble::Lost)?),
+            place => {
+                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                if !node::confirm(&link, &self.shared).await? {
+                    return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
+                }
+                place.insert(link)
+            }
         };
         let result = transaction(link, jobs, &self.shared, self.ledger, &self.name).await;
         if matches!(result, Err(Trouble::Retry(_) | Trouble::Failed(_) | Trouble::Fenced)) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
-                self.link = None;
+                self.drop_link();
             }
         }
         result
@@ -249,11 +273,12 @@ async fn transaction(
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = shared.epoch.load(Ordering::SeqCst);
     if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let begun = tokio::time::timeout(TRIP, node::begin(link, epoch, name)).await.map_err(too_long)??;
-        shared.epoch.store(begun, Ordering::SeqCst);
-        return Ok(vec![Ok(Outcome::Epoch(begun))]);
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, name)).await.map_err(too_long)??;
+        shared.confirmed.renewed(run);
+        shared.epoch.store(run.epoch, Ordering::SeqCst);
+        return Ok(vec![Ok(Outcome::Epoch(run.epoch))]);
     }
-    let mut wanted = Wanted::default();
+    let mut wanted = Wanted { flushed: shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
     let fetched = async {
         let dead = if wanted.dead { fetch::add_dead(link, &mut wanted).await? } else { Vec::new() };
@@ -272,5 +297,6 @@ async fn transaction(
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
     tokio::time::timeout(TRIP, flush::flush(link, &batch)).await.map_err(late)??;
+    shared.confirmed.note(&batch);
     Ok(outcomes)
 }

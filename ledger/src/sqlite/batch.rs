@@ -11,7 +11,7 @@ use rusqlite::{Connection, Result, params};
 
 use super::rows::{self, malformed, number};
 use super::statements::{Sql, Statements};
-use crate::{Account, Amount, Totals, tx};
+use crate::{Account, Amount, Bill, Totals, tx};
 
 /// Why an operation had no effect.
 pub(super) type Fault = tx::Fault<rusqlite::Error>;
@@ -59,7 +59,7 @@ impl<'c> Batch<'c> {
         self.statements.get(Sql::Begin)?.execute([])?;
         let statement = self.statements.get(Sql::Totals)?;
         (self.totals, self.audits, self.epoch, self.opened) =
-            statement.query_row([], |row| Ok((totals(row)?, row.get(7)?, row.get(8)?, row.get(9)?)))?;
+            statement.query_row([], |row| Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?)))?;
         self.entries = number(self.totals.entries);
         self.changed = false;
         Ok(())
@@ -75,7 +75,7 @@ impl<'c> Batch<'c> {
     /// Writes the totals and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
         if self.changed {
-            let Totals { keys, holds, credit, spent, held, loss, .. } = self.totals;
+            let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
             let (entries, audits, epoch) = (self.entries, self.audits, self.epoch);
             self.statements.get(Sql::UpdateTotals)?.execute(params![
                 number(keys),
@@ -88,6 +88,8 @@ impl<'c> Batch<'c> {
                 held.to_string(),
                 loss.to_string(),
                 self.opened,
+                exposure.to_string(),
+                cost.to_string(),
             ])?;
         }
         self.statements.get(Sql::Commit)?.execute([])?;
@@ -118,14 +120,19 @@ impl<'c> Batch<'c> {
         self.changed = true;
     }
 
-    pub(super) fn add_up(&mut self, before: Account, after: Account, loss: Amount) {
+    /// Adds what moved in an account, and what an ended request cost the operator.
+    pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
         let moved = |sum: &mut i128, from: Amount, to: Amount| {
             *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
         };
         moved(&mut self.totals.credit, before.credit, after.credit);
         moved(&mut self.totals.spent, before.spent, after.spent);
         moved(&mut self.totals.held, before.held, after.held);
-        moved(&mut self.totals.loss, Amount::ZERO, loss);
+        if let Some(bill) = bill {
+            moved(&mut self.totals.loss, Amount::ZERO, bill.loss);
+            moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure);
+            moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default());
+        }
         self.changed = true;
     }
 
@@ -170,5 +177,7 @@ pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
         spent: sum(4)?,
         held: sum(5)?,
         loss: sum(6)?,
+        exposure: sum(7)?,
+        cost: sum(8)?,
     })
 }

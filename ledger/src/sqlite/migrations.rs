@@ -10,7 +10,7 @@ use crate::{OperationId, Timestamp, reference};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema this program knows.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// What a ledger gets once, when it is made.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -31,6 +31,10 @@ const MIGRATIONS: [Migration; 3] = [
         register_references(conn)
     },
     |conn, _| conn.execute_batch(include_str!("schema/3.sql")),
+    |conn, _| {
+        conn.execute_batch(include_str!("schema/4.sql"))?;
+        total_owed(conn)
+    },
 ];
 
 /// What a database file is.
@@ -66,6 +70,19 @@ pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
+}
+
+/// What the hours add up to. Here and not in SQL, whose sum of integers ends at 64 bits.
+fn total_owed(conn: &Connection) -> Result<()> {
+    let mut hours = conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
+    let mut rows = hours.query([])?;
+    let (mut exposure, mut cost) = (0_i128, 0_i128);
+    while let Some(row) = rows.next()? {
+        exposure = exposure.saturating_add(row.get::<_, i64>(0)?.into());
+        cost = cost.saturating_add(row.get::<_, i64>(1)?.into());
+    }
+    conn.execute("UPDATE totals SET exposure = ?1, cost = ?2", params![exposure.to_string(), cost.to_string()])?;
+    Ok(())
 }
 
 /// Old ledgers may have several entries whose references are the same by today's rule. All stay; the first one has the name from

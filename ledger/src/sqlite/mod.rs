@@ -38,7 +38,7 @@ use tokio::sync::watch;
 pub(crate) use copy::{CopySource, CopyTarget};
 pub use lock::ServeLock;
 pub use reopen::Look;
-pub use stats::WriterStats;
+pub use stats::{Standby, WriterStats};
 
 use crate::anchor::Anchor;
 use crate::operation::{Class, Operation, Outcome};

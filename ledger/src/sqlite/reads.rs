@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::batch;
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry};
+use crate::owed::UNMETERED;
 use crate::{
     AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals,
     UsageRow,
@@ -149,16 +150,18 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let mut statement = conn.prepare_cached(
         "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
-         u.charge, u.loss, u.exposure, u.cost FROM usage u JOIN slugs s ON s.id = u.slug
+         u.charge, u.loss, u.exposure, u.cost, iif(t.target = ?3, u.exposure, 0)
+         FROM usage u JOIN slugs s ON s.id = u.slug JOIN targets t ON t.id = u.target
          WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
     )?;
     let mut found: Vec<UsageRow> = Vec::new();
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
-        for row in statement.query_map(params![hour, key], |row| {
+        for row in statement.query_map(params![hour, key, UNMETERED], |row| {
             let mut columns = Columns::of(row);
             let slug = columns.take()?;
-            Ok(UsageRow { hour: start, slug, ..columns.rollup()? })
+            let row = UsageRow { hour: start, slug, ..columns.rollup()? };
+            Ok(UsageRow { unmetered: columns.take()?, ..row })
         })? {
             UsageRow::gather(&mut found, row?);
         }

@@ -156,7 +156,7 @@ impl<'row, 'statement> Columns<'row, 'statement> {
 /// looking columns up by name took more than reading it.
 macro_rules! select_totals {
     () => {
-        "SELECT keys, entries, holds, credit, spent, held, loss"
+        "SELECT keys, entries, holds, credit, spent, held, loss, exposure, cost"
     };
 }
 pub(super) use select_totals;

@@ -21,7 +21,7 @@ statements! {
     Commit = "COMMIT";
     Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
-         held = ?8, loss = ?9, opened = ?10";
+         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12";
 
     Payer = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at FROM accounts a JOIN keys k ON k.id = a.id
          WHERE a.id = ?1";

@@ -2,6 +2,32 @@
 
 use std::time::Duration;
 
+/// Whether each commit waits for a standby of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Standby {
+    /// The ledger is a file, or has not been looked at yet.
+    #[default]
+    Unused,
+    /// So many synchronous standbys stream from the primary.
+    Streaming(u64),
+    /// There is none, and `--allow-single` says that this is a trial.
+    Single,
+    /// Nothing is sold: why, and the remedy.
+    Missing(String),
+}
+
+impl Standby {
+    /// How many standbys there are, where any are needed.
+    #[must_use]
+    pub const fn count(&self) -> Option<u64> {
+        match self {
+            Self::Unused => None,
+            Self::Streaming(standbys) => Some(*standbys),
+            Self::Single | Self::Missing(_) => Some(0),
+        }
+    }
+}
+
 /// How the writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriterStats {
@@ -25,6 +51,14 @@ pub struct WriterStats {
     pub displaced: Option<String>,
     /// How far the database's clock is ahead of this machine's, milliseconds; 0 where there is no other clock.
     pub clock_off_ms: i64,
+    /// Whether each commit waits for a standby.
+    pub standby: Standby,
+    /// What a database has confirmed and does not have any more, with the remedy.
+    pub lost: Option<String>,
+    /// Commits that got no answer, or one with a warning. Their operations were repeated.
+    pub unknown_commits: u64,
+    /// Connections that were dropped while the server was at work for them, and that it has not ended yet.
+    pub dropped: usize,
     /// The writer stopped for good.
     pub stopped: bool,
 }
@@ -42,6 +76,9 @@ impl WriterStats {
         Duration::from_secs(1),
     ];
 
+    /// With so many dropped connections at work nothing is sold: each may hold locks, and each counts against the server's pool.
+    const MOST_DROPPED: usize = 4;
+
     /// From here on clocks are so far apart that keys would expire at the wrong time and hours would be booked wrongly.
     const CLOCK_WRONG_MS: u64 = 30_000;
 
@@ -54,7 +91,19 @@ impl WriterStats {
     /// Whether holds are taken now.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        !self.stopped && !self.disk_full && self.displaced.is_none() && !self.is_clock_wrong()
+        !self.stopped && !self.disk_full && self.displaced.is_none() && !self.is_clock_wrong() && self.uncertain().is_none()
+    }
+
+    /// Why commits are not certain enough to sell by, where they are not.
+    #[must_use]
+    pub const fn uncertain(&self) -> Option<&str> {
+        match (&self.lost, &self.standby) {
+            (Some(why), _) | (None, Standby::Missing(why)) => Some(why.as_str()),
+            _ if self.dropped >= Self::MOST_DROPPED => {
+                Some("the database has not ended four connections that this gateway gave up")
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn note(&mut self, operations: usize, took: Duration) {

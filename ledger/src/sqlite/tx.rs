@@ -77,7 +77,7 @@ impl Tx for Batch<'_> {
 
     fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Answer<()> {
         self.statements.get(Sql::SetHeld)?.execute(params![key, after.held])?;
-        self.add_up(before, after, Amount::ZERO);
+        self.add_up(before, after, None);
         Ok(())
     }
 
@@ -262,7 +262,7 @@ impl Batch<'_> {
             hash
         ])?;
         self.entries = entry.position;
-        self.add_up(before, after, entry.bill.as_ref().map_or(Amount::ZERO, |bill| bill.loss));
+        self.add_up(before, after, entry.bill.as_ref());
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// `nobody` and `nogroup` of Debian, when the tests run as root: PostgreSQL refuses to.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// A running server.
 pub(crate) struct Cluster {
@@ -66,11 +66,7 @@ impl Cluster {
 
     /// Runs a statement in a database and gives what `psql` prints.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
-        let mut psql = Command::new(self.bin.join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "farebox", "-d", database, "-c", sql, "-h"]);
-        let output = psql.arg(&self.folder).output().map_err(|error| error.to_string())?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
-        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+        psql_at(&self.bin, &self.folder, database, sql)
     }
 
     /// A fresh database's name.
@@ -98,6 +94,15 @@ impl Cluster {
     }
 }
 
+/// Runs a statement at the server whose socket is in this folder and gives what `psql` prints.
+pub(crate) fn psql_at(bin: &Path, folder: &Path, database: &str, sql: &str) -> Result<String, String> {
+    let mut psql = Command::new(bin.join("psql"));
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "farebox", "-d", database, "-c", sql, "-h"]);
+    let output = psql.arg(folder).output().map_err(|error| error.to_string())?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
 /// Debian keeps the server's programs beside the path.
 pub(crate) fn programs() -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
@@ -110,7 +115,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
 }
 
 /// A program as an ordinary user.
-fn ordinary(program: &Path) -> Command {
+pub(crate) fn ordinary(program: &Path) -> Command {
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         let mut command = Command::new("setpriv");
         let id = NOBODY.to_string();

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 pub(crate) mod cluster;
+pub(crate) mod pair;
 
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
 /// Opens the ledger at an address.
 pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
     let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
-    PostgresLedger::open(&config, mode).await
+    PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(mode) }).await
 }
 
 /// A test that cannot say anything on this machine fails, unless that is allowed.

@@ -174,6 +174,8 @@ pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
     ];
     assert_eq!(short(&targets), expected);
     assert_eq!((targets.count, targets.total.requests, targets.total.exposure), (3, 4, usd("0.6")));
+    let (totals, sums) = (ledger.totals().await.unwrap(), &targets.total);
+    assert_eq!((totals.exposure, totals.cost), (sums.exposure.picos().into(), sums.cost.picos().into()), "of all time");
     let days = ask(MarginBy::Day, MarginOrder::Name, true, 1).await;
     assert_eq!(short(&days), ["1970-01-02 3 0.000066 0.10 -0.049982"]);
     assert_eq!((days.count, days.rows.len(), days.total.charge), (2, 1, usd("0.000086")));

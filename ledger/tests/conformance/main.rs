@@ -418,7 +418,13 @@ async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: SharedLedger
         (usd("-1.25"), at(800), Some(Evidence::Recovered), EndReason::Recovered)
     );
     let released = ledger.entry(op(21)).await.unwrap().unwrap();
-    assert_eq!((released.amount, released.bill.unwrap().slug), (Amount::ZERO, "small".to_owned()));
+    let nothing = released.bill.unwrap();
+    assert_eq!((released.amount, &*nothing.slug), (Amount::ZERO, "small"));
+    assert_eq!((bill.exposure, nothing.exposure), (usd("0.75"), usd("1")), "what was held beyond the checkpoints");
+    let hours = ledger.usage(key(1), at(0), at(3_600)).await.unwrap();
+    assert_eq!((hours[0].exposure, hours[0].unmetered), (usd("1.75"), usd("1.75")), "and the key is not blamed for it");
+    let totals = ledger.totals().await.unwrap();
+    assert_eq!((totals.exposure, totals.cost), (1_750_000_000_000, 0));
     let late = ledger.finish_hold(finish(20, 2_000_000)).await.unwrap();
     assert_eq!(late.charge, usd("1.25"), "a settlement after recovery changes nothing");
     assert_eq!(ledger.recover(at(900)).await.unwrap(), Recovered { epoch: 3, settled: 0, released: 0 });

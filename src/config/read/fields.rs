@@ -23,6 +23,7 @@ pub(crate) struct Fields<'r, 'i> {
     pub(crate) span: Span,
     /// What the table describes, for messages: ``model `x` ``.
     pub(crate) what: String,
+    known: &'static [&'static str],
     /// Known fields that are there under another spelling; they are not called missing as well.
     misspelt: Vec<&'static str>,
 }
@@ -34,19 +35,20 @@ impl<'r, 'i> Fields<'r, 'i> {
         table: &'r DeTable<'i>,
         span: Span,
         what: impl Into<String>,
-        known: &[&'static str],
+        known: &'static [&'static str],
     ) -> Self {
-        let mut fields = Self { table, span, what: what.into(), misspelt: Vec::new() };
+        let mut fields = Self { table, span, what: what.into(), known, misspelt: Vec::new() };
         for (key, value) in table {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
-                fields.unknown(report, key, value.get_ref(), known);
+                fields.unknown(report, key, value.get_ref());
             }
         }
         fields
     }
 
-    fn unknown(&mut self, report: &mut Report<'_>, key: &Spanned<impl AsRef<str>>, value: &DeValue<'_>, known: &[&'static str]) {
+    fn unknown(&mut self, report: &mut Report<'_>, key: &Spanned<impl AsRef<str>>, value: &DeValue<'_>) {
+        let known = self.known;
         let name = key.get_ref().as_ref();
         let suggestion =
             if report.suggestions_left > 0 { did_you_mean(name, known).or_else(|| synonym(name, known)) } else { None };
@@ -71,6 +73,7 @@ impl<'r, 'i> Fields<'r, 'i> {
     }
 
     pub(crate) fn get(&self, name: &'static str) -> Option<Value<'r, 'i>> {
+        debug_assert!(self.known.contains(&name), "the schema has no `{name}`");
         let (key, node) = self.table.get_key_value(name)?;
         Some(Value { key: Span::new(self.span.file, key.span()), node, file: self.span.file, name })
     }
@@ -224,7 +227,7 @@ impl<'r, 'i> Value<'r, 'i> {
     }
 
     /// A table of known fields.
-    pub(crate) fn fields(self, report: &mut Report<'_>, what: &str, known: &[&'static str]) -> Option<Fields<'r, 'i>> {
+    pub(crate) fn fields(self, report: &mut Report<'_>, what: &str, known: &'static [&'static str]) -> Option<Fields<'r, 'i>> {
         let (table, span) = self.table(report, "a table")?;
         Some(Fields::open(report, table, span, what, known))
     }

@@ -12,7 +12,7 @@ use super::fields::{Fields, Value};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
 use crate::config::grouped::grouped;
-use crate::config::schema::{PRICE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
+use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
 
 /// What a price is for.
@@ -228,8 +228,7 @@ fn read_tier(
         let fields = value.fields(report, &format!("the price of a tier of {what}"), TIER_PRICE_FIELDS)?;
         let (rates, named) = read_rates(&fields, report, base)?;
         // A class that is priced below the tier and forgotten in it would silently cost the input price.
-        let tokens = &TIER_PRICE_FIELDS[..6];
-        let forgotten = tokens.iter().find_map(|name| {
+        let forgotten = RATE_FIELDS.iter().find_map(|name| {
             let (_, base_names) = base?;
             (!named.contains_key(name)).then(|| base_names.get(name).map(|span| (*name, *span)))?
         });

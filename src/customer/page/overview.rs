@@ -160,7 +160,7 @@ fn by_model(spending: &Spending) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{Account, KeyId, KeySettings, SecretHash, Usage};
+    use farebox_ledger::{Account, KeyId, KeySettings, SecretHash};
 
     use super::*;
 
@@ -172,11 +172,8 @@ mod tests {
             hour: Timestamp::from_millis(hour * 3_600_000),
             slug: "a".to_owned(),
             requests: 1,
-            usage: Usage::default(),
             charge,
-            loss: Amount::ZERO,
-            exposure: Amount::ZERO,
-            cost: Amount::ZERO,
+            ..UsageRow::default()
         };
         let account = Account { credit: usd(credit), ..Account::default() };
         let id = KeyId::from_random(7);

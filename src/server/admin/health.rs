@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farebox_ledger::sqlite::Standby;
 use salvo::http::StatusCode;
 use salvo::prelude::{Response, handler};
 
@@ -27,6 +28,9 @@ impl Ready {
 
     async fn handle(&self, res: &mut Response) {
         match self.admin.obstacle() {
+            None if self.admin.ledger.stats().standby == Standby::Single => {
+                text(res, StatusCode::OK, "ready, for trials only: no standby has what is confirmed (--allow-single)\n");
+            }
             None => text(res, StatusCode::OK, "ready\n"),
             Some(obstacle) => text(res, StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {obstacle}\n")),
         }
@@ -41,6 +45,8 @@ impl Admin {
             Some("the gateway is stopping".to_owned())
         } else if stats.stopped {
             Some("the ledger's writer has stopped".to_owned())
+        } else if let Some(why) = stats.uncertain() {
+            Some(format!("nothing is sold: {why}"))
         } else if self.ledger.lapsed() {
             Some("this gateway cannot reach the ledger that it shares".to_owned())
         } else if stats.is_clock_wrong() {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use farebox_ledger::Totals;
-use farebox_ledger::sqlite::WriterStats;
+use farebox_ledger::sqlite::{Standby, WriterStats};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
@@ -120,6 +120,19 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     out.metric("farebox_ledger_queue", Kind::Gauge, "Operations that wait for a commit.").sample(&[], stats.queued);
     out.metric("farebox_ledger_unresolved", Kind::Gauge, "Abandoned holds that wait for their settlement.")
         .sample(&[], stats.unresolved);
+    if let Some(standbys) = stats.standby.count() {
+        let single = u8::from(stats.standby == Standby::Single);
+        out.metric("farebox_ledger_standbys", Kind::Gauge, "Synchronous standbys of the database.").sample(&[], standbys);
+        out.metric("farebox_ledger_single", Kind::Gauge, "1 when --allow-single sells without a standby.").sample(&[], single);
+        out.metric(
+            "farebox_ledger_unknown_commits_total",
+            Kind::Counter,
+            "Commits that the database did not answer for certain.",
+        )
+        .sample(&[], stats.unknown_commits);
+        out.metric("farebox_ledger_dropped_connections", Kind::Gauge, "Connections that were given up and are still at work.")
+            .sample(&[], stats.dropped);
+    }
     out.metric("farebox_ledger_operations_total", Kind::Counter, "Committed operations.").sample(&[], stats.operations);
     out.metric("farebox_ledger_last_commit_seconds", Kind::Gauge, "How long the last commit took.")
         .sample(&[], seconds(stats.last_commit));
@@ -141,6 +154,18 @@ fn books(out: &mut Exposition, totals: &Totals) {
     out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.").sample(&[], usd(totals.spent));
     out.metric("farebox_ledger_loss_usd", Kind::Gauge, "The operator's losses since the ledger began.")
         .sample(&[], usd(totals.loss));
+    out.metric(
+        "farebox_ledger_exposure_usd",
+        Kind::Gauge,
+        "What providers may have billed beyond the charges since the ledger began.",
+    )
+    .sample(&[], usd(totals.exposure));
+    out.metric(
+        "farebox_ledger_cost_usd",
+        Kind::Gauge,
+        "At the operator's own prices since the ledger began, where they are known.",
+    )
+    .sample(&[], usd(totals.cost));
 }
 
 fn files(out: &mut Exposition, admin: &Admin) {

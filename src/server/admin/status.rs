@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::Timestamp;
-use farebox_ledger::sqlite::WriterStats;
+use farebox_ledger::sqlite::{Standby, WriterStats};
+use farebox_ledger::{Timestamp, Totals};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use super::Admin;
 use crate::clock;
 use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
 use crate::server::{failure, models};
+use crate::telemetry::usd;
 
 /// The handler.
 pub(super) struct Status {
@@ -30,14 +31,15 @@ impl Status {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
+        let totals = admin.ledger.totals().await.ok();
         // Writing thousands of models takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || admin.status().to_string()).await;
+        let written = tokio::task::spawn_blocking(move || admin.status(totals.as_ref()).to_string()).await;
         failure::json(res, written.unwrap_or_default());
     }
 }
 
 impl Admin {
-    fn status(&self) -> Value {
+    fn status(&self, totals: Option<&Totals>) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -60,7 +62,7 @@ impl Admin {
                 "alerts": self.alerts(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
-                "ledger": ledger(&self.ledger.stats(), &self.ledger.place()),
+                "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), totals),
                 "summary": config.summary(),
             }),
         ];
@@ -91,7 +93,18 @@ impl Admin {
                 "count": found.count, "answers": found.answers, "text": found.words(),
             })
         });
-        slowed.chain(miscounts).collect()
+        self.ledger_alert().into_iter().chain(slowed).chain(miscounts).collect()
+    }
+
+    /// What is wrong with the ledger's database, where something is.
+    fn ledger_alert(&self) -> Option<Value> {
+        let stats = self.ledger.stats();
+        let text = match (stats.uncertain(), &stats.standby) {
+            (Some(why), _) => format!("nothing is sold: {why}"),
+            (None, Standby::Single) => "--allow-single: no standby has what is confirmed; for trials only".to_owned(),
+            _ => return None,
+        };
+        Some(json!({ "kind": "ledger", "text": text }))
     }
 
     /// Every target, and the requests under way at each provider.
@@ -189,17 +202,25 @@ fn of_retired(config: &Config) -> Vec<Value> {
     retired.map(|retired| json!({ "slug": retired.slug, "since": retired.since, "use": retired.replacement })).collect()
 }
 
-fn ledger(stats: &WriterStats, place: &str) -> Value {
+fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
     json!({
         "path": place,
         "writable": stats.is_writable(),
         "displaced": stats.displaced,
         "clock_off_ms": stats.clock_off_ms,
+        "standbys": stats.standby.count(),
+        "single": stats.standby == Standby::Single,
+        "uncertain": stats.uncertain(),
+        "unknown_commits": stats.unknown_commits,
         "queue": stats.queued,
         "unresolved": stats.unresolved,
         "commits": stats.commits,
         "operations": stats.operations,
         "commit_p99_us": commit_p99(stats),
+        "totals": totals.map(|totals| json!({
+            "credit": usd(totals.credit), "spent": usd(totals.spent), "held": usd(totals.held),
+            "loss": usd(totals.loss), "exposure": usd(totals.exposure), "cost": usd(totals.cost),
+        })),
     })
 }
 

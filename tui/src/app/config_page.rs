@@ -138,6 +138,8 @@ fn books(app: &App) -> Vec<Line> {
         ));
         lines
             .push((format!("held {} · operator's loss {}", format::total(totals.held), format::total(totals.loss)), Tone::Plain));
+        let (exposure, cost) = (format::total(totals.exposure), format::total(totals.cost));
+        lines.push((format!("exposure {exposure} · cost at own prices {cost}"), Tone::Plain));
     }
     match &app.books {
         Books::NotChecked => lines.push(("v recomputes every balance, charge, hold and chain".to_owned(), Tone::Faint)),

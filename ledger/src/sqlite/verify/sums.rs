@@ -53,7 +53,13 @@ impl Journal {
         totals.entries = totals.entries.saturating_add(1);
         if let Some(bill) = &entry.bill {
             self.charges = self.charges.saturating_add(1);
-            totals.loss = totals.loss.saturating_add(i128::from(bill.loss.picos()));
+            for (sum, more) in [
+                (&mut totals.loss, bill.loss),
+                (&mut totals.exposure, bill.exposure),
+                (&mut totals.cost, bill.cost.unwrap_or_default()),
+            ] {
+                *sum = sum.saturating_add(i128::from(more.picos()));
+            }
             let hour = self.hours.entry(entry.at.hour()).or_default();
             for (target, row) in UsageRow::of(entry, bill) {
                 hour.entry((bill.slug.clone(), target)).or_default().add(entry.key.to_i64(), &row);

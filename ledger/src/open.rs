@@ -1,0 +1,73 @@
+//! From an address to an opened ledger: the one place that knows which store is behind which address.
+
+use std::sync::Arc;
+
+use crate::copy::copy;
+use crate::postgres::{AcceptedLoss, PostgresLedger};
+use crate::sqlite::SqliteLedger;
+use crate::store::SharedStore;
+use crate::{LedgerAddress, LedgerError, Opening, Timestamp, VerifyReport};
+
+impl LedgerAddress {
+    /// Opens the ledger.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
+    pub async fn open(&self, opening: &Opening) -> Result<SharedStore, LedgerError> {
+        Ok(match self {
+            Self::File(path) => Arc::new(SqliteLedger::open(path, opening.mode, opening.durability)?),
+            Self::Postgres(config) => Arc::new(PostgresLedger::open(config, opening).await?),
+        })
+    }
+
+    /// Accepts that a database has lost what a gateway's state file remembers.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::accept_lost`]; always for a file, which no promotion takes back in time.
+    pub async fn accept_lost(&self, opening: &Opening, actor: &str, at: Timestamp) -> Result<AcceptedLoss, LedgerError> {
+        match self {
+            Self::Postgres(config) => PostgresLedger::accept_lost(config, opening, actor, at).await,
+            Self::File(_) => {
+                let why = "a ledger in a SQLite file is compared with its anchors: `farebox ledger verify --anchors FILE`";
+                Err(LedgerError::Unusable(why.to_owned()))
+            }
+        }
+    }
+
+    /// Every slug that the ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files
+    /// before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`LedgerAddress::open`].
+    pub async fn published(&self) -> Result<Vec<String>, LedgerError> {
+        match self {
+            Self::File(path) => SqliteLedger::published_in(path),
+            Self::Postgres(config) => PostgresLedger::published_in(config).await,
+        }
+    }
+
+    /// Copies the ledger here, which must not be served, to where there is none yet, on the other kind of store; both are
+    /// verified. `progress` hears how many entries were copied, and of how many.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target not empty or of the same kind; nothing was
+    /// made then. [`LedgerError::Unavailable`] when reading or writing fails.
+    pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
+        match (self, to) {
+            (Self::File(from), Self::Postgres(config)) => {
+                let target = crate::postgres::CopyTarget::open(config).await?;
+                copy(crate::sqlite::CopySource::open(from)?, target, &mut progress).await
+            }
+            (Self::Postgres(config), Self::File(path)) => {
+                let target = crate::sqlite::CopyTarget::open(path)?;
+                copy(crate::postgres::CopySource::open(config).await?, target, &mut progress).await
+            }
+            (Self::File(_), Self::File(_)) => {
+                Err(LedgerError::Unusable("both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned()))
+            }
+            (Self::Postgres(_), Self::Postgres(_)) => {
+                Err(LedgerError::Unusable("both are on PostgreSQL, whose own pg_dump and pg_restore copy a database".to_owned()))
+            }
+        }
+    }
+}

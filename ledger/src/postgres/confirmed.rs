@@ -1,0 +1,222 @@
+//! What the database has confirmed to this gateway, kept outside of it, and whether it is all still there.
+//!
+//! A standby that was promoted although it had not everything, or a backup that was put in place, is a ledger that has gone back
+//! in time: money that was paid in is gone, and charges with it. Whoever remembers a confirmed entry notices. Entries of one
+//! writer are lost from the end only, so the last few are enough, with the number of this gateway's renewals for the seconds
+//! without an entry. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::link::Link;
+use super::lock::lock;
+use super::rows::Columns;
+use super::trouble::Trouble;
+use crate::head::Hash;
+use crate::{KeyId, LedgerError, Timestamp};
+
+/// Entries that are remembered: the last of each of the last batches.
+const ENTRIES: usize = 64;
+
+/// An entry that was confirmed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    key: KeyId,
+    seq: i64,
+    #[serde(with = "crate::anchor::hex")]
+    hash: Hash,
+}
+
+/// A run of a gateway: its epoch, when the database began it, and how often it was renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Run {
+    pub(super) epoch: i64,
+    pub(super) started: i64,
+    pub(super) renewals: i64,
+}
+
+/// The content of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    ledger: String,
+    generation: i64,
+    run: Run,
+    entries: Vec<Known>,
+}
+
+/// What the database says of all this.
+pub(super) enum Found {
+    /// Everything is there.
+    All,
+    /// Something is not, and nobody has accepted that.
+    Lost(Vec<String>),
+    /// An operator has accepted a loss since; and this gateway's epoch was lost with it.
+    Fenced,
+}
+
+/// What was confirmed, in memory and in a file.
+#[derive(Debug, Default)]
+pub(super) struct Confirmed {
+    file: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+impl Confirmed {
+    /// What the file remembers; nothing when it does not exist yet.
+    pub(super) fn load(file: Option<PathBuf>) -> Result<Self, LedgerError> {
+        let Some(path) = &file else { return Ok(Self::default()) };
+        let unusable = |error: Error| LedgerError::Unusable(format!("the state file {}: {error}", path.display()));
+        let state = match std::fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| unusable(error.into()))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => State::default(),
+            Err(error) => return Err(unusable(error)),
+        };
+        Ok(Self { file, state: Mutex::new(state) })
+    }
+
+    /// Notes a batch that was confirmed.
+    pub(super) fn note(&self, batch: &Batch) {
+        let Some(last) = batch.new_entries.last() else { return };
+        let mut state = lock(&self.state);
+        state.entries.retain(|known| known.key != last.entry.key);
+        let too_many = state.entries.len().saturating_add(1).saturating_sub(ENTRIES);
+        state.entries.drain(..too_many);
+        state.entries.push(Known { key: last.entry.key, seq: last.entry.seq, hash: last.hash });
+    }
+
+    /// Notes that an epoch has begun, or was renewed.
+    pub(super) fn renewed(&self, run: Run) {
+        lock(&self.state).run = run;
+    }
+
+    /// The run that was renewed last.
+    pub(super) fn run(&self) -> Run {
+        lock(&self.state).run
+    }
+
+    /// Looks whether everything is still there. A generation that an operator has raised is taken over.
+    pub(super) async fn look(&self, link: &Link) -> Result<Found, Trouble> {
+        let known = lock(&self.state).clone();
+        let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
+             AND (extract(epoch FROM n.started_at) * 1000000)::bigint = $2 WHERE i.id = 1";
+        let rows = link.query(sql, &[&known.run.epoch, &known.run.started]).await?;
+        let row = rows.first().ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+        let mut columns = Columns::of(row);
+        let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
+        let renewals: Option<i64> = columns.take()?;
+        if known.ledger.is_empty() {
+            let mut state = lock(&self.state);
+            (state.ledger, state.generation) = (ledger, generation);
+            return Ok(Found::All);
+        }
+        if known.ledger != ledger {
+            return Ok(Found::Lost(vec![format!("the database has ledger {ledger}; this gateway has used {}", known.ledger)]));
+        }
+        if generation > known.generation {
+            let mut state = lock(&self.state);
+            let run = renewals.map(|renewals| Run { renewals, ..known.run });
+            *state = State { ledger, generation, run: run.unwrap_or_default(), entries: Vec::new() };
+            return Ok(if run.is_some() || known.run.epoch == 0 { Found::All } else { Found::Fenced });
+        }
+        let mut lost = missing(link, &known.entries).await?;
+        if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals) {
+            let short = known.run.renewals.saturating_sub(renewals.unwrap_or_default());
+            lost.push(format!("{short} renewals of this gateway, one a second, are not there"));
+        }
+        if generation < known.generation {
+            lost.push(format!("the ledger has generation {generation} again, after {}", known.generation));
+        }
+        Ok(if lost.is_empty() { Found::All } else { Found::Lost(lost) })
+    }
+
+    /// Writes the file, when there is one. It is replaced whole.
+    pub(super) fn save(&self) -> Result<(), Error> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let state = serde_json::to_vec(&*lock(&self.state))?;
+        replace(path, &state)
+    }
+}
+
+/// Those of these entries that are not there, in words.
+async fn missing(link: &Link, entries: &[Known]) -> Result<Vec<String>, Trouble> {
+    let keys: Vec<i64> = entries.iter().map(|known| known.key.to_i64()).collect();
+    let seqs: Vec<i64> = entries.iter().map(|known| known.seq).collect();
+    let hashes: Vec<Vec<u8>> = entries.iter().map(|known| known.hash.to_vec()).collect();
+    let sql = "SELECT k.key, k.seq, coalesce((SELECT max(e.seq) FROM entries e WHERE e.key = k.key), 0) \
+         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (key, seq, hash) WHERE NOT EXISTS \
+         (SELECT 1 FROM entries e WHERE e.key = k.key AND e.seq = k.seq AND e.hash = k.hash)";
+    let mut missing = Vec::new();
+    for row in link.query(sql, &[&keys, &seqs, &hashes]).await? {
+        let mut columns = Columns::of(&row);
+        let (key, seq, last): (_, i64, i64) = (columns.key()?, columns.take()?, columns.take()?);
+        missing.push(format!("entry {seq} of {key} was confirmed and is not there (its last is {last})"));
+    }
+    Ok(missing)
+}
+
+fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let fresh = PathBuf::from(name);
+    let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    file.write_all(content)?;
+    file.sync_data()?;
+    std::fs::rename(&fresh, path)
+}
+
+/// What an operator has accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedLoss {
+    /// What a gateway knew and the ledger does not have, in words.
+    pub lost: Vec<String>,
+    /// The generation that begins.
+    pub generation: i64,
+}
+
+/// Accepts that what the state file knows is gone: raises the generation and records who did it.
+pub(super) async fn accept(link: &Link, known: &Confirmed, actor: &str, at: Timestamp) -> Result<AcceptedLoss, Trouble> {
+    let Found::Lost(lost) = known.look(link).await? else {
+        return Err(Trouble::Failed("nothing is missing of what this state file remembers (--state)".to_owned()));
+    };
+    let details = serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
+    // One statement: the new generation is there with its record or not at all.
+    let sql = "WITH raised AS (UPDATE identity SET generation = generation + 1 WHERE id = 1 RETURNING generation) \
+         INSERT INTO losses (generation, at, actor, details) SELECT generation, $1, $2, $3 FROM raised RETURNING generation";
+    link.take_warning();
+    let rows = link.query(sql, &[&at.millis(), &actor, &details]).await.map_err(|error| Trouble::of_commit(&error))?;
+    if link.take_warning() {
+        return Err(Trouble::Unknown("the server committed with a warning".to_owned()));
+    }
+    let row = rows.first().ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+    Ok(AcceptedLoss { lost, generation: Columns::of(row).take()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_remembers_and_a_broken_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let confirmed = Confirmed::load(Some(path.clone())).unwrap();
+        let run = Run { epoch: 3, started: 9, renewals: 7 };
+        confirmed.renewed(run);
+        let known = Known { key: KeyId::from_random(1), seq: 4, hash: [9; 32] };
+        lock(&confirmed.state).entries.push(known.clone());
+        confirmed.save().unwrap();
+        let again = Confirmed::load(Some(path.clone())).unwrap();
+        assert_eq!((again.run(), &lock(&again.state).entries), (run, &vec![known]));
+        std::fs::write(&path, "{").unwrap();
+        assert!(matches!(Confirmed::load(Some(path)), Err(LedgerError::Unusable(why)) if why.contains("state file")));
+    }
+}

@@ -1,0 +1,197 @@
+//! Read-only client of the gateway's admin listener: `GET /status` and the event stream `GET /live`, over plain HTTP/1.1.
+//!
+//! Nothing read here is trusted on screen; views clean it.
+
+mod shapes;
+
+use std::io;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+pub(crate) use shapes::{Alert, Change, Diagnostic, LiveEvent, Model, Status, Target};
+
+const CONNECT: Duration = Duration::from_secs(2);
+const WHOLE: Duration = Duration::from_secs(5);
+const MAX_STATUS: usize = 32 << 20;
+const MAX_EVENT: usize = 1 << 20;
+
+/// Where the admin listener is and what opens it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Client {
+    authority: String,
+    token: Option<String>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Client({})", self.authority)
+    }
+}
+
+impl Client {
+    /// Reads `http://host:port`. `None` for anything else.
+    pub(crate) fn new(url: &str, token: Option<String>) -> Option<Self> {
+        let authority = url.strip_prefix("http://")?.trim_end_matches('/');
+        let (host, port) = authority.rsplit_once(':')?;
+        let plain = !host.is_empty()
+            && authority.chars().all(|letter| letter.is_ascii_graphic() && !matches!(letter, '/' | '@' | '?' | '#'));
+        (plain && port.parse::<u16>().is_ok()).then(|| Self { authority: authority.to_owned(), token })
+    }
+
+    /// Asks for the status once.
+    pub(crate) async fn status(&self) -> io::Result<Status> {
+        let whole = async {
+            let body = Limited::new(self.get("/status").await?, MAX_STATUS).collect().await.map_err(io::Error::other)?;
+            decode(&body.to_bytes())
+        };
+        tokio::time::timeout(WHOLE, whole).await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
+    }
+
+    /// Opens the stream of requests.
+    pub(crate) async fn live(&self) -> io::Result<LiveStream> {
+        let opened = tokio::time::timeout(WHOLE, self.get("/live")).await;
+        let body = opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
+        Ok(LiveStream { body, pending: Vec::new() })
+    }
+
+    /// Asks for a path. Anything but a 200 is an error that says what came.
+    async fn get(&self, path: &str) -> io::Result<Incoming> {
+        let connected = tokio::time::timeout(CONNECT, TcpStream::connect(&self.authority)).await;
+        let stream = connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        // Ends with the answer's body, because nothing else is sent.
+        tokio::spawn(connection);
+        let mut request = Request::get(path).header(header::HOST, &self.authority);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
+        let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+        match answer.status() {
+            StatusCode::OK => Ok(answer.into_body()),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(io::Error::other("the admin listener requires its token: pass --admin-token-file"))
+            }
+            other => Err(io::Error::other(format!("the admin listener answered {}", other.as_u16()))),
+        }
+    }
+}
+
+/// The open stream of requests.
+pub(crate) struct LiveStream {
+    body: Incoming,
+    pending: Vec<u8>,
+}
+
+impl LiveStream {
+    /// The next requests that arrived, at least one; `None` when the gateway ended the stream.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<LiveEvent>>> {
+        loop {
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            self.pending.extend_from_slice(frame.map_err(io::Error::other)?.data_ref().map_or(&[][..], |data| data));
+            let events = take_events(&mut self.pending);
+            if self.pending.len() > MAX_EVENT {
+                return Err(io::Error::other("an event of the gateway is too large"));
+            }
+            if !events.is_empty() {
+                return Ok(Some(events));
+            }
+        }
+    }
+}
+
+/// Takes the whole lines out of `pending` and reads those that carry data. Unreadable events are passed over.
+fn take_events(pending: &mut Vec<u8>) -> Vec<LiveEvent> {
+    let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+    let whole: Vec<u8> = pending.drain(..=end).collect();
+    let data = |line: &[u8]| line.strip_prefix(b"data:").and_then(|data| decode(data).ok());
+    whole.split(|byte| *byte == b'\n').filter_map(data).collect()
+}
+
+/// Reads JSON. A null counts as absent, so that fields of another version never make the whole document unreadable.
+fn decode<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
+    let read = serde_json::from_slice(text).map(without_nulls).and_then(serde_json::from_value);
+    read.map_err(|error| io::Error::other(format!("the gateway's answer is not what this console reads: {error}")))
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Array(list) => list.into_iter().map(without_nulls).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Answers one request with these bytes, a few at a time.
+    async fn answering(answer: &'static str) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).await.unwrap();
+            for part in answer.as_bytes().chunks(7) {
+                stream.write_all(part).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        client
+    }
+
+    #[tokio::test]
+    async fn a_status_is_read_in_every_framing() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 35\r\n\r\n{\"generation\":4,\"loaded_at\":null  }",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"generation\":4,\r\n4;x\r\n\"a\":\r\n3\r\n[]}\r\n0\r\n\r\n",
+            "HTTP/1.0 200 OK\r\n\r\n{\"generation\":4}",
+        ] {
+            assert_eq!(answering(answer).await.status().await.unwrap().generation, 4, "{answer}");
+        }
+        for answer in ["HTTP/1.1 503 No\r\n\r\n", "not http\n", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", ""] {
+            assert!(answering(answer).await.status().await.is_err(), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn live_events_are_read_across_chunks() {
+        let answer = "HTTP/1.1 200 OK\r\n\r\n: hello\n\nevent: request\ndata: {\"slug\":\"a\",\"key\":null}\n\ndata: broken\n\ndata: {\"slug\":\"b\"}\n\n";
+        let mut live = answering(answer).await.live().await.unwrap();
+        let mut slugs = Vec::new();
+        while let Some(events) = live.next().await.unwrap() {
+            slugs.extend(events.into_iter().map(|event| event.slug));
+        }
+        assert_eq!(slugs, ["a", "b"]);
+    }
+
+    #[test]
+    fn only_plain_addresses_are_taken() {
+        assert!(Client::new("http://127.0.0.1:9090/", None).is_some());
+        for wrong in [
+            "https://127.0.0.1:9090",
+            "127.0.0.1:9090",
+            "http://127.0.0.1",
+            "http://a b:1",
+            "http://x:y@h:1\r\n:2",
+            "http://h:1/x:2",
+        ] {
+            assert!(Client::new(wrong, None).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What the admin listener answers: the document of `/status` and the events of `/live`.
+//!
+//! Every field is optional: a gateway of another version shows less, and never breaks the console. `docs/console.md` lists the
+//! shapes.
+
+use serde::Deserialize;
+
+/// The content of `/status`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Status {
+    pub(crate) version: String,
+    pub(crate) started_at: String,
+    pub(crate) public_url: String,
+    pub(crate) generation: u64,
+    pub(crate) loaded_at: String,
+    pub(crate) catalog_hash: String,
+    pub(crate) routes_hash: String,
+    /// `ok` or `rejected`.
+    pub(crate) state: String,
+    pub(crate) rejected_at: Option<String>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The files compared with the running configuration.
+    pub(crate) changes: Vec<Change>,
+    /// What the last reload changed.
+    pub(crate) last_changes: Vec<Change>,
+    pub(crate) providers: Vec<Provider>,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) alerts: Vec<Alert>,
+    pub(crate) models: Vec<Model>,
+    pub(crate) retired: Vec<Retired>,
+    pub(crate) ledger: LedgerState,
+}
+
+/// Something the operator should look at, in words that name the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Alert {
+    /// The key that it is about, where it is about one.
+    pub(crate) key: String,
+    /// The target that it is about: `provider/model`.
+    pub(crate) target: String,
+    pub(crate) text: String,
+}
+
+impl Alert {
+    /// Whether it is about the key or target of this name.
+    pub(crate) fn is_about(&self, name: &str) -> bool {
+        !name.is_empty() && (self.key == name || self.target == name)
+    }
+}
+
+/// One finding of the checker.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Diagnostic {
+    /// `error`, `warning` or `note`.
+    pub(crate) severity: String,
+    pub(crate) code: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+    /// The whole report with its caret, as plain text.
+    pub(crate) rendered: String,
+}
+
+/// One difference between the files and what runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Change {
+    /// `added`, `changed` or `removed`.
+    pub(crate) kind: String,
+    pub(crate) slug: String,
+    pub(crate) what: String,
+    pub(crate) old: Option<String>,
+    pub(crate) new: Option<String>,
+}
+
+/// A provider as it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    pub(crate) simulated: bool,
+    pub(crate) speaks: Vec<String>,
+    pub(crate) in_flight: u64,
+    pub(crate) max_concurrent: Option<u64>,
+}
+
+/// A route's policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Route {
+    pub(crate) slug: String,
+    pub(crate) on_disconnect: String,
+}
+
+/// A target, in the order in which its route tries them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Target {
+    pub(crate) slug: String,
+    /// The upstream's model name.
+    pub(crate) target: String,
+    pub(crate) provider: String,
+    /// `closed`, `open` or `half_open`.
+    pub(crate) state: String,
+    pub(crate) failures: u64,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) open_for_ms: Option<u64>,
+    pub(crate) reason: Option<String>,
+    pub(crate) in_flight: u64,
+}
+
+/// One published model: the canonical columns, prices as exact decimal text in USD per million tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Model {
+    pub(crate) slug: String,
+    pub(crate) model: String,
+    pub(crate) provider: String,
+    pub(crate) best_path: String,
+    pub(crate) best_environments: Vec<String>,
+    pub(crate) price: Price,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) context: u64,
+    pub(crate) max_output: u64,
+    pub(crate) aliases: Vec<String>,
+}
+
+/// The prices of a model below every tier.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Price {
+    pub(crate) input: String,
+    pub(crate) output: String,
+    pub(crate) cache_read: String,
+    pub(crate) cache_write: String,
+    pub(crate) cache_write_1h: Option<String>,
+    pub(crate) reasoning: Option<String>,
+    pub(crate) per_image: Option<String>,
+    pub(crate) per_request: Option<String>,
+}
+
+/// A slug that is no longer sold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Retired {
+    pub(crate) slug: String,
+    pub(crate) since: String,
+    #[serde(rename = "use")]
+    pub(crate) replacement: Option<String>,
+}
+
+/// How the gateway's ledger writer is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LedgerState {
+    pub(crate) queue: u64,
+    pub(crate) commit_p99_us: Option<u64>,
+}
+
+/// One finished request on `/live`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LiveEvent {
+    pub(crate) request_id: String,
+    pub(crate) at: String,
+    pub(crate) key: Option<String>,
+    pub(crate) slug: String,
+    /// The model that was asked for, as the customer wrote it.
+    pub(crate) asked: String,
+    pub(crate) family: String,
+    /// `provider/model`; empty when none was reached.
+    pub(crate) target: String,
+    pub(crate) status: u16,
+    pub(crate) end_reason: String,
+    pub(crate) usage: LiveUsage,
+    /// Exact decimal text in USD, as `hold` and `loss`.
+    pub(crate) charge: Option<String>,
+    pub(crate) hold: Option<String>,
+    pub(crate) loss: Option<String>,
+    pub(crate) first_byte_ms: Option<u64>,
+    pub(crate) total_ms: u64,
+}
+
+/// Token counts of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LiveUsage {
+    pub(crate) input: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) output: u64,
+    pub(crate) reasoning: u64,
+}
