@@ -227,14 +227,20 @@ async fn talkative() -> (Gateway, ScriptedUpstream, Bills) {
     (Gateway::before(&upstream).await, upstream, bills)
 }
 
-/// Everything billed is charged or the loss of streams that the key's state ended, but for a context.
-async fn assert_paid(gateway: &Gateway, key: &crate::support::TestKey, upstream: &ScriptedUpstream, bills: &Bills, who: &str) {
+/// Nearly everything billed is charged; returns a line that tells both.
+async fn assert_paid(
+    gateway: &Gateway,
+    key: &crate::support::TestKey,
+    upstream: &ScriptedUpstream,
+    bills: &Bills,
+    who: &str,
+) -> String {
     gateway.settled().await;
     let charged: i64 = gateway.charges(key).await.iter().map(|charge| -charge.amount.picos()).sum();
     let billed: i64 = bills.ended(upstream).iter().map(|billed| billed.cost()).sum();
-    println!("| {who} | {:.3} | {:.3} |", billed as f64 / 1e12, charged as f64 / 1e12);
     assert!(billed > 0 && billed - charged <= billed / 10 + 200_000 * 3_000_000, "{who}: billed {billed}, charged {charged}");
     assert!(charged * 100 >= billed * 80, "{who}: billed {billed}, charged {charged}");
+    format!("{who}: billed {:.3}, charged {:.3}", billed as f64 / 1e12, charged as f64 / 1e12)
 }
 
 #[tokio::test]
@@ -260,7 +266,7 @@ async fn a_key_that_changes_while_it_streams_pays_for_what_was_made() {
             gateway.ledger.change_key(KeyChange { key: key.id, change, act }).await.unwrap();
         };
         tokio::join!(futures_util::future::join_all(asking), changing);
-        assert_paid(&gateway, &key, &upstream, &bills, who).await;
+        println!("{}", assert_paid(&gateway, &key, &upstream, &bills, who).await);
     }
 }
 
@@ -291,7 +297,7 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
     }
     // Who has left may have been first to be served: the books are about what the provider read.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_paid(&gateway, &key, &upstream, &bills, "pipelined, and left").await;
+    println!("{}", assert_paid(&gateway, &key, &upstream, &bills, "pipelined, and left").await);
 }
 
 #[test]
