@@ -1,8 +1,8 @@
-//! Counts the instructions of the hot path and fails when one of them is over its budget, so that a slow change shows in CI,
-//! where times say nothing. `cargo bench --profile guard --bench guard`, with valgrind installed.
+//! Counts the instructions and system calls of the hot path and fails when one of them is over its budget, so that a slow change
+//! shows in CI, where times say nothing. `cargo bench --profile guard --bench guard`, with valgrind and strace installed.
 //!
-//! Each case runs in this same program under valgrind, a few times and then many times: the difference is what one more costs,
-//! without the start. A budget is the count when it was set and about a tenth. Who makes something cheaper lowers its budget;
+//! Each case runs in this same program under valgrind or strace, a few times and then many times: the difference is what one more
+//! costs, without the start. A budget is the count when it was set and about a tenth. Who makes something cheaper lowers its budget;
 //! who raises one says in the commit what was bought for it.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
@@ -12,6 +12,7 @@ mod bill;
 #[path = "guard/translation.rs"]
 mod translation;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -57,8 +58,24 @@ const LAWS: [(&str, &str, u64); 12] = [
     ("request r c", "request r", 200),
     ("request r m", "request r", 200),
 ];
+/// The most system calls that a whole request may make, in hundredths: one at a time, so it pays for two commits alone. There are
+/// no sockets in it; `bench/run calls` counts those.
+const CALLS: [(&str, u64); 9] = [
+    ("pwrite64", 2_020),
+    ("fcntl", 1_540),
+    ("futex", 600),
+    ("statx", 420),
+    ("write", 350),
+    ("epoll_wait", 500),
+    ("pread64", 380),
+    ("getrandom", 10),
+    // Syncs and checkpoints, which come by time and not by request, and whatever is new.
+    ("others", 100),
+];
 /// Repeats of the short and the long run.
 const RUNS: (u64, u64) = (20, 60);
+/// The same under strace. More, because a checkpoint by the clock weighs on few.
+const TRACED: (u64, u64) = (20, 220);
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -82,7 +99,46 @@ fn main() -> ExitCode {
         over |= !verdict.is_empty();
         println!("{name:<28} {:>12} {:>11}% {verdict}", each / (RUNS.1 - RUNS.0), each * 100 / passed);
     }
+    over |= calls_are_over();
     if over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints the system calls of a whole request; whether one kind is over its budget.
+fn calls_are_over() -> bool {
+    let Some((short, long)) = traced(TRACED.0).zip(traced(TRACED.1)) else {
+        println!("system calls: strace is missing");
+        return false;
+    };
+    println!("{:<28} {:>12} {:>12}", "system calls of a request", "now", "budget");
+    let more = |name: &str| {
+        let of = |calls: &BTreeMap<String, u64>| calls.get(name).copied().unwrap_or(0);
+        of(&long).saturating_sub(of(&short)) * 100 / (TRACED.1 - TRACED.0)
+    };
+    let named = |name: &&String| CALLS.iter().any(|(known, _)| known == name);
+    let others = long.keys().filter(|name| !named(name)).map(|name| more(name)).sum();
+    let over = CALLS.iter().filter(|(name, budget)| {
+        let calls = if *name == "others" { others } else { more(name) };
+        let (shown, allowed) = (calls as f64 / 100.0, *budget as f64 / 100.0);
+        println!("{name:<28} {shown:>12.2} {allowed:>12.2} {}", if calls > *budget { "over" } else { "" });
+        calls > *budget
+    });
+    over.count() > 0
+}
+
+/// How often this program makes each system call while it serves so many requests; nothing without strace.
+fn traced(times: u64) -> Option<BTreeMap<String, u64>> {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("calls");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-o"]).arg(&table).arg(std::env::current_exe().unwrap());
+    let status = strace.args(["whole request", &times.to_string()]).status().ok()?;
+    assert!(status.success(), "strace: {status}");
+    let table = std::fs::read_to_string(table).unwrap();
+    let count = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        Some(((*fields.last()?).to_owned(), fields.get(3)?.parse().ok()?)).filter(|(name, _)| name != "total")
+    };
+    Some(table.lines().filter_map(count).collect())
 }
 
 /// The instructions of this program doing one case so many times.

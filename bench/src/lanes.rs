@@ -19,6 +19,8 @@ const RATE: u32 = 500;
 pub(crate) enum Lane {
     /// 1 KiB, as fast as it goes.
     Small,
+    /// The same, with the subject's system calls counted instead of its time.
+    Calls,
     /// 1 KiB, 500 requests each second.
     Rate,
     /// 100 KiB, as fast as it goes.
@@ -38,6 +40,7 @@ pub(crate) enum Lane {
 pub(crate) enum Figure {
     CpuPerRequest,
     RequestsPerSecond,
+    CallsPerRequest,
     CpuPerChunk,
     P50,
     P99,
@@ -54,6 +57,7 @@ impl Figure {
         match self {
             Self::CpuPerRequest => "CPU-µs / request",
             Self::RequestsPerSecond => "requests/s",
+            Self::CallsPerRequest => "system calls / request",
             Self::CpuPerChunk => "CPU-µs / chunk",
             Self::P50 => "p50 µs",
             Self::P99 => "p99 µs",
@@ -99,12 +103,14 @@ pub(crate) struct Shape {
 }
 
 impl Lane {
-    pub(crate) const ALL: [Self; 7] = [Self::Small, Self::Rate, Self::Large, Self::Huge, Self::Paced, Self::Open, Self::Cold];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Small, Self::Calls, Self::Rate, Self::Large, Self::Huge, Self::Paced, Self::Open, Self::Cold];
 
     /// As it is typed.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
+            Self::Calls => "calls",
             Self::Rate => "rate",
             Self::Large => "100k",
             Self::Huge => "1m",
@@ -117,6 +123,7 @@ impl Lane {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Small => "1 KiB requests, saturated",
+            Self::Calls => "System calls of 1 KiB requests, saturated",
             Self::Rate => "1 KiB requests, 500 each second",
             Self::Large => "100 KiB requests of a coding client, saturated",
             Self::Huge => "1 MiB requests of a coding client, saturated",
@@ -130,7 +137,7 @@ impl Lane {
         use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict};
         match self {
             Self::Small => &[Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging],
-            Self::Large | Self::Huge | Self::Open => &[Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Calls | Self::Large | Self::Huge | Self::Open => &[Nginx, Bare, Onwards, Farebox, Strict],
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
             Self::Cold => &[Farebox],
         }
@@ -139,10 +146,12 @@ impl Lane {
     /// The figures it gives, in the order in which they are shown.
     pub(crate) const fn figures(self) -> &'static [Figure] {
         use Figure::{
-            AddedP50, AddedP99, CpuPerChunk, CpuPerRequest, KibPerStream, P50, P99, PaidMs, ReadyMs, RequestsPerSecond,
+            AddedP50, AddedP99, CallsPerRequest, CpuPerChunk, CpuPerRequest, KibPerStream, P50, P99, PaidMs, ReadyMs,
+            RequestsPerSecond,
         };
         match self {
             Self::Small | Self::Large | Self::Huge => &[CpuPerRequest, RequestsPerSecond],
+            Self::Calls => &[CallsPerRequest],
             Self::Rate => &[P50, P99, AddedP50, AddedP99, CpuPerRequest],
             Self::Paced => &[CpuPerChunk, P50, P99],
             Self::Open => &[KibPerStream],
@@ -168,7 +177,7 @@ impl Lane {
             window: seconds(4_000, 1_000),
         };
         match self {
-            Self::Small | Self::Cold => small,
+            Self::Small | Self::Calls | Self::Cold => small,
             // Many, because one that waits must not hold up the clock.
             Self::Rate => Shape { rate: Some(RATE), connections: 256, window: seconds(6_000, 2_000), ..small },
             Self::Large => Shape { body: bodies::coding(family, 100 * 1024), connections: 32, ..small },

@@ -150,11 +150,38 @@ fn cpu(number: &str) -> (u64, u64) {
 /// The machine, in words.
 pub(crate) fn facts() -> Vec<String> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("unknown", |(_, name)| name);
+    let field = |name: &str| cpu.lines().find_map(|line| line.strip_prefix(name)?.split_once(": ").map(|(_, value)| value));
+    let number = |name| field(name).unwrap_or("?");
     let count = cpu.lines().filter(|line| line.starts_with("processor")).count();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib: u64 = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    vec![format!("{count} × {model}, {:.1} GiB", kib as f64 / 1_048_576.0), format!("Linux {}", kernel.trim())]
+    vec![
+        format!("{count} × {}, {:.1} GiB", field("model name").unwrap_or("unknown"), kib as f64 / 1_048_576.0),
+        format!(
+            "{}, family {}, model {}, stepping {}, {} MHz now",
+            number("vendor_id"),
+            number("cpu family"),
+            number("model\t"),
+            number("stepping"),
+            number("cpu MHz")
+        ),
+        format!("caches of the subject's CPU: {}", caches(SUBJECTS)),
+        format!("Linux {}", kernel.trim()),
+    ]
+}
+
+/// The caches of one CPU, as the kernel lists them, nearest first.
+fn caches(cpu: &str) -> String {
+    let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
+    let fact = |index: u32, name: &str| {
+        let text = fs::read_to_string(format!("{folder}/index{index}/{name}")).ok()?;
+        Some(text.trim().to_owned())
+    };
+    let cache = |index| {
+        let (level, kind, size) = (fact(index, "level")?, fact(index, "type")?, fact(index, "size")?);
+        Some(format!("L{level} {} {size}", kind.to_lowercase()))
+    };
+    let all: Vec<String> = (0..).map_while(cache).collect();
+    if all.is_empty() { "unknown".to_owned() } else { all.join(", ") }
 }

@@ -6,6 +6,7 @@ mod answers;
 mod bare;
 mod bodies;
 mod books;
+mod calls;
 mod crowd;
 mod generator;
 mod lanes;
@@ -25,7 +26,7 @@ use lanes::Lane;
 use rounds::Bench;
 use subjects::Programs;
 
-const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|rate|100k|1m|sse|open|cold …]
+const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|calls|rate|100k|1m|sse|open|cold …]
        farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]";
 
 fn main() -> ExitCode {

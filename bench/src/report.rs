@@ -128,6 +128,7 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
             table(&mut text, bench, lane, family);
         }
     }
+    calls(&mut text, bench);
     let _ = writeln!(text, "\n### Machine and versions\n");
     let others = bench.rounds.iter().map(|round| round.shares.others).fold(0.0, f64::max);
     for fact in machine::facts().iter().chain(versions) {
@@ -146,6 +147,15 @@ fn books(text: &mut String, answers: u64) {
         "\nBooks: {answers} answers of Farebox for {whole}.{picos:012} USD. After every round of these the ledger was equal to what the upstream \
          served, in sum and for each key, to the last picodollar, without an open hold, and `farebox ledger verify` found no fault."
     );
+}
+
+/// System calls per request by name, those of at least one in twenty requests.
+fn calls(text: &mut String, bench: &Bench) {
+    for counted in &bench.calls {
+        let frequent = counted.per_request.iter().filter(|(_, calls)| *calls >= 0.05);
+        let named: Vec<String> = frequent.map(|(name, calls)| format!("{name} {calls:.2}")).collect();
+        let _ = writeln!(text, "\nCalls of {}, {}: {}.", counted.subject.name(), counted.family.name(), named.join(", "));
+    }
 }
 
 /// Every figure of one lane: the best round, and all of them.

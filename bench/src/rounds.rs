@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::answers::Family;
+use crate::calls::{Calls, Counted, Tracer};
 use crate::generator::{Expected, Plan, run};
 use crate::lanes::{Figure, Figures, Lane, Shape, expected};
 use crate::machine::{OURS, Sample, Shares};
@@ -44,6 +45,8 @@ pub(crate) struct Bench {
     pub(crate) void: Vec<String>,
     /// Answers of Farebox that its books were compared with.
     pub(crate) governed: u64,
+    /// System calls, from the lane of that name.
+    pub(crate) calls: Vec<Counted>,
     upstream: Running,
     secrets: Vec<String>,
     big_ledger: PathBuf,
@@ -63,13 +66,16 @@ impl Bench {
         books::remove(&programs.ledger);
         books::make(&programs.ledger, KEYS)?;
         let (rounds, void, secrets) = (Vec::new(), Vec::new(), books::secrets(KEYS));
-        Ok(Self { programs, quick, rounds, void, governed: 0, upstream, secrets, big_ledger })
+        Ok(Self { programs, quick, rounds, void, governed: 0, calls: Vec::new(), upstream, secrets, big_ledger })
     }
 
     /// The rounds of one lane: the last three, as soon as the machine was quiet during all of them.
     pub(crate) fn lane(&mut self, lane: Lane) -> Result<(), String> {
         if lane == Lane::Cold {
             return self.cold_starts();
+        }
+        if lane == Lane::Calls {
+            return Family::ALL.into_iter().try_for_each(|family| self.count_calls(family));
         }
         for family in Family::ALL {
             for number in 1..=MOST_ROUNDS {
@@ -125,6 +131,40 @@ impl Bench {
             self.programs.verify(&books.ledger)?;
         }
         Ok((figures, shares))
+    }
+
+    /// One round of every subject under strace. Counts need neither repeats nor quiet.
+    fn count_calls(&mut self, family: Family) -> Result<(), String> {
+        let shape = Lane::Calls.shape(family, self.quick);
+        for subject in Lane::Calls.subjects() {
+            if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
+                continue;
+            }
+            let mut running = self.programs.start(*subject, self.secrets.len())?;
+            let counted = self.trace(family, *subject, &shape, &mut running);
+            let (calls, answers) = counted.map_err(|fault| running.explain(&fault))?;
+            running.stop()?;
+            let per_request = calls.into_iter().map(|(name, calls)| (name, calls as f64 / answers.max(1) as f64));
+            let per_request: Vec<_> = per_request.collect();
+            let (sum, shares) = (per_request.iter().map(|(_, calls)| calls).sum(), Shares::default());
+            let figures = vec![(Figure::CallsPerRequest, sum)];
+            progress(&format!("calls {:<8} 1 {:<16} {}", family.name(), subject.name(), line(&figures)));
+            self.rounds.push(Round { lane: Lane::Calls, family, number: 1, subject: *subject, figures, shares });
+            self.calls.push(Counted { subject: *subject, family, per_request });
+        }
+        Ok(())
+    }
+
+    /// Loads a subject that is warm, and counts its calls and answers meanwhile.
+    fn trace(&self, family: Family, subject: Subject, shape: &Shape, running: &mut Running) -> Result<(Calls, u64), String> {
+        let heads = self.heads(subject, family, running, shape.body.len());
+        let expected = expected(family, shape.mode, subject.answers_as());
+        ask(self.upstream.address, &shape.mode.path())?;
+        run(&plan(running, &heads, &Lane::Calls.shape(family, true), &expected), Sample::default)?;
+        let tracer = Tracer::attach(&running.processes, &self.programs.folder)?;
+        let outcome = run(&plan(running, &heads, shape, &expected), Sample::default);
+        let calls = tracer.stop()?;
+        Ok((calls, outcome?.answers.iter().sum()))
     }
 
     fn measure(

@@ -1,6 +1,9 @@
 //! The one place that reads the wall clock and the system's randomness, for the programs that use the ledger.
 //!
 //! Nothing of the ledger itself calls it: operations get instants and ids passed in, so that they can be repeated exactly.
+//!
+//! Ids and seeds come from each thread's own ChaCha12 generator, which the system seeds: nobody can predict them, and a request
+//! makes no system call for them. Secrets come from the system itself.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,19 +19,19 @@ pub fn now() -> Timestamp {
 /// A fresh id for an operation or request.
 #[must_use]
 pub fn operation_id() -> OperationId {
-    OperationId::new(now(), u128::from_be_bytes(random()))
+    OperationId::new(now(), rand::random())
 }
 
 /// A fresh public key id.
 #[must_use]
 pub fn key_id() -> KeyId {
-    KeyId::from_random(u64::from_be_bytes(random()))
+    KeyId::from_random(rand::random())
 }
 
 /// A fresh random seed, so that a customer cannot predict which parts of a text are sampled.
 #[must_use]
 pub fn seed() -> u64 {
-    u64::from_ne_bytes(random())
+    rand::random()
 }
 
 /// Random bytes for secrets. A machine without randomness cannot make keys, so there is nothing to go on with.

@@ -20,26 +20,26 @@ pub struct Args {
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
-    /// The slug table
+    /// What is sold: models and prices
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
     pub catalog: PathBuf,
     /// Where requests go
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
     pub routes: PathBuf,
-    /// The money
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "FILE")]
+    /// Keys, balances and charges: an SQLite file, or postgres://… for several gateways
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "LEDGER")]
     pub ledger: LedgerAddress,
-    /// The customers' address
+    /// The address that customers use
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// The operator's address: health, metrics, status, live requests
+    /// The operator's own address: health, metrics, status, live requests
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
     pub admin_listen: SocketAddr,
     /// The token that opens /status and /live there; needed off loopback
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// Another host name that the admin listener answers to, besides addresses and localhost; may be repeated
-    #[arg(long, global = true, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
     pub admin_host: Vec<String>,
     /// The base of printed URLs [default: http:// and the listen address]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
@@ -236,7 +236,7 @@ pub enum KeysCommand {
     Block(OneKey),
     /// Serve a blocked key again
     Unblock(OneKey),
-    /// Refuse requests for ever; balance and history stay
+    /// Refuse requests permanently; balance and history stay
     Revoke(OneKey),
     /// Make a sign-in link to the dashboard; it works once, for 24 hours
     Link(OneKey),

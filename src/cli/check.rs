@@ -64,9 +64,9 @@ fn translated(model: &Model) -> Option<String> {
                         into.push(family.name());
                     }
                 }
-                parts.push(format!("{family} is translated to {}", into.join(" and ")));
+                parts.push(format!("{family} requests are translated to {}", into.join(" or ")));
             }
-            None => parts.push(format!("{family} is not served")),
+            None => parts.push(format!("{family} requests are not served")),
         }
     }
     (!parts.is_empty()).then(|| format!("{}: {}", model.slug, parts.join(", ")))
@@ -82,7 +82,7 @@ fn pairs(config: &Config) -> Vec<String> {
     }
     let pair = |(caller, target, from, to)| {
         let (dropped, refused) = config::lost_between(from, to);
-        format!("{caller} to {target} leaves out {}; refuses {}", dropped.join(", "), refused.join(", "))
+        format!("translated from {caller} to {target}: leaves out {}; refuses {}", dropped.join(", "), refused.join(", "))
     };
     used.into_iter().map(pair).collect()
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
-    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("no temporary folder: {error}")))?;
+    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
         durability: args.durability.into(),
         public_url: args.public_url.clone(),
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let serving = tokio::spawn(app.serve(serve::stop_signal()));
 
     output::print(&format!(
-        "Farebox demo at {base}\nAnswers are simulated: nothing leaves this machine.\n\nKey {} with {} USD.\n",
+        "Farebox demo at {base}\nAnswers are simulated; nothing leaves this machine.\n\nKey {} with {} USD.\n",
         key.id, options.balance
     ));
     let mut balance = key.account.balance();
@@ -122,7 +122,7 @@ Native coding clients:
 
 Every other client: farebox setup CLIENT --base-url {base} --key {secret} --model {chat}
 
-  {base}/dashboard shows the balance, and it moves; sign in with the key.
+  {base}/dashboard shows balance and requests as they change; sign in with the key.
 
 Ctrl-c ends the demo and removes its ledger."
     )

@@ -2,10 +2,28 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::args::Args;
 use super::http;
+
+/// The part of `/status` that says how customers reach the gateway.
+#[derive(Deserialize)]
+struct Running {
+    public_url: String,
+}
+
+/// The base of printed URLs: `--public-url`, else the running gateway's own, else the address of these settings.
+pub(super) async fn public_url(args: &Args) -> String {
+    if let Some(url) = &args.public_url {
+        return url.clone();
+    }
+    match status::<Running>(args).await {
+        Ok(running) => running.public_url,
+        Err(_) => format!("{}://{}", if args.tls_cert.is_some() { "https" } else { "http" }, reachable(args.listen)),
+    }
+}
 
 /// A part of the running gateway's `/status`, or why it cannot be read.
 pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String> {
@@ -25,7 +43,7 @@ pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String
 }
 
 /// A wildcard address is reached on loopback.
-pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
+fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

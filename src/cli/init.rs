@@ -35,10 +35,11 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         |preset| format!("`{}` at {}; fill in your prices", preset.model.slug, preset.title),
     );
     let secret = preset.and_then(|preset| preset.key.as_deref()).map(|key| format!("export {key}=…, then ")).unwrap_or_default();
-    output::print(&format!(
-        "wrote {catalog} (what is sold) and {routes} (where requests go): {content}\n\
-         next: {secret}farebox check, then farebox serve"
-    ));
+    output::print(&format!("wrote {catalog} (what is sold) and {routes} (where requests go): {content}"));
+    if let Some(note) = preset.and_then(|preset| preset.note.as_deref()) {
+        output::print(note);
+    }
+    output::print(&format!("next: {secret}farebox check, then farebox serve"));
     Ok(())
 }
 

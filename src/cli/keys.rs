@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
 use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
 use super::output::{self, Failed};
-use super::{dates, view};
+use super::{dates, gateway, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_ledger::csv;
@@ -72,8 +72,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     let (token, act) = (LinkToken::generate(clock::random()), act(args));
     let expires = LinkToken::expires(act.at);
     ledger.create_link(one.id, token.hash(), expires, act).await?;
-    let base = args.public_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
-    let link = token.url(&base);
+    let link = token.url(&gateway::public_url(args).await);
     match args.format() {
         Format::Json => output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires })),
         _ => {
@@ -86,7 +85,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Warns about slugs of a key that the catalog does not publish. Not an error: a model may be published after its keys are sold.
+/// Warns about slugs that the catalog does not publish. Not an error: a model may be published after its keys are sold.
 pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
     if slugs.is_empty() {
         return;
@@ -97,7 +96,7 @@ pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
         let shown = output::plain(slug);
         output::note(&match catalog.find(slug) {
             Lookup::Found(model) => {
-                format!("warning: `{shown}` is an alias, and keys are limited by slugs: write `{}`", model.slug)
+                format!("warning: `{shown}` is an alias; write the slug, `{}`", model.slug)
             }
             Lookup::Unknown(near) if !near.is_empty() => {
                 format!("warning: the catalog does not publish `{shown}`; did you mean `{}`?", near[0])

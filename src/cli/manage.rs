@@ -77,7 +77,7 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
 async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Failed> {
     let posted = ledger.credit(credit).await?;
     if posted.repeated {
-        output::note("This reference was applied before; nothing was done again.");
+        output::note("This reference was applied before: nothing changed.");
     }
     match args.format() {
         Format::Json => {

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Args, ServeOptions};
 use super::check;
-use super::output::Failed;
+use super::output::{self, Failed};
 use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
@@ -51,9 +51,9 @@ fn settings(args: &Args) -> Settings {
 
 /// Logs what is served where, and warns about settings that are probably mistakes.
 fn announce(args: &Args, app: &App) {
-    let models = app.front.proxy.config.current().catalog.models.len();
+    let models = output::count(app.front.proxy.config.current().catalog.models.len(), "model");
     let base = &app.front.public_url;
-    tracing::info!("serving {models} models at {base}/v1 and {base}/native, ledger {}", args.ledger);
+    tracing::info!("serving {models} at {base}/v1 and {base}/native, ledger {}", args.ledger);
     let address = app.address();
     if !address.ip().is_loopback() && args.tls_cert.is_none() {
         tracing::warn!(

@@ -1,10 +1,10 @@
 //! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`crate::setup`].
 
 use farebox_ledger::csv;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::args::{Args, Format, SetupOptions};
+use super::keys::warn_of_unknown;
 use super::output::{self, Failed};
 use super::{check, gateway};
 use crate::setup::{self, Block, Client};
@@ -16,9 +16,9 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     };
     let client = setup::client(id).ok_or_else(|| Failed::usage(format!("unknown client {id:?}")))?;
     let typed = options.key.as_deref().map(key).transpose()?;
-    let public_url = match options.base_url.as_ref().or(args.public_url.as_ref()) {
+    let public_url = match &options.base_url {
         Some(typed) => typed.clone(),
-        None => served(args).await,
+        None => gateway::public_url(args).await,
     };
     let model = match &options.model {
         Some(model) => model.clone(),
@@ -29,6 +29,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
             return Err(Failed::usage(format!("{name} has characters that cannot be used in settings")));
         }
     }
+    warn_of_unknown(args, options.model.as_slice());
     let (base_url, key) = (client.base_url(&public_url), typed.as_deref().unwrap_or(setup::KEY));
     let fill = |block: &Block| block.fill(&base_url, key, &model);
     if args.format() == Format::Json {
@@ -72,20 +73,6 @@ fn list(format: Format) {
             output::print(&output::table(&["CLIENT", "NAME", "SPEAKS"], &rows));
             output::note("\nfarebox setup CLIENT prints what to paste.");
         }
-    }
-}
-
-/// The part of `/status` that matters here.
-#[derive(Deserialize)]
-struct Running {
-    public_url: String,
-}
-
-/// The gateway's public address: taken from a running gateway's `/status`, else from these settings.
-async fn served(args: &Args) -> String {
-    match gateway::status::<Running>(args).await {
-        Ok(running) => running.public_url,
-        Err(_) => format!("{}://{}", if args.tls_cert.is_some() { "https" } else { "http" }, gateway::reachable(args.listen)),
     }
 }
 

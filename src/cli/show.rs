@@ -38,7 +38,7 @@ fn page(key: &Key, newest: &[Entry]) -> String {
         ("available", format!("{} USD", account.available())),
         ("balance", format!("{} USD, {} held by running requests", account.balance(), account.held)),
         ("models", settings.models.as_ref().map_or_else(|| "all".to_owned(), |models| output::plain(&models.join(", ")))),
-        ("limits", if limits.is_empty() { "the gateway's own".to_owned() } else { limits.join(", ") }),
+        ("limits", if limits.is_empty() { "the gateway's defaults".to_owned() } else { limits.join(", ") }),
         ("expires", settings.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string())),
         ("created", key.created_at.to_string()),
         ("last use", last_use.unwrap_or_else(|| unused.to_owned())),

@@ -32,7 +32,8 @@ pub struct Preset {
     /// The variable that usually holds its key; `None` where it asks for none.
     pub key: Option<String>,
     price_list: Option<String>,
-    note: Option<String>,
+    /// How to start it, where the operator runs it.
+    pub note: Option<String>,
     /// The model that a starter file publishes.
     pub model: Starter,
 }
@@ -129,9 +130,9 @@ impl Preset {
              \n\
              [[model]]\n\
              model             = \"{title}\"\n\
-             slug              = \"{slug}\"                     # what callers send\n\
-             provider          = \"{provider}\"                 # as customers read it\n\
-             best_path         = \"{best_path}\"                # \"chat\", \"responses\" or \"messages\"\n\
+             slug              = {slug:<28} # what callers send\n\
+             provider          = {owner:<28} # as customers read it\n\
+             best_path         = {path:<28} # \"chat\", \"responses\" or \"messages\"\n\
              best_environments = [\"SDKs\", \"backend\"]\n\
              price             = {{ {price} }}\n\
              capabilities      = {capabilities}\n\
@@ -150,7 +151,9 @@ impl Preset {
              # capabilities      = {capabilities}\n\
              # limits            = {{ context = {context}, max_output = {output} }}\n",
             title = model.title,
-            slug = model.slug,
+            slug = format!("\"{}\"", model.slug),
+            owner = format!("\"{}\"", model.provider),
+            path = format!("\"{}\"", model.best_path),
             provider = model.provider,
             best_path = model.best_path,
             context = underscored(model.context),
@@ -163,24 +166,22 @@ impl Preset {
     #[must_use]
     pub fn starter_routes(&self) -> String {
         let name = self.provider_name();
-        let mut text = format!("{ROUTES_HEAD}[provider.{name}]\nkind = \"{}\"", self.name);
-        text.push_str(
-            "   # base URL, families and other settings of this service; fields written here take precedence (docs/config.md)\n",
+        let mut text = format!(
+            "{ROUTES_HEAD}# `kind` stands for the base URL, the families and other settings of this service; a field written here takes\n\
+             # precedence (docs/config.md).\n"
         );
-        match &self.key {
-            Some(key) => {
-                let _ = writeln!(
-                    text,
-                    "key  = {{ env = \"{key}\" }}   # or {{ file = \"/run/secrets/{name}\" }}, read again on reload"
-                );
-            }
-            None => {
-                let _ = writeln!(text, "base_url = \"{}\"", self.base_url);
-            }
-        }
         if let Some(note) = &self.note {
             let _ = writeln!(text, "# {note}");
         }
+        let _ = writeln!(text, "[provider.{name}]\nkind     = \"{}\"", self.name);
+        let _ = match &self.key {
+            // On a line of its own: a report about the key shows the line, and hides comments that speak of secrets.
+            Some(key) => writeln!(
+                text,
+                "key      = {{ env = \"{key}\" }}\n# or, read again on reload:\n# key    = {{ file = \"/run/secrets/{name}\" }}"
+            ),
+            None => writeln!(text, "base_url = \"{}\"", self.base_url),
+        };
         let _ = write!(
             text,
             "\n[[route]]\nslug    = \"{}\"\ntargets = [   # order = fallback order; abilities: what it can do with requests of other families\n  \

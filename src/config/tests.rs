@@ -146,7 +146,8 @@ fn the_starter_of_every_known_service_is_clean() {
 #[test]
 fn a_field_of_the_provider_wins_over_its_kind() {
     let preset = preset("anthropic").unwrap();
-    let routes = preset.starter_routes().replace("kind = ", "refuse_beta = []\nbase_url = \"https://eu.example/v1\"\nkind = ");
+    let routes =
+        preset.starter_routes().replace("kind     = ", "refuse_beta = []\nbase_url = \"https://eu.example/v1\"\nkind     = ");
     let catalog = Source::new("catalog.toml", preset.starter_catalog());
     let config = load(&catalog, &Source::new("routes.toml", routes), &secrets(true)).0.unwrap();
     let provider = config.provider("anthropic").unwrap();

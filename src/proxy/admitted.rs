@@ -270,21 +270,18 @@ fn micros(elapsed: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use farebox_ledger::NewHold;
     use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-    use farebox_ledger::{Act, KeySettings, Ledger, NewHold, NewKey, SecretHash};
 
     use super::*;
+    use crate::proxy::tests::new_key;
 
     #[tokio::test]
     async fn nobody_waits_for_a_ledger_that_has_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
         let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
-        let (id, at) = (clock::key_id(), clock::now());
-        let act = Act { operation: clock::operation_id(), actor: "test".to_owned(), at };
-        let first_credit = Some((Amount::from_picos(100), "first".to_owned()));
-        let settings = KeySettings::default();
-        ledger.create_key(NewKey { id, secret: SecretHash([1; 32]), settings, first_credit, act }).await.unwrap();
+        let (id, at) = (new_key(&*ledger, "1").await.id, clock::now());
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
         let new = NewHold { request: clock::operation_id(), key: id, amount: Amount::from_picos(9), slug, family, at };
         let shared: SharedLedger = Arc::clone(&ledger) as SharedLedger;

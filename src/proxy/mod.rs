@@ -173,4 +173,4 @@ fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use farebox_ledger::memory::MemoryLedger;
-use farebox_ledger::{Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, NewKey, SecretHash};
+use farebox_ledger::{
+    Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, Ledger, NewKey, SecretHash,
+};
 use tokio::time::{sleep, timeout};
 
 use super::rate_limit::RateLimits;
@@ -14,6 +16,7 @@ use super::*;
 use crate::clock;
 use crate::config::{self, ProcessSecrets, Source};
 
+mod counting;
 mod oddities;
 mod paced;
 
@@ -54,10 +57,7 @@ impl House {
     }
 
     async fn key(&self, usd: &str) -> Key {
-        let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
-        let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
-        let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
-        self.proxy.ledger.create_key(new).await.unwrap()
+        new_key(&*self.proxy.ledger, usd).await
     }
 
     async fn ask(&self, key: &Key, family: Family, slug: &str, words: u32, limit: Option<u32>) -> Result<Reply, Failure> {
@@ -94,6 +94,14 @@ impl House {
         let entries = self.proxy.ledger.entries(EntryQuery::default()).await.unwrap();
         entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
     }
+}
+
+/// A key with so much money and room for a thousand requests at once.
+pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
+    let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
+    let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
+    let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
+    ledger.create_key(new).await.unwrap()
 }
 
 fn act() -> Act {

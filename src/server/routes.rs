@@ -52,7 +52,11 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 /// Every path.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
-    let mut all = vec![
+    // Paths are compared in this order, and these are most of the traffic.
+    let mut all = Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))).to_vec();
+    all.extend([
+        // Some native clients leave out the version.
+        at(Post, "/native/messages", Generate(Family::Messages)),
         // probes, without a key; before what can be read there
         at(Head, "/", Probe),
         at(Head, "/v1", Probe),
@@ -64,15 +68,13 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/v1/generation", Account(Read::Receipt)),
         at(Get, "/v1/models", Models(List::All)),
         at(Get, "/v1/models/{slug}", Models(List::One)),
-        // native clients, at {base}/native; some leave out the version
+        // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(List::Native)),
         at(Get, "/native/v1/models/{slug}", Models(List::NativeOne)),
-        at(Post, "/native/messages", Generate(Family::Messages)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
         // the start page of a browser
         at(Get, "/", Home),
-    ];
-    all.extend(Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))));
+    ]);
     // the same account where other tools look for it
     let places = DIALECTS.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
     all.extend(places.map(|(path, dialect)| at(Get, path, Account(Read::Account(dialect)))));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_protocol::AuthStyle;
+use farebox_protocol::{AuthStyle, Family};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use rustls::pki_types::CertificateDer;
@@ -69,7 +69,8 @@ pub(super) struct Pool {
 /// A client, and what is the same for every request it sends.
 struct Http {
     client: reqwest::Client,
-    base: Url,
+    /// Where each path of a family is, put together once: parsing a URL takes as long as reading a small answer.
+    urls: Vec<(&'static str, Url)>,
     /// The operator's own headers.
     headers: HeaderMap,
 }
@@ -113,8 +114,8 @@ impl Pool {
             Operation::Generate => protocol.path(),
             Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
-        let mut url = http.base.clone();
-        url.set_path(&[http.base.path().trim_end_matches('/'), path].concat());
+        let url = http.urls.iter().find(|(known, _)| *known == path).map(|(_, url)| url.clone());
+        let url = url.ok_or_else(|| format!("{path} has no URL"))?;
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -143,8 +144,20 @@ impl Http {
             headers.insert(name, value);
         }
         let base = Url::parse(base).map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
-        Ok(Self { client: client(provider, trust)?, base, headers })
+        Ok(Self { client: client(provider, trust)?, urls: urls(&base), headers })
     }
+}
+
+/// Every path that a family has at a provider.
+fn urls(base: &Url) -> Vec<(&'static str, Url)> {
+    let paths = Family::ALL.into_iter().flat_map(|family| [Some(family.protocol().path()), family.protocol().count_path()]);
+    let below = base.path().trim_end_matches('/');
+    let place = |path: &'static str| {
+        let mut url = base.clone();
+        url.set_path(&[below, path].concat());
+        (path, url)
+    };
+    paths.flatten().map(place).collect()
 }
 
 fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
@@ -217,6 +230,14 @@ mod tests {
         assert_eq!((name.as_str(), value.as_bytes()), ("x-api-key", b"key-12345678".as_slice()));
         let error = credential(AuthStyle::Bearer, "new\nline").unwrap_err();
         assert!(!error.contains("line"), "{error}");
+    }
+
+    #[test]
+    fn every_path_is_below_the_base() {
+        let urls = urls(&Url::parse("http://provider.test/some/v1/").unwrap());
+        let shown: Vec<&str> = urls.iter().map(|(_, url)| url.as_str()).collect();
+        assert!(shown.contains(&"http://provider.test/some/v1/chat/completions"), "{shown:?}");
+        assert!(urls.iter().all(|(path, url)| url.path() == ["/some/v1", path].concat()), "{shown:?}");
     }
 
     #[test]

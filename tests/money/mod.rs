@@ -7,6 +7,7 @@ mod billing;
 mod counting;
 mod crash;
 mod exposure;
+mod failover;
 mod fields;
 mod fleet;
 mod leaving;

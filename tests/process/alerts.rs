@@ -3,15 +3,26 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::support::skip::skip;
+use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, chat, talking};
 
+/// Series of a ledger on PostgreSQL, which this gateway does not have; `money::failover` looks for them.
+pub(crate) const OF_DATABASES: [&str; 5] = [
+    "farebox_ledger_standbys",
+    "farebox_ledger_single",
+    "farebox_ledger_unknown_commits_total",
+    "farebox_nodes",
+    "farebox_nodes_differ",
+];
+
 #[test]
 fn the_shipped_alerts_pass_their_own_tests() {
+    if !installed("promtool", "the alerts for Prometheus") {
+        return;
+    }
     let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
-    let run = Command::new("promtool").args(["test", "rules", "alerts_test.yml"]).current_dir(deploy).output();
-    let Ok(run) = run else { return skip("the alerts for Prometheus: promtool is missing") };
+    let run = Command::new("promtool").args(["test", "rules", "alerts_test.yml"]).current_dir(deploy).output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{said}");
 }
@@ -30,6 +41,7 @@ async fn the_alerts_look_at_series_that_there_are() {
     gateway.settled().await;
     let told: BTreeSet<String> = named(&gateway.ask("/metrics").await.text);
     // Files are not watched in this test, so their state is not told.
-    let missing: Vec<&String> = wanted.difference(&told).filter(|name| *name != "farebox_config_current").collect();
+    let elsewhere = |name: &str| name == "farebox_config_current" || OF_DATABASES.contains(&name);
+    let missing: Vec<&String> = wanted.difference(&told).filter(|name| !elsewhere(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

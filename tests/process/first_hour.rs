@@ -1,7 +1,10 @@
 //! What newcomers and operators stumbled over: files that are not there, help, pages of keys, log lines, backups.
 
+use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -41,6 +44,7 @@ fn init_writes_a_known_service_without_simulated_models() {
         let (code, said) = run(folder.path(), &["check", "--no-secrets"]);
         assert_eq!(code, 0, "{said}");
         assert!(said.contains("ok: 1 model, 1 provider\n") && !said.contains("warning"), "{}: {said}", preset.name);
+        assert!(!said.contains("**"), "nothing in a starter file looks like a secret: {said}");
         let catalog = fs::read_to_string(folder.path().join("catalog.toml")).unwrap();
         assert!(!catalog.contains("sim") && catalog.contains("fill in"), "{catalog}");
     }
@@ -49,12 +53,46 @@ fn init_writes_a_known_service_without_simulated_models() {
     assert!(code == 2 && said.contains("openai") && said.contains("llama.cpp"), "{said}");
 }
 
+#[tokio::test]
+async fn the_demo_pays_on_each_path_and_prints_settings_for_both_kinds_of_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = farebox(folder.path(), &["demo"]);
+    let mut demo = command.env("FAREBOX_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut said: Vec<String> = Vec::new();
+    for line in lines {
+        said.push(line);
+        if said.last().unwrap().starts_with("Ctrl-c") {
+            break;
+        }
+    }
+    let moves: Vec<&String> = said.iter().filter(|line| line.contains(" → ")).collect();
+    assert_eq!(moves.len(), 3, "{said:?}");
+    let exported: HashMap<&str, &str> =
+        said.iter().filter_map(|line| line.trim().strip_prefix("export ")?.split_once('=')).collect();
+    let base = exported["OPENAI_BASE_URL"].strip_suffix("/v1").unwrap();
+    assert_eq!(exported["ANTHROPIC_BASE_URL"], format!("{base}/native"));
+    let secret = exported["OPENAI_API_KEY"];
+    assert_eq!(exported["ANTHROPIC_AUTH_TOKEN"], secret);
+    for model in ["OPUS", "SONNET", "HAIKU"] {
+        assert_eq!(exported[&*format!("ANTHROPIC_DEFAULT_{model}_MODEL")], exported["ANTHROPIC_MODEL"]);
+    }
+    ask(&client(), base, exported["OPENAI_MODEL"], secret).await.unwrap();
+    let ended = Command::new("kill").args(["-TERM", &demo.id().to_string()]).status().unwrap();
+    assert!(ended.success() && demo.wait().unwrap().success());
+}
+
 #[test]
 fn help_and_usage_errors_are_about_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let (_, help) = run(folder.path(), &["keys", "create", "-h"]);
     let (own, global) = help.split_once("Process settings (for every command):").unwrap();
-    assert!(own.contains("--label") && !own.contains("--tls-cert") && global.contains("--tls-cert"), "{help}");
+    let of_the_process: Vec<&str> = global.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    assert!(of_the_process.contains(&"--tls-cert") && own.contains("--label"), "{help}");
+    let strangers = |word: &&str| word.starts_with("--") && !["--help", "--version"].contains(word);
+    let (_, plain) = run(folder.path(), &["models", "-h"]);
+    let above: Vec<&str> = plain.split("Process settings").next().unwrap().split_whitespace().filter(strangers).collect();
+    assert!(above.is_empty(), "every setting of the process stands under its own heading: {above:?}");
     for arguments in [&["--catalog", "x.toml", "keys", "create"][..], &["serve", "--wait"], &["keys", "create", "--labels", "x"]]
     {
         let (code, said) = run(folder.path(), arguments);
@@ -128,6 +166,32 @@ fn setup_without_a_client_lists_them() {
     assert!(ids.len() >= 10 && ids.contains(&"codex"), "{ids:?}");
 }
 
+#[test]
+fn setup_prefers_a_real_model_to_a_simulated_one() {
+    let (folder, _) = place();
+    let append = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, fs::read_to_string(&path).unwrap() + text).unwrap();
+    };
+    append(
+        "catalog.toml",
+        "\n[[model]]\nmodel = \"Real\"\nslug = \"real\"\nprovider = \"R\"\nbest_path = \"responses\"\nbest_environments = [\"x\"]\n\
+         price = { input = \"1\", output = \"2\" }\ncapabilities = []\nlimits = { context = 1000, max_output = 1000 }\n",
+    );
+    append(
+        "routes.toml",
+        "\n[provider.real]\nkind = \"llama.cpp\"\n\n[[route]]\nslug = \"real\"\ntargets = [ { provider = \"real\", model = \"m\" } ]\n",
+    );
+    for client in ["curl", "codex", "claude-code"] {
+        assert_eq!(document(folder.path(), &["setup", client])["model"], "real", "{client}");
+    }
+    assert_eq!(
+        document(folder.path(), &["setup", "curl", "--model", "sim-text"])["model"],
+        "sim-text",
+        "the customer may choose"
+    );
+}
+
 #[tokio::test]
 async fn setup_prints_the_address_that_is_served() {
     let (folder, _) = place();
@@ -135,9 +199,14 @@ async fn setup_prints_the_address_that_is_served() {
     let admin = served.admin.strip_prefix("http://").unwrap();
     let settings = document(folder.path(), &["setup", "curl", "--admin-listen", admin]);
     assert_eq!(settings["base_url"], format!("{}/v1", served.base));
+    let keys = document(folder.path(), &["keys", "list"]);
+    let link = document(folder.path(), &["keys", "link", keys["keys"][0]["id"].as_str().unwrap(), "--admin-listen", admin]);
+    assert!(link["link"].as_str().unwrap().starts_with(&format!("{}/dashboard/", served.base)), "{link}");
     let nobody =
         document(folder.path(), &["setup", "curl", "--admin-listen", "127.0.0.1:1", "--tls-cert", "a", "--tls-key", "b"]);
     assert_eq!(nobody["base_url"], "https://127.0.0.1:8080/v1");
+    let (code, said) = run(folder.path(), &["setup", "curl", "--model", "sim-chta"]);
+    assert!(code == 0 && said.contains("does not publish `sim-chta`; did you mean `sim-chat`?"), "{said}");
 }
 
 #[tokio::test]
@@ -158,6 +227,7 @@ async fn the_log_names_changed_prices_and_says_standing_warnings_once() {
     served.signal("TERM");
     served.ended();
     let log = served.log();
+    assert!(log.contains("serving 4 models at "), "{log}");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let find = |text: &str| {
         lines.iter().filter(|line| line["message"].as_str().is_some_and(|said| said.contains(text))).collect::<Vec<_>>()

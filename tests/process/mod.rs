@@ -1,10 +1,12 @@
 //! The programs as processes: commands, the admin listener, signals, TLS and logs.
 
 mod admin;
-mod alerts;
+pub(crate) mod alerts;
 mod cli;
 mod first_hour;
+mod fleet_guide;
 mod identity;
+mod limits;
 mod log;
 mod operations;
 mod proxies;

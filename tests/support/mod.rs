@@ -17,6 +17,7 @@ pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod skip;
 pub(crate) mod upstream;
+pub(crate) mod wires;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -31,7 +32,8 @@ use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
+    Act, Amount, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyChange, KeyId, KeySettings, Ledger, NewKey,
+    Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -176,6 +178,11 @@ impl Gateway {
         new_key(&*self.ledger, usd, settings).await
     }
 
+    /// Changes a key as an operator would.
+    pub(crate) async fn change(&self, key: &TestKey, change: Change) {
+        self.ledger.change_key(KeyChange { key: key.id, change, act: act() }).await.unwrap();
+    }
+
     /// Pays money onto a key.
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
         let reference = format!("top-up-{}", clock::operation_id());
@@ -276,7 +283,8 @@ impl Answer {
     }
 }
 
-fn act() -> Act {
+/// Done now, by the tests.
+pub(crate) fn act() -> Act {
     Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
 }
 

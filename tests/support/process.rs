@@ -67,8 +67,8 @@ impl Served {
     pub(crate) fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut served =
             Self::spawn(on_free_ports(&mut farebox(folder, &["serve"])).args(arguments).envs(environment.iter().copied()));
-        served.base = served.address_after(" models at ", "/v1");
-        served.admin = served.address_after("admin listener at ", ": ");
+        served.base = served.address_after("serving ", " at ", "/v1");
+        served.admin = served.address_after("admin listener", " at ", ": ");
         served
     }
 
@@ -83,8 +83,8 @@ impl Served {
             assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends:\n{}", served.log());
             std::thread::sleep(Duration::from_millis(5));
         }
-        served.base = served.address_after(" models at ", "/v1");
-        served.admin = served.address_after("admin listener at ", ": ");
+        served.base = served.address_after("serving ", " at ", "/v1");
+        served.admin = served.address_after("admin listener", " at ", ": ");
         Ok(served)
     }
 
@@ -100,9 +100,11 @@ impl Served {
         Self { child, log, reader: Some(reader), base: String::new(), admin: String::new() }
     }
 
-    fn address_after(&mut self, before: &str, behind: &str) -> String {
-        let log = self.wait_for_log(before);
-        log.split(before).nth(1).unwrap().split(behind).next().unwrap().to_owned()
+    /// The address in the line with these words, between two others.
+    fn address_after(&mut self, line: &str, before: &str, behind: &str) -> String {
+        let log = self.wait_for_log(line);
+        let line = log.split(line).nth(1).unwrap();
+        line.split(before).nth(1).unwrap().split(behind).next().unwrap().to_owned()
     }
 
     /// One small chat request; what went wrong, in words, unless it is a 200.

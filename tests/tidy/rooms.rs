@@ -42,6 +42,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "getrandom",
             "jiff",
             "nix",
+            "rand",
             "serde",
             "serde_json",
             "sha2",

@@ -50,13 +50,13 @@ struct Args {
     /// The gateway's admin listener, for live traffic, routes and configuration.
     #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
     admin: String,
-    /// A file with the token that the admin listener wants when it is not on loopback.
+    /// A file with the token that the admin listener requires when it is not on loopback.
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
     #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
-    /// Who acts, in the audit; by default who called sudo, else the system user.
+    /// Your name for the audit; by default the user who called sudo, else the system user.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
     /// Use a database that confirms what no standby has: to try things out.

@@ -89,7 +89,7 @@ impl Plan {
             Self::Set(_) => "save the settings",
             Self::Block => "block the key",
             Self::Unblock => "serve the key again",
-            Self::Revoke => "revoke the key for ever",
+            Self::Revoke => "revoke the key permanently",
             Self::Rotate { .. } => "make a new secret",
             Self::Link => "make the link",
         }
@@ -144,8 +144,8 @@ impl Plan {
             }
             Self::Unblock => vec![("Effect", "requests are served again while money lasts".to_owned())],
             Self::Revoke => vec![
-                ("Effect", "requests are refused for ever; running streams end at their next extension".to_owned()),
-                ("Balance", "stays on the key, and so does the history; nothing is deleted".to_owned()),
+                ("Effect", "requests are refused permanently; running streams end at their next extension".to_owned()),
+                ("Balance", "stays on the key, as does the history; nothing is deleted".to_owned()),
             ],
             Self::Rotate { overlap } => {
                 let old = match overlap.until(now) {

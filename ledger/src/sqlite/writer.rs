@@ -192,7 +192,7 @@ impl Writer {
         };
         let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
         let chores = Chores {
-            sync: upkeep::sync(location, breaks(&shared)).map_err(no_thread)?,
+            sync: upkeep::sync(location, breaks(&shared))?,
             checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));

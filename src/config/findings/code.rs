@@ -60,7 +60,7 @@ codes! {
     UnknownWord        "E108" Error Place "not one of the allowed words";
     BadText            "E109" Error Place "empty, too long or unprintable text";
 
-    EmptyCatalog       "E201" Error File  "the catalog publishes nothing";
+    EmptyCatalog       "E201" Error File  "the catalog publishes no model";
     BadSlug            "E202" Error Place "malformed slug or alias";
     DuplicateSlug      "E203" Error Place "the same slug twice";
     AliasTaken         "E204" Error Place "an alias that is already a slug or an alias";
@@ -77,10 +77,10 @@ codes! {
     UnknownProvider    "E304" Error File  "a target names an unknown provider";
     FamilyMismatch     "E305" Error Both  "no target speaks the model's best path";
     MixedSimulated     "E306" Error File  "a route mixes simulated and real providers";
-    BadBaseUrl         "E307" Error Place "a base URL that cannot work";
+    BadBaseUrl         "E307" Error Place "an invalid base URL";
     LiteralSecret      "E308" Error Place "a secret in the file";
-    UnsetSecret        "E309" Error Place "a secret that is not there";
-    BadSecret          "E310" Error Place "a secret that cannot be one";
+    UnsetSecret        "E309" Error Place "a missing secret";
+    BadSecret          "E310" Error Place "a malformed secret";
     Contradiction      "E311" Error Place "fields that exclude each other";
     BadDuration        "E312" Error Place "not a duration";
     BadHeader          "E313" Error Place "a header that cannot be sent";

@@ -64,9 +64,8 @@ fn read_model(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         _ => "a model".to_owned(),
     };
     let fields = Fields::open(report, table, span, what, MODEL_FIELDS);
-    let name = fields.required(report, "model", "model = \"…\", the name people know", |value, report| {
-        value.printable(report, LONGEST_NAME)
-    });
+    let name = fields
+        .required(report, "model", "model = \"…\", the display name", |value, report| value.printable(report, LONGEST_NAME));
     let provider =
         fields.required(report, "provider", "provider = \"…\"", |value, report| value.printable(report, LONGEST_NAME));
     let slug = fields.required(report, "slug", "slug = \"…\", what callers send", |value, report| read_slug(value, report));
@@ -165,7 +164,7 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
     if members.is_empty() {
         report
             .add(Code::BadText, value.span(), "`best_environments` is empty")
-            .help("say where the model works best: [\"backend\"]");
+            .help("name where the model works best: [\"backend\"]");
         return None;
     }
     let read: Vec<_> = members.into_iter().map(|member| member.printable(report, LONGEST_NAME)).collect();

@@ -23,7 +23,9 @@ pub(crate) fn read_slug<'r>(value: Value<'r, '_>, report: &mut Report<'_>) -> Op
     if !lower.is_empty() && lower.len() <= LONGEST_SLUG && lower.bytes().all(allowed) {
         finding.help(format!("write \"{lower}\"; slugs are lower-case letters, digits and . _ : -"));
     } else {
-        finding.help("slugs begin with a lower-case letter or digit, and go on with those and . _ : -, at most 100 characters");
+        finding.help(
+            "a slug has lower-case letters, digits and . _ : -, begins with a letter or digit, and has at most 100 characters",
+        );
     }
     None
 }

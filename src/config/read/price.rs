@@ -57,7 +57,7 @@ pub enum PriceError {
 /// Reads a price: digits, and decimals after a point.
 ///
 /// # Errors
-/// When the text is not a plain decimal number, has more decimals than the unit allows, or is absurdly large.
+/// When the text is not a plain decimal number, has more decimals than the unit allows, or is too large.
 pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
     let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(rest) = text.strip_prefix('-') {
@@ -286,7 +286,7 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
         PriceError::TooLarge => {
             let per = if unit == PriceUnit::MillionTokens { "per 1,000,000 tokens" } else { "each" };
             let most = grouped(unit.most_usd().unsigned_abs());
-            (format!("the price `{name}` is absurdly large"), format!("the most is {most} USD {per}"))
+            (format!("the price `{name}` is too large"), format!("the most is {most} USD {per}"))
         }
     };
     report.add(Code::BadPrice, text.span, problem).help(help);

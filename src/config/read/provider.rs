@@ -225,16 +225,12 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
         bare == "localhost" || bare.ends_with(".localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     if !loopback && !encrypted {
         report
-            .add(Code::PlainHttp, span, format!("{what} is called without encryption: keys and requests can be read on the way"))
+            .add(Code::PlainHttp, span, format!("{what} is reached without encryption: keys and requests can be read in transit"))
             .help("write https:// unless you own the network in between");
     }
     if !loopback && path.is_empty() {
         report
-            .add(
-                Code::NoPath,
-                span,
-                format!("`base_url` of {what} has no path: requests go to {url}/chat/completions and the like"),
-            )
+            .add(Code::NoPath, span, format!("`base_url` of {what} has no path: requests go to {url}/chat/completions"))
             .help(format!("most providers want \"{url}/v1\""));
     }
     Some(BaseUrl { url: url.to_owned(), loopback })

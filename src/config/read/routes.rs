@@ -98,7 +98,7 @@ impl RouteTable {
                         routed.targets,
                         format!("`{slug}` is published and simulated, beside real providers"),
                     )
-                    .help("customers pay for made-up answers; point the route at a real provider or stop publishing the slug");
+                    .help("customers would pay for simulated answers; point the route at a real provider or stop publishing the slug");
             }
         }
     }
@@ -209,7 +209,7 @@ fn read_targets(
     if targets.iter().any(is_simulated) && !targets.iter().all(is_simulated) {
         report
             .add(Code::MixedSimulated, value.span(), format!("{what} mixes simulated and real providers"))
-            .help("a customer who pays for a real model must never get a made-up answer; keep them in separate routes");
+            .help("a customer who pays for a real model must never get a simulated answer; keep them in separate routes");
         return None;
     }
     good.then_some(targets)

@@ -160,7 +160,7 @@ fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
     open.pop()
 }
 
-/// `[model]` beside `[[model]]`: the parser would call each of the others a duplicate.
+/// Several `[model]`, or one beside `[[model]]`: the parser would call all but the first duplicates.
 fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, str>) {
     let mut singles = Vec::new();
     let mut doubled = Vec::new();
@@ -179,7 +179,8 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
         }
         from += line.len();
     }
-    for (name, span) in singles.into_iter().filter(|(name, _)| doubled.contains(name)) {
+    let repeated = |name| doubled.contains(name) || singles.iter().filter(|(single, _)| single == name).count() > 1;
+    for (name, span) in singles.iter().filter(|(name, _)| repeated(name)).cloned() {
         let table = table_around(text, span.start);
         report
             .add(Code::WrongTable, Span::new(file, span), format!("`{name}` must be a list of tables"))

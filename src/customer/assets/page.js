@@ -1,4 +1,4 @@
-// What moves on the dashboard. Every view works without this file.
+// What changes by itself on the dashboard. Every view works without this file.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -45,7 +45,8 @@ function replace(place, html) {
 }
 
 // Settings: copy buttons, and the pasted key filled in. It is kept in this page only.
-for (const figure of document.querySelectorAll("figure")) {
+// Browsers give no clipboard to pages without encryption, except on this machine.
+for (const figure of navigator.clipboard ? document.querySelectorAll("figure") : []) {
   const button = document.createElement("button");
   button.className = "copy";
   button.type = "button";

@@ -86,7 +86,7 @@ pub(super) fn sign_in(problem: Option<&str>) -> Markup {
                     p.hint #key-hint { "The same key that your programs send. It is only checked, never stored or shown." }
                     button.primary { "Sign in" }
                 }
-                p.hint { "Got a sign-in link? Open it; it works once." }
+                p.hint { "With a sign-in link, open the link instead; it works once." }
             }
         },
     )
@@ -148,7 +148,7 @@ fn document(title: &str, body: &Markup) -> Markup {
                 a.skip href="#content" { "Skip to content" }
                 (body)
                 footer.wide {
-                    p { "No prompt and no answer is ever stored: only counts, times and prices. Times are UTC, money is US dollars." }
+                    p { "Prompts and answers are never stored, only counts, times and prices. Times are UTC, money is US dollars." }
                 }
             }
         }

@@ -12,7 +12,7 @@ pub(in crate::customer) fn page(models: &[Arc<Model>]) -> Markup {
     html! {
         h1 { "Models" }
         section.card aria-label="Models" {
-            @if models.is_empty() { p.empty { "None of the models sold now is allowed for this key." } } @else {
+            @if models.is_empty() { p.empty { "This key may not use any of the models sold here." } } @else {
                 table.stacked role="table" {
                     caption.hidden { "Models and prices" }
                     thead role="rowgroup" { tr role="row" {
@@ -26,7 +26,7 @@ pub(in crate::customer) fn page(models: &[Arc<Model>]) -> Markup {
                     tbody role="rowgroup" { @for model in models { (row(model)) } }
                 }
             }
-            p.hint { "Prices are US dollars for 1,000,000 tokens. Copy a slug exactly as it stands here." }
+            p.hint { "Prices are US dollars per 1,000,000 tokens. Copy slugs exactly." }
         }
         section.card aria-labelledby="whole-prices" {
             h2 #whole-prices { "Service prices in full" }
@@ -43,7 +43,7 @@ fn row(model: &Model) -> Markup {
     html! {
         tr role="row" {
             th.name scope="row" role="rowheader" { (columns.model) }
-            td role="cell" data-label="Customer slug" { code { (columns.customer_slug) } }
+            td.slug role="cell" data-label="Customer slug" { code { (columns.customer_slug) } }
             td role="cell" data-label="Provider" { (columns.provider) }
             td role="cell" data-label="Best path" { (columns.best_path) }
             td role="cell" data-label="Best environments" { (columns.best_environments.join(", ")) }

@@ -101,7 +101,7 @@ impl Overview {
             @if self.key.status(self.now) != Status::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
             } @else if account.available() == Amount::ZERO {
-                p.problem { "Out of balance: requests are refused with 429 until this same key is topped up." }
+                p.problem { "Out of balance: requests are refused with 429 until this key is topped up." }
             }
             @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }
         }

@@ -25,7 +25,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
                     tbody role="rowgroup" { @for entry in entries { (row(entry, (moved, after))) } }
                 }
             }
-            p.hint { "The newest 100. Every payment is made onto this same key." }
+            p.hint { "The newest 100 payments onto this key." }
         }
     }
 }

@@ -22,10 +22,10 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
             h2 #charge { "Charge" }
             (lines(&bill.lines, receipt::charged(entry)))
             @if bill.loss.is_positive() {
-                p.hint { "It came to " (bill.loss) " USD more, which is not charged: a request never costs more than the key has." }
+                p.hint { "Not charged: another " (bill.loss) " USD, because a request never costs more than the key has." }
             }
             @if bill.exposure.is_positive() {
-                p.hint { "Not charged: about " (bill.exposure.show(6)) " USD that a provider may bill us for it all the same." }
+                p.hint { "Not charged: about " (bill.exposure.show(6)) " USD that the provider may still bill to us." }
             }
             @if let Some(hint) = bill.counted_by().and_then(counted) {
                 p.hint { (hint) }

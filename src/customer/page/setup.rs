@@ -43,6 +43,10 @@ pub(in crate::customer) fn page(
         }
         (check(checked))
         (choose(models, chosen))
+        nav.card aria-labelledby="programs" {
+            h2 #programs { "Programs" }
+            ul.programs { @for client in setup::clients() { li { a href=(format!("#{}", client.id)) { (client.title) } } } }
+        }
         @for client in setup::clients() { (settings(client, public_url, models, chosen)) }
     }
 }
@@ -53,8 +57,8 @@ fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
         section.card aria-labelledby="choice" {
             h2 #choice { "Model" }
             form.inline method="get" action="/dashboard/setup" {
-                div { label for="model" { "Fill in" } select #model name="model" {
-                    option value="" { "the usual one for each program" }
+                div { label for="model" { "Model in the settings below" } select #model name="model" {
+                    option value="" { "the default of each program" }
                     @for model in models {
                         option value=(model.slug) selected[chosen.is_some_and(|chosen| chosen.slug == model.slug)] { (model.slug) }
                     }
@@ -62,7 +66,7 @@ fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
                 button { "Show" }
             }
             @if let Some(model) = chosen {
-                p.hint { "Programs that cannot reach " (model.slug) " on their path keep their usual model." }
+                p.hint { "Programs that cannot use " (model.slug) " keep their default model." }
             }
         }
     }
@@ -95,16 +99,16 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Op
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
             p { (client.note) }
-            @if let (Some(empty), Some(busy), Some(broken)) = (&client.empty, &client.busy, &client.broken) {
-                p.hint {
-                    "With an empty balance it gave up after " (empty) "; with an overloaded provider after " (busy)
-                    "; when every stream broke after " (broken) "."
-                }
-            }
             @for block in &client.block {
                 figure {
                     figcaption { (block.place) }
                     pre tabindex="0" role="region" aria-label=(format!("{}: {}", client.title, block.place)) { code { (filled(block, &client.base_url(public_url), model)) } }
+                }
+            }
+            @if let (Some(empty), Some(busy), Some(broken)) = (&client.empty, &client.busy, &client.broken) {
+                p.hint {
+                    "It gave up after " (empty) " with an empty balance, after " (busy) " with an overloaded provider, and after "
+                    (broken) " when every stream broke."
                 }
             }
         }

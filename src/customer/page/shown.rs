@@ -60,7 +60,7 @@ pub(super) fn count(count: u64) -> String {
 
 /// Milliseconds as people read them.
 pub(super) fn duration(ms: u32) -> String {
-    if ms < 10_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
+    if ms < 1_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
 }
 
 /// What a reason means and what helps.
@@ -72,9 +72,9 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "content_filter" => "The provider's content filter ended it.",
         "refusal" => "The model refused to answer.",
         "pause" => "The model paused; send its answer back to continue.",
-        "other" => "The provider ended it for a reason of its own.",
+        "other" => "The provider ended it for another reason.",
         "balance" => "The balance was used up, so the answer ended as at a length limit. Top up the same key.",
-        "client_gone" => "Your program left before the end.",
+        "client_gone" => "Your program disconnected before the end.",
         "upstream_broken" => "The provider's answer broke off. Only what was delivered is charged; try again.",
         "max_duration" => "It took longer than a request is allowed to.",
         "interrupted" => "The gateway restarted while it ran.",
@@ -130,7 +130,10 @@ mod tests {
             (count(0), count(999), count(1_000), count(12_345_678)),
             ("0".into(), "999".into(), "1,000".into(), "12,345,678".into())
         );
-        assert_eq!((duration(950), duration(61_250)), ("950 ms".to_owned(), "61.2 s".to_owned()));
+        assert_eq!(
+            (duration(950), duration(9_500), duration(61_250)),
+            ("950 ms".to_owned(), "9.5 s".to_owned(), "61.2 s".to_owned())
+        );
         assert_eq!(format(Timestamp::from_millis(0), "%b %d %H:%M:%S"), "Jan 01 00:00:00");
     }
 }

@@ -111,7 +111,7 @@ impl Form {
         ];
         let amount = field(Input::Amount, "Amount $", "like 12.50; at most 6 decimals");
         let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
-        let reason = field(Input::Reason, "Reason", "why; it stays in the journal");
+        let reason = field(Input::Reason, "Reason", "the reason, for the journal");
         let list: Vec<_> = match &purpose {
             Purpose::TopUp => vec![amount, reference],
             Purpose::NewKey => {
@@ -128,7 +128,7 @@ impl Form {
             Purpose::Export(_) => {
                 vec![field(Input::Format, "Format", "csv or json: ← →"), field(Input::Path, "File", "a new file")]
             }
-            Purpose::SaveSecret => vec![field(Input::Path, "File", "a new file, for your eyes only")],
+            Purpose::SaveSecret => vec![field(Input::Path, "File", "a new file, readable only by you")],
         };
         let mut form = Self { purpose, key_id, key: key.map(Box::new), operation, fields: Vec::new(), focus: 0, error: None };
         form.fields = list.into_iter().map(|(input, name, hint)| form.field(input, name, hint)).collect();

@@ -45,7 +45,7 @@ impl Shared {
         let (state, kept) = (self.state.clone(), pending.clone());
         let kept = tokio::task::spawn_blocking(move || state.keep(&kept)).await;
         let kept = kept.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        kept.map_err(|error| ApplyError::No(format!("the operation cannot be put on file: {error}")))?;
+        kept.map_err(|error| ApplyError::No(format!("the operation cannot be saved: {error}")))?;
         self.commit(pending).await.map_err(|error| match error {
             LedgerError::Unknown(problem) => ApplyError::Unknown(problem),
             definite => ApplyError::No(definite.to_string()),
@@ -177,7 +177,7 @@ impl Shared {
             return Found::Elsewhere(open.pid);
         }
         let Some(operation) = open.id() else {
-            return Found::Unreadable("the file of this operation was edited".to_owned());
+            return Found::Unreadable("the saved operation was edited".to_owned());
         };
         match self.look_for(operation).await {
             Ok(Some((found, _))) => found,

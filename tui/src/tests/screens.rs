@@ -6,7 +6,7 @@ use crate::app::message::Message;
 use crate::app::modal::{Found, Listed};
 use crate::state_file::OpenOperation;
 use crate::view::Theme;
-use ratatui::style::Color;
+use ratatui::style::{Color, Modifier};
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
 
@@ -199,6 +199,36 @@ fn without_colours_there_are_words() {
     }
     insta::assert_snapshot!("no_color", Bench::new(80, 24).live().terminal(Theme { color: false }).backend());
     assert_eq!(acts().len(), 5);
+}
+
+#[test]
+fn unknown_filter_words_are_named() {
+    let mut bench = Bench::new(100, 24).live();
+    assert!(bench.press("/foo:bar").screen().contains("no filter is called foo:"), "{}", bench.screen());
+    let mut bench = Bench::new(100, 24).live();
+    assert!(bench.press("2/foo:bar").screen().contains("no filter is called foo:"), "{}", bench.screen());
+    let mut bench = Bench::new(100, 24).live();
+    assert!(bench.press("/state:asleep").screen().contains("states are active, blocked,"), "{}", bench.screen());
+}
+
+/// Light and dark terminals: dim text is the terminal's own text colour, dimmed by the terminal, and no text has a fixed grey, black
+/// or white, which one of the two backgrounds would swallow.
+#[test]
+fn every_text_is_readable_on_light_terminals() {
+    let mut bench = Bench::new(200, 50).live();
+    let mut dimmed = 0;
+    for keys in ["1", "2", "3", "4", "5", "6", "7v", "8", "9", "1jjj<enter>", "t", "?"] {
+        bench.press(keys);
+        let terminal = bench.terminal(Theme { color: true });
+        for cell in &terminal.backend().buffer().content {
+            assert!(!matches!(cell.fg, Color::Black | Color::Gray | Color::DarkGray | Color::White), "{keys}: {cell:?}");
+            if cell.modifier.contains(Modifier::DIM) {
+                dimmed += 1;
+                assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{keys}: {cell:?}");
+            }
+        }
+    }
+    assert!(dimmed > 0, "some text is dim");
 }
 
 #[test]

@@ -28,7 +28,9 @@ fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
 /// The keys of a page over the screen.
 fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)] {
     match modal {
-        Modal::Form(_) => &[("tab", "next field"), ("enter", "on the last field: go on"), ("ctrl-s", "go on"), ("esc", "cancel")],
+        Modal::Form(_) => {
+            &[("tab", "next field"), ("enter", "on the last field: continue"), ("ctrl-s", "continue"), ("esc", "cancel")]
+        }
         Modal::Review(_) => &[("y", "apply"), ("enter, esc", "back, nothing is applied")],
         Modal::Sending(_) => &[("…", "waiting for the ledger")],
         Modal::Unknown(unknown) if unknown.not_applied => &[("y", "send the same again"), ("r", "ask again"), ("esc", "leave")],
@@ -37,7 +39,7 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
         Modal::Request(_) => &[("esc", "close"), ("K", "its key"), ("c", "copy the id")],
         Modal::Operations(selected) => match app.operations.get(*selected).map(|listed| &listed.found) {
             Some(Found::NotApplied) => &[("y", "review and send again"), ("d", "drop"), ("j k", "move"), ("esc", "close")],
-            Some(Found::Applied(_)) => &[("d", "done, take it off"), ("j k", "move"), ("esc", "close")],
+            Some(Found::Applied(_)) => &[("d", "done, remove it"), ("j k", "move"), ("esc", "close")],
             _ => &[("j k", "move"), ("esc", "close")],
         },
         Modal::Text(..) => &[("esc", "close")],
@@ -94,16 +96,16 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
 fn about(modal: &Modal) -> Vec<String> {
     let text = match modal {
         Modal::Form(_) => {
-            "Nothing is applied here: the form ends in a review, and only there y applies. Amounts are exact: 1,000 is refused because it could mean two things."
+            "Nothing is applied here: a review follows, and only y in the review applies it. Amounts are exact: 1,000 is refused because it is ambiguous."
         }
         Modal::Review(_) | Modal::Sending(_) => {
             "The operation is applied at most once, however often it is sent. It is kept on file until its outcome is known."
         }
         Modal::Unknown(_) => {
-            "The ledger did not say whether the operation happened. It is asked for by its id; sending it again has the same id and so no second effect."
+            "The ledger did not confirm the operation. The console looks it up by its id; sending it again uses the same id and has no second effect."
         }
         Modal::Operations(_) => {
-            "Operations that were sent but whose outcome was never seen, for example because a console was killed."
+            "Operations that were sent but whose outcome was not seen, for example because a console was killed."
         }
         Modal::Secret(_) => {
             "Only a hash of the secret is stored. A lost secret is replaced with R rotate; balance and history stay."

@@ -115,9 +115,9 @@ fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
     } else {
         pen.text(area, 0, 1, "no keys yet", theme.strong());
         let hint = if app.options.read_only {
-            "this console is read-only: keys are made by one without --read-only"
+            "this console is read-only: start one without --read-only to create keys"
         } else {
-            "press n to make the first one"
+            "press n to create the first one"
         };
         pen.paragraph(area, 3, hint, Style::new());
     }

@@ -104,7 +104,7 @@ fn nothing(sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let (text, style) = match (&sums.error, sums.loaded) {
         (Some(error), _) => (error.as_str(), pen.theme.bad()),
         (None, false) => ("adding up …", pen.theme.faint()),
-        (None, true) => ("no request ended in this time; p takes another", Style::new()),
+        (None, true) => ("no request ended in this period; p chooses another", Style::new()),
     };
     pen.paragraph(area, 1, text, style);
 }

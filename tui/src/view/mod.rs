@@ -45,14 +45,19 @@ fn draw_into(app: &App, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Po
         pen.paragraph(
             area,
             0,
-            &format!("farebox needs {}x{}, this is {}x{}: make room", SMALLEST.0, SMALLEST.1, area.width, area.height),
+            &format!("farebox needs {}x{} characters, this terminal has {}x{}", SMALLEST.0, SMALLEST.1, area.width, area.height),
             Style::new(),
         );
         return None;
     }
     let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
     header(app, &mut pen, row(0));
-    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    let mut body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    if let Some(error) = &app.ledger_error {
+        // In full, with its remedy: the header has no room for it.
+        let taken = pen.paragraph(Rect { x: body.x + 1, width: body.width - 2, ..body }, 0, error, theme.bad()).min(body.height);
+        body = Rect { y: body.y + taken, height: body.height - taken, ..body };
+    }
     if app.help.is_some() {
         help::help(app, &mut pen, body);
     } else if app.palette.is_some() {
@@ -97,8 +102,8 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     if app.options.read_only {
         parts.push(("READ-ONLY".to_owned(), theme.warn()));
     }
-    if let Some(error) = &app.ledger_error {
-        parts.push((format!("LEDGER: {error}"), theme.bad()));
+    if app.ledger_error.is_some() {
+        parts.push(("LEDGER ERROR".to_owned(), theme.bad()));
     }
     if !app.operations.is_empty() {
         parts.push((format!("{} open operations: O", app.operations.len()), theme.warn()));

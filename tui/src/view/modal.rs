@@ -62,8 +62,8 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     }
     let hint = match form.purpose {
         Purpose::Export(_) => "written at once; the file must be new and is readable only by you",
-        Purpose::Revoke => "revoking is for ever. block (b) can be undone",
-        _ => "next comes a review; nothing is applied before",
+        Purpose::Revoke => "revoking cannot be undone; blocking (b) can",
+        _ => "a review follows; nothing is applied before it",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
 }
@@ -107,7 +107,7 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
     y += roomy;
     y += fact(pen, inner, y, "Operation", &format!("op_{} by {}", pending.operation, pending.actor), Style::new());
     if roomy > 0 {
-        let text = "applied at most once, however often it is sent; kept on file until the outcome is known";
+        let text = "applied at most once, however often it is sent; saved until the outcome is known";
         y += fact(pen, inner, y, "", text, theme.faint());
     }
     let y = (y + roomy).min(inner.height.saturating_sub(1));
@@ -139,7 +139,7 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
             Style::new(),
         ) + 1;
     } else {
-        y += pen.paragraph(inner, y, "The ledger did not say whether this was done. It is NOT known yet.", theme.bad()) + 1;
+        y += pen.paragraph(inner, y, "The ledger has not confirmed this. The outcome is NOT known yet.", theme.bad()) + 1;
         y += pen.paragraph(
             inner,
             y,
@@ -149,7 +149,7 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
         y += pen.paragraph(
             inner,
             y,
-            "Do not start a new one. This page ends by itself with the receipt, or says that it was not applied.",
+            "Do not start a new one. This page will show the receipt, or that it was not applied.",
             Style::new(),
         ) + 1;
     }
@@ -166,7 +166,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let inner = pen.frame(area, &format!("{}: done · {} · {}", pending.plan.name(), pending.key, pending.label));
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 12);
-    let done = if page.repeated { "✓ it had been applied before: no second effect" } else { "✓ applied" };
+    let done = if page.repeated { "✓ it was already applied: no second effect" } else { "✓ applied" };
     let mut y = roomy;
     pen.text(inner, 0, y, done, theme.good());
     y += 1 + roomy;
@@ -252,7 +252,7 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
         "Ending",
         &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
     );
-    say(pen, "Counted by", bill.counted_by().map_or("nobody: nothing was produced", farebox_ledger::document::evidence));
+    say(pen, "Counted by", bill.counted_by().map_or("not counted: nothing was produced", farebox_ledger::document::evidence));
     say(pen, "Held", &format!("{} USD", bill.hold));
     if bill.exposure.is_positive() {
         say(pen, "Exposure", &format!("{} USD more may be billed to the operator", bill.exposure));
@@ -304,7 +304,7 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         Found::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
             "It was applied, but its secret was not seen: R rotate on this key gives a new one."
         }
-        Found::Applied(_) => "It was applied once. d takes it off this list.",
+        Found::Applied(_) => "It was applied once. d removes it from this list.",
         Found::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }

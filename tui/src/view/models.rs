@@ -190,7 +190,7 @@ fn explain(app: &App, target: &Target) -> String {
         ("open", Some(rest)) => {
             format!("breaker OPEN: no request for {} more, then one trial", format::age(i64::try_from(rest).unwrap_or(i64::MAX)))
         }
-        ("open", None) => "breaker OPEN: no request until its rest is over, then one trial".to_owned(),
+        ("open", None) => "breaker OPEN: no request until its pause is over, then one trial".to_owned(),
         ("half_open", _) => "one trial request decides".to_owned(),
         _ => format!("{} failures in a row, {} in flight", target.failures, target.in_flight),
     }

@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Block, Widget};
 
 use super::theme::Theme;
@@ -78,7 +78,8 @@ impl Pen<'_> {
         let inner = block.inner(area);
         block.render(area, self.buf);
         if area.height > 0 {
-            self.text(area, 1, 0, &format!(" {title} "), self.theme.head());
+            // The border under it is dim, and a style only adds to what a cell has.
+            self.text(area, 1, 0, &format!(" {title} "), self.theme.head().remove_modifier(Modifier::DIM));
         }
         inner_of(inner)
     }

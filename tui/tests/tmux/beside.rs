@@ -46,7 +46,7 @@ impl Served {
         let (mut base, mut admin) = (None, None);
         while base.is_none() || admin.is_none() {
             let line = lines.next().unwrap();
-            base = base.or_else(|| address(&line, " models at http://"));
+            base = base.or_else(|| address(&line, " at http://").filter(|_| line.contains("serving ")));
             admin = admin.or_else(|| address(&line, "admin listener at http://"));
         }
         std::thread::spawn(move || lines.for_each(drop));

@@ -12,6 +12,25 @@ fn move_ledger(console: &Console, to: &str) {
     }
 }
 
+/// Another ledger at the path is named as such, in full, and nothing is booked into it.
+#[test]
+fn a_foreign_ledger_in_its_place_is_said_in_words() {
+    if !has_tmux() {
+        return;
+    }
+    let console = Console::new(2);
+    console.review_a_top_up("10", "inv-f");
+    move_ledger(&console, "away");
+    run(seed(&console.ledger(), 3));
+    let words = |screen: &str| screen.split_whitespace().collect::<Vec<_>>().join(" ").contains("another ledger is in its place");
+    let screen = console.wait_for("LEDGER ERROR");
+    assert!(words(&screen), "{screen}");
+    console.press(&["y"]);
+    let refused = console.wait_for("not applied");
+    assert!(words(&refused) && !refused.contains("✓ applied"), "{refused}");
+    assert_eq!((console.books(1), console.operations_on_file()), ((usd("0"), 0), 0), "nothing is booked into the other one");
+}
+
 #[test]
 fn a_payment_is_not_booked_into_a_file_that_was_moved_away() {
     if !has_tmux() {

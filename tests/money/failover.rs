@@ -1,0 +1,240 @@
+//! The whole fleet: a primary and its synchronous standby, three gateways, and load on shared keys while gateways die, servers
+//! die and freeze, and connections break, always in the middle of a COMMIT. Witnesses are only the customers and the upstream.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{LedgerAddress, Opening};
+use tokio::task::block_in_place;
+
+use crate::process::alerts::OF_DATABASES;
+use crate::support::checker::{Outside, judge_ledger};
+use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
+use crate::support::pair::Pair;
+use crate::support::process::{Served, client};
+use crate::support::skip::skip;
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::wires::{Fault, Wires};
+use crate::support::{TestKey, sized};
+
+/// Every hold of a lost gateway ends within this time (P12).
+const BOUND: Duration = Duration::from_secs(15);
+/// Longer than ten seconds of silence and a round of the others.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
+/// How long a gateway may take to sell again after a fault.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What goes wrong in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Blow {
+    /// A gateway is killed before its COMMIT has left, or after it and before the answer.
+    KillBefore,
+    KillAfter,
+    /// A gateway stands still between its check and its COMMIT, for longer than its lease.
+    Freeze,
+    /// The primary is killed under a COMMIT and the standby promoted.
+    LosePrimary,
+    /// The same while the standby hears nothing.
+    LosePrimaryBehindFrozenStandby,
+    /// The standby stands still under a COMMIT for 5 s.
+    FreezeStandby,
+    /// The standby is killed under a COMMIT, and comes back.
+    LoseStandby,
+    /// A connection ends, answers 3 s late, or is half open.
+    Cut,
+    Delay,
+    HalfOpen,
+}
+
+const ROUNDS: [Blow; 10] = [
+    Blow::Cut,
+    Blow::LosePrimary,
+    Blow::Delay,
+    Blow::FreezeStandby,
+    Blow::KillAfter,
+    Blow::HalfOpen,
+    Blow::LosePrimaryBehindFrozenStandby,
+    Blow::KillBefore,
+    Blow::LoseStandby,
+    Blow::Freeze,
+];
+
+struct Fleet {
+    upstream: ScriptedUpstream,
+    folder: tempfile::TempDir,
+    wires: Vec<Wires>,
+    ledger: SharedStore,
+    gateways: Vec<Served>,
+    keys: Vec<TestKey>,
+    numbers: Arc<AtomicU64>,
+    outside: Outside,
+    // Last: the servers end after everything that is connected to them.
+    pair: Pair,
+}
+
+impl Fleet {
+    async fn start(pair: Pair) -> Self {
+        let upstream = ScriptedUpstream::start(honest()).await;
+        let (folder, _) = place(&upstream);
+        let address: LedgerAddress = pair.url("postgres").parse().unwrap();
+        let ledger = address.open(&Opening::new(OpenMode::Create)).await.unwrap();
+        let mut keys = Vec::new();
+        // The third key is soon out of money: nobody may spend it twice at two gateways.
+        for amount in ["9000", "9000", "0.40"] {
+            keys.push(load::key(&*ledger, amount).await);
+        }
+        let wires = (0..3).map(|_| Wires::lay([pair.folder(0), pair.folder(1)])).collect();
+        let (numbers, outside) = (Arc::new(AtomicU64::new(1)), Outside::default());
+        let mut fleet = Self { upstream, folder, wires, ledger, gateways: Vec::new(), keys, numbers, outside, pair };
+        for number in 0..3 {
+            fleet.gateways.push(fleet.gateway(number));
+        }
+        fleet
+    }
+
+    fn gateway(&self, number: usize) -> Served {
+        let address = Pair::url_at(self.wires[number].folders(), "postgres");
+        let state = self.folder.path().join(format!("state-{number}.json")).display().to_string();
+        let settings = [UPSTREAM_KEY, ("FAREBOX_LEDGER", address.as_str()), ("FAREBOX_STATE", state.as_str())];
+        block_in_place(|| Served::start_with(self.folder.path(), &[], &settings))
+    }
+
+    /// Waits until every gateway sells.
+    async fn all_ready(&self) {
+        let (client, begun) = (client(), Instant::now());
+        for gateway in &self.gateways {
+            loop {
+                let answer = client.get(format!("{}/readyz", gateway.admin)).send().await.unwrap();
+                if answer.status() == 200 {
+                    break;
+                }
+                let why = answer.text().await.unwrap();
+                assert!(begun.elapsed() < PATIENCE, "{why}\n{}", gateway.log());
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+
+    /// Loads all gateways, strikes, and waits until every hold has ended.
+    async fn round(&mut self, blow: Blow, dice: &mut Dice) -> Duration {
+        self.all_ready().await;
+        let loads: Vec<Load> = self
+            .gateways
+            .iter()
+            .map(|gateway| Load::start(&gateway.base, &self.keys, 4, &self.numbers, dice.below(u64::from(u32::MAX))))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(200 + dice.below(400))).await;
+        let victim = usize::try_from(dice.below(3)).unwrap();
+        let over = self.strike(blow, victim).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        for load in loads {
+            self.outside.told.extend(load.end().await);
+        }
+        while !self.ledger.open_holds(None, 1).await.is_ok_and(|open| open.is_empty()) {
+            assert!(over.elapsed() < BOUND + Duration::from_secs(5), "{blow:?}: holds are still open");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        over.elapsed()
+    }
+
+    /// Strikes in the middle of a COMMIT, and says since when everybody can recover.
+    async fn strike(&mut self, blow: Blow, victim: usize) -> Instant {
+        match blow {
+            Blow::KillBefore => self.wires[victim].hit(Fault::KeepCommit).await,
+            Blow::KillAfter | Blow::LosePrimary | Blow::Delay => self.wires[victim].hit(Fault::KeepAnswer).await,
+            Blow::Freeze => self.wires[victim].hit(Fault::KeepCommit).await,
+            Blow::Cut => self.wires[victim].hit(Fault::Cut).await,
+            Blow::HalfOpen => self.wires[victim].hit(Fault::HalfOpen).await,
+            Blow::FreezeStandby | Blow::LosePrimaryBehindFrozenStandby | Blow::LoseStandby => self.lose_standby(blow).await,
+        }
+        let struck = Instant::now();
+        match blow {
+            Blow::KillBefore | Blow::KillAfter => {
+                self.gateways[victim].kill();
+                self.wires[victim].release();
+                self.gateways[victim] = self.gateway(victim);
+                return struck;
+            }
+            Blow::Freeze => {
+                self.gateways[victim].signal("STOP");
+                tokio::time::sleep(LONGER_THAN_A_LEASE).await;
+                self.wires[victim].release();
+                self.gateways[victim].signal("CONT");
+                let ended = block_in_place(|| self.gateways[victim].ended());
+                let log = self.gateways[victim].log();
+                assert!(!ended.success() && log.contains("considered this one dead"), "it finds out and ends: {log}");
+                self.gateways[victim] = self.gateway(victim);
+                return struck;
+            }
+            Blow::LosePrimary | Blow::LosePrimaryBehindFrozenStandby => block_in_place(|| {
+                self.pair.kill(self.pair.primary());
+                self.wires[victim].release();
+                if blow == Blow::LosePrimaryBehindFrozenStandby {
+                    self.pair.signal(self.pair.standby(), "CONT");
+                }
+                self.pair.promote();
+                self.pair.build_standby();
+            }),
+            Blow::FreezeStandby => {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                self.pair.signal(self.pair.standby(), "CONT");
+            }
+            Blow::LoseStandby => {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                block_in_place(|| self.pair.run_server(self.pair.standby()));
+            }
+            Blow::Cut => {}
+            Blow::Delay | Blow::HalfOpen => {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                self.wires[victim].release();
+            }
+        }
+        Instant::now()
+    }
+
+    /// Takes the standby away, and waits until a COMMIT waits for it.
+    async fn lose_standby(&mut self, blow: Blow) {
+        if blow == Blow::LoseStandby {
+            block_in_place(|| self.pair.kill(self.pair.standby()));
+        } else {
+            self.pair.signal(self.pair.standby(), "STOP");
+        }
+        let waiting = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
+        let begun = Instant::now();
+        while block_in_place(|| self.pair.sql(waiting)) != "t" {
+            assert!(begun.elapsed() < PATIENCE, "no COMMIT waits for the standby");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_keeps_its_promises_through_every_fault() {
+    let Some(pair) = block_in_place(Pair::start) else { return skip("a fleet with a standby: PostgreSQL is not installed") };
+    let begun = Instant::now();
+    let mut fleet = Fleet::start(pair).await;
+    let (mut dice, mut slowest) = (Dice::new(11), Duration::ZERO);
+    for round in 0..sized(10, 100) {
+        let blow = ROUNDS[usize::try_from(round).unwrap() % ROUNDS.len()];
+        let took = fleet.round(blow, &mut dice).await;
+        println!("{:5.1} s: {blow:?}; holds ended after {:.1} s", begun.elapsed().as_secs_f64(), took.as_secs_f64());
+        assert!(blow == Blow::Freeze || took < BOUND, "{blow:?}: every hold ends within 15 s: {took:?}");
+        slowest = slowest.max(took);
+    }
+    fleet.all_ready().await;
+    let metrics = client().get(format!("{}/metrics", fleet.gateways[0].admin)).send().await.unwrap().text().await.unwrap();
+    for series in &OF_DATABASES[..3] {
+        assert!(metrics.contains(series), "{series}: {metrics}");
+    }
+    for gateway in &mut fleet.gateways {
+        gateway.signal("TERM");
+        assert!(block_in_place(|| gateway.ended()).success(), "{}", gateway.log());
+        assert!(!gateway.log().contains("back in time"), "nothing that was confirmed is lost: {}", gateway.log());
+    }
+    let judged = judge_ledger(&*fleet.ledger, &fleet.outside, &fleet.upstream.requests()).await;
+    println!("{judged:?}; the last hold ended after {slowest:?}; {:?} in all", begun.elapsed());
+    assert!(judged.acknowledged > 100 && judged.recovered > 0, "the load was alive all the time: {judged:?}");
+}

@@ -1,0 +1,47 @@
+//! The fleet's guide: the commands of its first section, as they stand there, make a fleet, lose its parts and restore it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::support::cluster::{NOBODY, ordinary, programs};
+use crate::support::skip::skip;
+
+/// The shell's part of the section.
+fn commands() -> String {
+    let guide = include_str!("../../docs/FLEET.md");
+    let section = guide.split("## Try it on one machine").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    section.split("```sh\n").skip(1).map(|part| part.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_guide_makes_a_fleet_from_nothing() {
+    if programs().is_none() || !Path::new("/usr/bin/caddy").exists() {
+        return skip("the fleet's guide: PostgreSQL or Caddy is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    // Addresses of its own, so that nothing else on this machine is in the way.
+    let net = format!("127.{}.{}.", 20 + std::process::id() % 200, 1 + std::process::id() / 200 % 250);
+    // Whatever it started ends with it.
+    let tidy = "trap 'for file in gateway-*.pid caddy.pid; do [ -e $file ] && kill $(cat $file) 2> /dev/null; done; \
+         for server in a b restored; do [ -e $server ] && pg_ctl -D $server -m immediate stop; done' EXIT\n";
+    let script = format!("set -euo pipefail\n{tidy}set -x\n{}trap - EXIT\necho the end", commands().replace("127.0.0.", &net));
+    let binary = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin:/usr/sbin", binary.display());
+    let mut shell = ordinary(Path::new("/bin/bash"));
+    shell.env_clear().env("PATH", path).env("HOME", folder.path()).env("LC_ALL", "C").current_dir(folder.path());
+    let output = fs::File::create(folder.path().join("output")).unwrap();
+    let errors = output.try_clone().unwrap();
+    // Into a file: a server that stayed behind would keep a pipe open.
+    let status = shell.args(["-c", &script]).stdin(Stdio::null()).stdout(output).stderr(errors).status().unwrap();
+    let said = fs::read_to_string(folder.path().join("output")).unwrap();
+    assert!(status.success() && said.trim_end().ends_with("the end"), "{said}");
+    for expected in ["the books are sound", "has gone back in time", "accepted; generation 2 begins"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
