@@ -4,7 +4,6 @@
 //! hold's own guard settles what was noted last.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
@@ -53,8 +52,6 @@ pub(super) struct Admitted {
     pub(super) input_count: InputCount,
     /// A tokenizer's counts, once the end needed them.
     pub(super) local: Option<Local>,
-    /// How dense the text of the answer is, once a tokenizer has looked: in thousandths of what its size says.
-    pub(super) density: Arc<AtomicU64>,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
@@ -116,6 +113,7 @@ impl Admitted {
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
             choices: seen.choices,
+            predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
@@ -131,7 +129,6 @@ impl Admitted {
             shown: Shown::Nothing,
             input_count: InputCount::default(),
             local: None,
-            density: Arc::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
             forms,

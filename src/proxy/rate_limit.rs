@@ -1,4 +1,5 @@
-//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key.
+//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key. A
+//! ledger that several gateways share counts paid requests once more, over all of them, when it opens a hold.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
 
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId, Timestamp};
+use farebox_ledger::{Key, KeyId, KeySettings, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -14,8 +15,6 @@ use super::Failure;
 use super::last_hour::{LastHour, Standing};
 use crate::clock;
 
-/// Concurrent requests of a key without a limit of its own.
-const DEFAULT_CONCURRENCY: u32 = 64;
 /// Requests per second on free paths, and the size of a burst.
 const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
 /// How long a request of a key that runs one at a time waits for its turn: an honest customer in a provider's outage is then slow
@@ -151,7 +150,7 @@ impl RateLimits {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         forget_idle(&mut keys, now);
         let traffic = keys.entry(key.id).or_default();
-        let most = key.settings.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
+        let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if traffic.running >= most {
             let words = format!("at most {most} may run at the same time");
             return Err(Refused::For(Failure::RateLimited(words, Duration::from_secs(1))));

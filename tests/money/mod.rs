@@ -1,5 +1,6 @@
 //! Money: holds, charges and balances, in races, through crashes and on failing storage.
 
+mod adversary;
 mod attacks;
 mod balance;
 mod billing;

@@ -14,11 +14,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
-use super::batching::{Batching, MAX_BATCH};
 use super::location::{Displaced, Location};
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::apply::apply;
+use crate::batching::{Batching, MAX_BATCH};
 use crate::operation::{Class, Operation, Outcome};
 use crate::{Finish, LedgerError, Refusal};
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod pair;
+pub(crate) mod proxy;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
