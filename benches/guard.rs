@@ -264,7 +264,7 @@ impl Gateway {
             let key = self.proxy.ledger.find_key(self.key.id).await.unwrap().unwrap();
             let request = Request {
                 id: clock::operation_id(),
-                pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
+                pass: self.rate_limits.enter(&key, Instant::now()).await.unwrap(),
                 key,
                 room: None,
                 family: Family::Chat,

@@ -31,6 +31,7 @@ fn main() {
             declared: Some(32_000),
             choices: 1,
             thinking_budget: None,
+            predicted: 0,
             images: 0,
             one_hour_cache: false,
             in_flight: 1,

@@ -39,8 +39,13 @@ impl FromStr for LedgerAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (scheme, _) = text.split_once(':').unwrap_or_default();
         match text.split_once("://") {
             None if text.is_empty() => Err(AddressError::Empty),
+            // PostgreSQL's other spelling, and a URL without its slashes: no file has such a name.
+            None if text.contains("dbname=") || matches!(scheme, "postgres" | "postgresql") => Err(AddressError::Postgres),
+            None if scheme == "sqlite" => Err(AddressError::File),
+            Some(("sqlite" | "sqlite3" | "file", _)) => Err(AddressError::File),
             None => Ok(Self::File(PathBuf::from(text))),
             Some(("postgres" | "postgresql", _)) => {
                 let config: Config = text.parse().map_err(|_| AddressError::Postgres)?;
@@ -89,6 +94,9 @@ pub enum AddressError {
         "write the whole address, as in postgres://user:password@host:5432/database, with special characters percent-encoded, as in %40"
     )]
     Postgres,
+    /// A URL of a file.
+    #[error("give a SQLite file by its path alone, as in /var/lib/farebox/farebox.db")]
+    File,
     /// A URL of another kind.
     #[error("this is neither the path of a SQLite file nor a PostgreSQL URL")]
     Unknown,
@@ -111,6 +119,11 @@ mod tests {
             ("postgres://u:secret@h:x/db", AddressError::Postgres),
             ("postgres://u:secret@h", AddressError::Postgres),
             ("postgresql://h", AddressError::Postgres),
+            ("postgres:u:secret@h/db", AddressError::Postgres),
+            ("host=h dbname=db password=secret", AddressError::Postgres),
+            ("sqlite:///var/lib/secret.db", AddressError::File),
+            ("sqlite:secret.db", AddressError::File),
+            ("file:///var/lib/secret.db", AddressError::File),
             ("mysql://u:secret@h", AddressError::Unknown),
             ("", AddressError::Empty),
         ] {

@@ -256,6 +256,9 @@ impl Key {
 }
 
 impl KeySettings {
+    /// Requests that may run at once with a key that has no limit of its own.
+    pub const CONCURRENCY: u32 = 64;
+
     /// Texts and lists are of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         check_text("a label", &self.label, 200, false)?;

@@ -19,6 +19,7 @@ pub mod amount;
 pub mod anchor;
 mod apply;
 pub mod audit;
+mod batching;
 pub mod bill;
 mod chain;
 pub mod clock;
@@ -28,10 +29,12 @@ pub mod csv;
 pub mod document;
 mod end_reason;
 pub mod entry;
+pub mod fleet;
 mod head;
 pub mod hold;
 pub mod id;
 pub mod key;
+mod limit;
 mod link;
 pub mod margin;
 pub mod memory;
@@ -62,6 +65,7 @@ pub use bill::{Bill, Evidence, Facts, Line, Usage};
 pub use credit::{Credit, CreditKind, Posted};
 pub use end_reason::EndReason;
 pub use entry::{Entry, EntryKind};
+pub use fleet::Gateway;
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
@@ -280,6 +284,17 @@ pub enum Refusal {
         available: Amount,
         /// Held by running requests, now.
         held: Amount,
+    },
+    /// As many requests of the key as may run at the same time do, at all gateways together.
+    #[error("at most {0} may run at the same time")]
+    TooManyAtOnce(u32),
+    /// The key has used up its rate at all gateways together.
+    #[error("at most {rate} per second")]
+    TooFast {
+        /// Requests per second.
+        rate: u32,
+        /// When the next one may come.
+        wait: std::time::Duration,
     },
     /// The reference was used by an operation with other facts.
     #[error("reference {reference:?} was already used for key {key}")]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::anchor::Anchor;
 use crate::sqlite::{SqliteLedger, WriterStats};
-use crate::{Ledger, LedgerError, Timestamp, VerifyReport};
+use crate::{Gateway, Ledger, LedgerError, Timestamp, VerifyReport};
 
 /// A ledger that was opened.
 #[async_trait]
@@ -19,6 +19,17 @@ pub trait Store: Ledger {
 
     /// How the writer is doing.
     fn stats(&self) -> WriterStats;
+
+    /// The gateways that share the ledger, this one among them; none when it is a file.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
+        Ok(Vec::new())
+    }
+
+    /// Tells the other gateways which files run here.
+    fn announce(&self, _configuration: String) {}
 
     /// Waits until it has stopped for good and says why. The process should then exit with an error.
     async fn fatal(&self) -> String;

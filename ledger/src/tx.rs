@@ -102,6 +102,10 @@ pub(crate) trait Tx {
     fn hold(&mut self, request: OperationId) -> Step<Self, Option<StoredHold>>;
     /// Some holds of epochs before this one.
     fn holds_before(&mut self, epoch: i64, limit: usize) -> Step<Self, Vec<StoredHold>>;
+    /// Refuses a request beyond the key's limits at all gateways together. A store of one gateway leaves them to it.
+    fn check_limits(&mut self, _key: KeyId) -> Step<Self, ()> {
+        Ok(())
+    }
     /// Stores a new hold of the current epoch; false when there is one with this id.
     fn insert_hold(&mut self, new: &NewHold) -> Step<Self, bool>;
     /// Stores a hold's new size and its checkpoint, which costs `used`.

@@ -99,35 +99,11 @@ fn one_gateway_serves_a_ledger() {
     assert!(dir.path().join("farebox.db.lock").exists());
 }
 
-/// Parallel requests on a key that can pay for exactly some of them, from two stores on one file.
 #[test]
-fn the_last_dollar_is_held_once() {
+fn two_stores_on_one_file_hold_the_last_dollar_once() {
     let (dir, first) = sqlite();
-    run(first.create_key(new_key(1, 10, Some("3")))).unwrap();
     let second = Arc::new(open(&dir.path().join("farebox.db"), OpenMode::Write).unwrap());
-    run(async {
-        for round in 0..20_u64 {
-            let tasks: Vec<_> = (0..40_u64)
-                .map(|number| {
-                    let ledger = if number % 2 == 0 { Arc::clone(&first) } else { Arc::clone(&second) };
-                    tokio::spawn(async move { ledger.open_hold(new_hold(1, 1_000 + round * 100 + number, "1")).await.is_ok() })
-                })
-                .collect();
-            let mut admitted = Vec::new();
-            for (number, task) in (0..).zip(tasks) {
-                if task.await.unwrap() {
-                    admitted.push(1_000 + round * 100 + number);
-                }
-            }
-            assert_eq!(admitted.len(), 3);
-            for operation in admitted {
-                second.finish_hold(finish(operation, 0)).await.unwrap();
-            }
-        }
-        let account = first.find_key(key(1)).await.unwrap().unwrap().account;
-        assert_eq!(account, Account { credit: usd("3"), ..Account::default() });
-        sound(&*first).await;
-    });
+    run(hold_the_last_dollar_once(&[first, second], 20));
 }
 
 /// A million requests would be exact too; here ten thousand, from many tasks, beside credits from another process.

@@ -44,11 +44,28 @@ struct Part<'a> {
     /// `source.type` of a messages block.
     source: Cow<'a, str>,
     media: Cow<'a, str>,
-    detail: Detail,
+    /// How closely to look, as the part says and as the object inside it says.
+    detail: Option<Detail>,
+    inner_detail: Option<Detail>,
+    /// The name of that object.
+    holder: &'static str,
     /// Inline data, `image_url`, or `file_data`.
     data: Option<Value>,
     url: Option<Value>,
     file: Option<Value>,
+}
+
+impl Part<'_> {
+    /// How closely the model looks. Each family reads `detail` in one place: chat beside the `url`, responses beside the
+    /// `image_url`, messages nowhere. Said elsewhere it makes no picture cheaper.
+    fn looks(&self) -> Detail {
+        match self.holder {
+            "" => self.detail,
+            "image_url" => self.inner_detail,
+            _ => None,
+        }
+        .unwrap_or_default()
+    }
 }
 
 /// Walks a list of messages or input items and counts them. A plain string is one message.
@@ -109,13 +126,13 @@ fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut
         "content" | "output" if matches!(kind, Kind::Array | Kind::Object) => {
             content(cursor, out).map_err(|bad| bad.within(name))?;
         }
-        "source" | "image_url" | "file" if kind == Kind::Object => {
-            nested(cursor, out, part).map_err(|bad| bad.within(name))?;
-        }
+        "source" if kind == Kind::Object => nested("source", cursor, out, part)?,
+        "image_url" if kind == Kind::Object => nested("image_url", cursor, out, part)?,
+        "file" if kind == Kind::Object => nested("file", cursor, out, part)?,
         "tools" if kind == Kind::Array => Tools::default().inside(out.tools, cursor, out.seen)?,
         "tool" if kind == Kind::Object => tool_change(cursor, out).map_err(|bad| bad.within(name))?,
-        "image_url" => part.url = Some(cursor.skip()?),
-        "detail" => part.detail = detail(cursor, out)?,
+        "image_url" => take(name, &mut part.url, cursor)?,
+        "detail" => detail(&mut part.detail, cursor, out)?,
         "cache_control" => marked(cursor, out)?,
         _ => named(name, cursor, out, part)?,
     }
@@ -146,17 +163,26 @@ fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> 
     Ok(())
 }
 
-/// The members of `source`, `image_url` and `file` objects.
-fn nested<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+/// The members of a `source`, `image_url` or `file` object. A part has one of them: of two, each could be the one that counts.
+fn nested<'a>(holder: &'static str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+    if !part.holder.is_empty() {
+        let message = format!("`{}` and `{holder}` stand in the same part. Send one of them, once.", part.holder);
+        return Err(BadRequest::at(holder, message));
+    }
+    part.holder = holder;
+    inside(cursor, out, part).map_err(|bad| bad.within(holder))
+}
+
+fn inside<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         out.seen.content.name(&key.name);
         match key.name.as_ref() {
             "type" => part.source = once("type", &part.source, cursor, out)?,
             "media_type" => part.media = label(cursor, out)?,
-            "data" => part.data = Some(cursor.skip()?),
-            "url" => part.url = Some(cursor.skip()?),
-            "detail" => part.detail = detail(cursor, out)?,
+            "data" => take("data", &mut part.data, cursor)?,
+            "url" => take("url", &mut part.url, cursor)?,
+            "detail" => detail(&mut part.inner_detail, cursor, out)?,
             "content" => {
                 content(cursor, out).map_err(|bad| bad.within("content"))?;
             }
@@ -166,14 +192,26 @@ fn nested<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -
     Ok(())
 }
 
+/// Takes the value that says what a part shows. Readers differ in which of two they take, so a second one is refused.
+fn take(name: &str, slot: &mut Option<Value>, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    if slot.is_some() {
+        return Err(BadRequest::at(name, format!("`{name}` is said twice. Send it once.")));
+    }
+    *slot = (value.kind != Kind::Null).then_some(value);
+    Ok(())
+}
+
 /// Members that mean the same at both levels.
 fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+    if name == "file_data" {
+        return take(name, &mut part.file, cursor);
+    }
     let value = cursor.skip()?;
     match name {
         _ if value.kind == Kind::Null => {}
         "file_id" => return Err(BadRequest::at(name, format!("`file_id` is refused: {STATE}, with files inside it."))),
         "file_url" => return Err(by_url(name)),
-        "file_data" => part.file = Some(value),
         _ if is_unpriced(name) => return Err(unpriced(name)),
         _ if is_sealed(name) => out.seen.content.sealed(value.text_size().bytes()),
         _ => count(&mut out.seen.content, cursor, &value),
@@ -218,9 +256,6 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
 
 /// The `url` or `image_url` of a part: a picture at a web address, or its data.
 fn address(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>, value: &Value) -> Result<(), BadRequest> {
-    if value.kind == Kind::Null {
-        return Ok(());
-    }
     let url = raw(cursor, value);
     let document = part.kind == "document";
     match Payload::from_url(&url) {
@@ -230,7 +265,7 @@ fn address(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>, value: &Valu
             if url.len() > LONGEST_ADDRESS {
                 count(&mut out.seen.content, cursor, value);
             }
-            out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.detail });
+            out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.looks() });
             Ok(())
         }
         _ => Err(BadRequest::at(
@@ -256,7 +291,7 @@ fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'
             None => content.unread(payload.bytes()),
         }
     } else if payload.media.starts_with("image/") || payload.media.is_empty() && part.kind != "document" {
-        let picture = payload.picture(part.detail);
+        let picture = payload.picture(part.looks());
         // A file whose name says picture and whose bytes do not may be read as anything.
         if picture.size.is_none() && matches!(part.kind.as_ref(), "document" | "file" | "input_file") {
             content.documents.push(document());
@@ -298,12 +333,16 @@ fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
     cursor.raw_text(value).map(unescape).unwrap_or_default()
 }
 
-fn detail(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<Detail, BadRequest> {
-    Ok(match label(cursor, out)?.as_ref() {
+fn detail(slot: &mut Option<Detail>, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+    let found = match label(cursor, out)?.as_ref() {
         "low" => Detail::Low,
         "high" | "original" => Detail::High,
         _ => Detail::Auto,
-    })
+    };
+    match slot.replace(found) {
+        Some(_) => Err(BadRequest::at("detail", "`detail` is written twice. Send it once.")),
+        None => Ok(()),
+    }
 }
 
 fn unpriced(name: &str) -> BadRequest {

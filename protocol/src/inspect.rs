@@ -17,6 +17,8 @@ use crate::usage::count;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
+/// Most members of an object of options.
+const MOST_OPTIONS: usize = 64;
 /// Option objects are shorter than this; a longer value counts as text, whatever its name.
 const SHORT: usize = 256;
 /// Names and words of the dialects are shorter; longer ones count as text.
@@ -37,6 +39,8 @@ pub struct Inspection {
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
+    /// A sample of the answer that the customer predicts: what of it is not taken is billed as output.
+    pub prediction: Sample,
     /// Whether reasoning may happen that a stream does not show.
     pub hidden_reasoning: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
@@ -328,6 +332,7 @@ impl<'a> Request<'a> {
         let mut seen = Inspection { choices: 1, ..Inspection::default() };
         seen.content.weight = Weight::seeded(seed);
         seen.content.sample = Sample::seeded(seed.rotate_left(32));
+        seen.prediction = Sample::seeded(seed.rotate_left(16));
         let mut members: Vec<Member<'a>> = Vec::with_capacity(16);
         let mut walk = cursor.enter_object()?;
         seen.places.start = cursor.at();
@@ -505,8 +510,16 @@ pub(crate) fn options<'a>(
         _ => return Err(BadRequest::at(name, format!("`{name}` must be an object, or be left out."))),
     }
     let mut walk = cursor.enter_object()?;
+    let mut names: Vec<Cow<'a, str>> = Vec::new();
     while let Some(key) = cursor.member(&mut walk)? {
+        if names.contains(&key.name) {
+            return Err(BadRequest::at(&*key.name, format!("`{}` is written twice. Send it once.", key.name)).within(name));
+        }
+        if names.len() == MOST_OPTIONS {
+            return Err(BadRequest::at(name, format!("`{name}` has more than {MOST_OPTIONS} members.")));
+        }
         member(&key.name, cursor).map_err(|bad| bad.within(name))?;
+        names.push(key.name);
     }
     Ok(true)
 }

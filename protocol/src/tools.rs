@@ -38,7 +38,7 @@ pub(crate) struct Tools {
 struct Offer<'a> {
     kind: Cow<'a, str>,
     name: Cow<'a, str>,
-    environment: Cow<'a, str>,
+    environment: Option<Cow<'a, str>>,
 }
 
 impl Tools {
@@ -123,7 +123,10 @@ impl Tools {
                 "type" if offer.kind.is_empty() => offer.kind = word(cursor)?,
                 "type" => return Err(BadRequest::at("type", "`type` is written twice. Send it once.")),
                 "name" => offer.name = word(cursor)?,
-                "environment" => offer.environment = environment(cursor)?,
+                "environment" if offer.environment.is_none() => offer.environment = Some(environment(cursor)?),
+                "environment" => {
+                    return Err(BadRequest::at("environment", "`environment` is written twice. Send it once."));
+                }
                 "cache_control" => cache_control(cursor, seen)?,
                 "tools" => self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?,
                 _ => {
@@ -134,7 +137,7 @@ impl Tools {
         let row = table.iter().find(|(pattern, _)| matches(pattern, &offer.kind)).map(|(_, tool)| *tool);
         match row {
             Some(Tool::Passes) => {}
-            Some(Tool::Local) if matches!(offer.environment.as_ref(), "" | "local") => {}
+            Some(Tool::Local) if matches!(offer.environment.as_deref().unwrap_or_default(), "" | "local") => {}
             Some(Tool::Search) if top => {
                 seen.removed_tools.push(offer.kind.to_string());
                 self.gone.extend([offer.kind, offer.name].into_iter().filter(|word| !word.is_empty()).map(Cow::into_owned));

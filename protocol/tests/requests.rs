@@ -340,6 +340,54 @@ fn pictures_come_from_the_web_or_inline() {
 }
 
 #[test]
+fn what_a_part_shows_is_said_once() {
+    let web = "https://example.com/a.png";
+    for (family, name, text) in [
+        (Family::Chat, "messages", format!(r#"[{{"content":[{{"image_url":{{"url":"gs://b/a","url":"{web}"}}}}]}}]"#)),
+        (Family::Chat, "messages", format!(r#"[{{"content":[{{"image_url":{{"url":"gs://b/a"}},"file":{{"url":"{web}"}}}}]}}]"#)),
+        (Family::Chat, "messages", r#"[{"content":[{"file":{"file_data":"AAAA","file_data":"AA"}}]}]"#.to_owned()),
+        (
+            Family::Chat,
+            "messages",
+            format!(r#"[{{"content":[{{"image_url":{{"url":"{web}","detail":"high","detail":"low"}}}}]}}]"#),
+        ),
+        (Family::Responses, "input", format!(r#"[{{"content":[{{"image_url":"gs://b/a","image_url":"{web}"}}]}}]"#)),
+        (Family::Messages, "thinking", r#"{"type":"enabled","type":"disabled"}"#.to_owned()),
+        (
+            Family::Responses,
+            "tools",
+            r#"[{"type":"shell","environment":{"type":"container_auto"},"environment":{"type":"local"}}]"#.to_owned(),
+        ),
+    ] {
+        let list = if family == Family::Responses { "input" } else { "messages" };
+        let others = if name == list { String::new() } else { format!(r#","{list}":[{{"role":"user","content":"x"}}]"#) };
+        let body = format!(r#"{{"model":"m","max_tokens":9,"{name}":{text}{others}}}"#)
+            .replace("max_tokens", if family == Family::Responses { "max_output_tokens" } else { "max_tokens" });
+        let bad = family.protocol().inspect(body.as_bytes(), 0).expect_err(&body);
+        assert!(bad.message.contains("twice") || bad.message.contains("same part"), "{body}: {bad:?}");
+    }
+}
+
+#[test]
+fn a_picture_is_cheaper_only_where_its_family_reads_its_detail() {
+    let web = "https://example.com/a.png";
+    let looks = |family: Family, part: Value| {
+        let name = if family == Family::Responses { "input" } else { "messages" };
+        let seen = with(family, name, json!([{"role": "user", "content": [part]}])).expect("good");
+        seen.content.pictures[0].detail
+    };
+    let low = Detail::Low;
+    assert_eq!(looks(Family::Chat, json!({"type": "image_url", "image_url": {"url": web, "detail": "low"}})), low);
+    assert_eq!(looks(Family::Responses, json!({"type": "input_image", "image_url": web, "detail": "low"})), low);
+    for part in [
+        json!({"type": "image_url", "detail": "low", "image_url": {"url": web}}),
+        json!({"type": "image", "detail": "low", "source": {"type": "url", "url": web, "detail": "low"}}),
+    ] {
+        assert_ne!(looks(Family::Chat, part.clone()), low, "{part}");
+    }
+}
+
+#[test]
 fn every_string_counts_whatever_its_field() {
     let long = "some words that a template may well show to the model ".repeat(400);
     let part = |name: &str| json!([{"role": "user", "content": "x", name: long}]);

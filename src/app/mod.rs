@@ -75,6 +75,9 @@ impl App {
             Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
             None => None,
         };
+        if let Some(reloader) = &reloader {
+            ledger.announce(reloader.status().files());
+        }
         let recovered = ledger.recover(clock::now()).await?;
         if recovered.settled + recovered.released > 0 {
             tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds of an earlier run");

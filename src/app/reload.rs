@@ -44,6 +44,9 @@ impl Follower {
         let proxy = &self.admin.front.proxy;
         proxy.upstreams.reconcile(config);
         let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
+        if let Some(reloader) = &self.admin.reloader {
+            self.admin.ledger.announce(reloader.status().files());
+        }
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.publish(slugs, clock::now()).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");

@@ -1,16 +1,43 @@
-//! `farebox check`: reports every mistake in both files at once. Other commands load the files through it too.
+//! `farebox check`: reports every mistake in both files at once, and what the running gateway learnt about their targets. Other
+//! commands load the files through it too.
 
 use std::collections::BTreeSet;
 
 use farebox_protocol::Family;
+use serde::Deserialize;
 
 use super::args::{Args, CheckOptions, Format};
+use super::gateway;
 use super::output::{self, Failed};
-use crate::config::{self, Config, Diagnostics, Model, Paint, ProcessSecrets, Served};
+use crate::config::{self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, Served};
 
-pub(super) fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
+/// The part of `/status` that matters here: targets whose counts are repeatedly not charged as they stand.
+#[derive(Deserialize)]
+struct Running {
+    alerts: Vec<Alert>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Alert {
+    Miscount {
+        what: String,
+        remedy: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
     let secrets = ProcessSecrets { lenient: options.no_secrets };
-    let (config, diagnostics) = config::load_files(&args.catalog, &args.routes, &secrets);
+    let (config, mut diagnostics) = config::load_files(&args.catalog, &args.routes, &secrets);
+    // The files can be checked where no gateway runs.
+    if let Ok(running) = gateway::status::<Running>(args).await {
+        diagnostics.0.extend(running.alerts.into_iter().filter_map(|alert| match alert {
+            Alert::Miscount { what, remedy } => Some(Diagnostic::miscounting(what, remedy)),
+            Alert::Other => None,
+        }));
+    }
     if args.format() == Format::Json {
         output::print_json(&serde_json::json!(diagnostics));
     } else if !diagnostics.is_empty() {

@@ -51,7 +51,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
     match &args.command {
         Command::Serve(options) => serve::run(args, options).await,
         Command::Demo(options) => demo::run(args, options).await,
-        Command::Check(options) => check::run(args, options),
+        Command::Check(options) => check::run(args, options).await,
         Command::Diff => diff::run(args).await,
         Command::Init(options) => init::run(args, options),
         Command::Models => models::run(args),

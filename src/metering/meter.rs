@@ -36,6 +36,8 @@ pub struct Meter {
     /// Most output the upstream was allowed, all choices together.
     output_limit: u64,
     choices: u64,
+    /// Output that the customer predicted: what of it is not taken is billed and never shown.
+    predicted: u64,
     /// The provider counts its reasoning beside its output, and its output limit leaves reasoning out.
     reasoning_outside: bool,
     /// The request asked for cache writes of the dearer kind.
@@ -43,6 +45,8 @@ pub struct Meter {
     shown: TextSize,
     /// Tokens that a tokenizer makes of what was shown, in thousandths of what is assumed for text of this size.
     density: u64,
+    /// The part of it that a tokenizer has read.
+    weighed: TextSize,
     /// The part of it that the provider's count includes.
     shown_counted: TextSize,
     /// Time in which hidden output was produced, since the provider's last count.
@@ -105,6 +109,8 @@ pub struct Start {
     pub output_limit: u64,
     /// Answers asked for.
     pub choices: u32,
+    /// Tokens that the customer predicts, of all answers together.
+    pub predicted: u64,
     /// The request asked for cache writes of one hour.
     pub one_hour_cache: bool,
 }
@@ -124,10 +130,12 @@ impl Meter {
             pictures: start.images,
             output_limit: start.output_limit,
             choices: u64::from(start.choices),
+            predicted: start.predicted,
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
             shown: TextSize::default(),
             density: USUAL,
+            weighed: TextSize::default(),
             shown_counted: TextSize::default(),
             hidden: Duration::ZERO,
             reported: None,
@@ -161,10 +169,17 @@ impl Meter {
         self.hidden = self.hidden.saturating_add(elapsed);
     }
 
-    /// Takes in what a tokenizer made of what was shown up to now: dense text costs more than its size says, and the hold has to
-    /// know. It never lowers what is held.
-    pub fn know_density(&mut self, thousandths: u64) {
-        self.density = thousandths.max(USUAL);
+    /// Takes in a tokenizer's count of what had been shown when it began: dense text costs more than its size says, and the hold
+    /// has to know. It never lowers what is held.
+    pub fn weigh(&mut self, shown: TextSize, tokens: u64) {
+        self.density = (tokens.saturating_mul(USUAL) / estimate::upper(shown).max(1)).max(USUAL);
+        self.weighed = shown;
+    }
+
+    /// Bytes that were shown and that neither a tokenizer nor the provider has counted.
+    #[must_use]
+    pub fn unweighed(&self) -> u64 {
+        self.shown.bytes().saturating_sub(self.weighed.bytes().max(self.shown_counted.bytes()))
     }
 
     /// What was shown.
@@ -234,6 +249,13 @@ impl Meter {
         if self.reasoning_outside { self.cost_at_most() } else { self.cost_with(self.uncounted_output()) }
     }
 
+    /// The same if every byte that nobody has counted yet is a token: no text is denser.
+    #[must_use]
+    pub fn cost_if_dense(&self) -> Amount {
+        let unweighed = price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
+        self.cost_of_shown().checked_add(unweighed).unwrap_or(Amount::MAX_COST)
+    }
+
     fn cost_with(&self, uncounted: u64) -> Amount {
         let rates = self.rates();
         let counted = match &self.reported {
@@ -241,7 +263,8 @@ impl Meter {
             None => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
                 let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
-                input + images + i128::from(rates.per_request.picos())
+                let predicted = price::dearest_output(rates) * i128::from(self.predicted);
+                input + images + predicted + i128::from(rates.per_request.picos())
             }
         };
         let output = price::dearest_output(rates) * i128::from(uncounted);
@@ -363,7 +386,9 @@ impl Meter {
             ..ours
         });
         let missing = local.output.saturating_sub(output_total(&usage));
-        usage.output = usage.output.saturating_add(missing).saturating_add(hidden);
+        // What was not taken from a prediction is at least what the answer has not.
+        let rejected = if self.reported.is_none() { self.predicted.saturating_sub(local.output) } else { 0 };
+        usage.output = usage.output.saturating_add(missing).saturating_add(rejected).saturating_add(hidden);
         usage
     }
 

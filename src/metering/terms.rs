@@ -28,6 +28,8 @@ pub struct Ask {
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
+    /// Tokens of the answer that the customer predicts: billed as output where they are not taken.
+    pub predicted: u64,
     /// Pictures in the request.
     pub images: u64,
     /// A cache write for one hour is asked for.
@@ -51,6 +53,8 @@ pub struct Terms {
     pub output_limit: u64,
     /// The estimated input, used until a provider has counted.
     pub estimated_input: u64,
+    /// The predicted output, of all choices together.
+    pub predicted: u64,
 }
 
 /// The balance is too small.
@@ -100,8 +104,9 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
     Ok(Terms {
         hold: budget.hold(held.min(most_room)),
         limit,
-        output_limit: sent.saturating_mul(u64::from(ask.choices)),
+        output_limit: sent.saturating_add(ask.predicted).saturating_mul(u64::from(ask.choices)),
         estimated_input: ask.estimate.input,
+        predicted: ask.predicted.saturating_mul(u64::from(ask.choices)),
     })
 }
 
@@ -133,8 +138,10 @@ struct Budget {
 impl Budget {
     fn new(ask: &Ask, rates: &Rates, limits: &Limits, available: Amount) -> Self {
         let input = dearest_input(rates, ask.one_hour_cache);
-        let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images) + i128::from(rates.per_request.picos());
         let per_output = dearest_output(rates) * i128::from(ask.choices);
+        let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
+            + i128::from(rates.per_request.picos())
+            + per_output * i128::from(ask.predicted);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
         let beyond = if ask.reasons_outside && !ask.stream { per_output * i128::from(limits.max_output) } else { 0 };
         Self {
@@ -234,6 +241,7 @@ mod tests {
             declared,
             choices: 1,
             thinking_budget: None,
+            predicted: 0,
             images: 0,
             one_hour_cache: false,
             in_flight,

@@ -1,13 +1,13 @@
 //! Admission: the one place where money is held.
 //!
 //! The first decision uses the key as authentication read it, moments ago; the ledger's writer checks again inside its transaction.
-//! A refusal is answered only after a fresh read of the account, and costs no write. If another request took the money in between,
-//! the terms are decided again from what is left.
+//! A refusal costs no write. If another request took the money in between, the terms are decided again from what is left; if others
+//! hold some of it, the account is read again before the refusal, because they may have given it back meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Account, Hold, LedgerError, NewHold, Refusal, SharedLedger};
+use farebox_ledger::{Account, Amount, Hold, LedgerError, NewHold, Refusal, SharedLedger};
 
 use super::{Failure, Request};
 use crate::clock;
@@ -36,7 +36,8 @@ pub(super) async fn admit(
     for _ in 0..TRIES {
         let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
             Ok(terms) => terms,
-            Err(short) if fresh => {
+            // Where nothing is held only a payment can help, and one that was confirmed before this request was in the first read.
+            Err(short) if fresh || account.held == Amount::ZERO => {
                 return Err(Failure::balance(&model.slug, &short, account.available(), account.held, limit_field));
             }
             Err(_) => {

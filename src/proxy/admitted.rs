@@ -4,7 +4,6 @@
 //! hold's own guard settles what was noted last.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
@@ -22,8 +21,8 @@ use crate::clock;
 use crate::config::{Model, Price};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
-use crate::upstream::Attempt;
 use crate::upstream::redact::Redacted;
+use crate::upstream::{Attempt, SecretForms};
 
 /// How long an answer waits for its settlement before it is sent on without.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -54,8 +53,6 @@ pub(super) struct Admitted {
     pub(super) input_count: InputCount,
     /// A tokenizer's counts, once the end needed them.
     pub(super) local: Option<Local>,
-    /// How dense the text of the answer is, once a tokenizer has looked: in thousandths of what its size says.
-    pub(super) density: Arc<AtomicU64>,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
@@ -72,6 +69,8 @@ pub(super) struct Outcome {
     /// What the operator pays for it.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
+    /// What is taken out of its id.
+    pub(super) secrets: SecretForms,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
@@ -115,6 +114,7 @@ impl Admitted {
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit,
             choices: seen.choices,
+            predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
         };
         let meter = Meter::new(Arc::clone(&model), start);
@@ -130,7 +130,6 @@ impl Admitted {
             shown: Shown::Nothing,
             input_count: InputCount::default(),
             local: None,
-            density: Arc::default(),
             output_limit: terms.output_limit,
             limit: terms.limit,
             forms,
@@ -274,21 +273,18 @@ fn micros(elapsed: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use farebox_ledger::NewHold;
     use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-    use farebox_ledger::{Act, KeySettings, Ledger, NewHold, NewKey, SecretHash};
 
     use super::*;
+    use crate::proxy::tests::new_key;
 
     #[tokio::test]
     async fn nobody_waits_for_a_ledger_that_has_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
         let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
-        let (id, at) = (clock::key_id(), clock::now());
-        let act = Act { operation: clock::operation_id(), actor: "test".to_owned(), at };
-        let first_credit = Some((Amount::from_picos(100), "first".to_owned()));
-        let settings = KeySettings::default();
-        ledger.create_key(NewKey { id, secret: SecretHash([1; 32]), settings, first_credit, act }).await.unwrap();
+        let (id, at) = (new_key(&*ledger, "1").await.id, clock::now());
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
         let new = NewHold { request: clock::operation_id(), key: id, amount: Amount::from_picos(9), slug, family, at };
         let shared: SharedLedger = Arc::clone(&ledger) as SharedLedger;

@@ -3,21 +3,33 @@
 //! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use farebox_protocol::Sample;
+use farebox_protocol::{Inspection, Sample};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::Failure;
 use super::admitted::Admitted;
 use crate::clock;
+use crate::config::Model;
 use crate::metering::price::input_total;
-use crate::metering::{Counted, Ending, Local, estimate, local};
+use crate::metering::{Counted, Ending, Local, local};
 
 /// Tokenizer runs at the same time, over all requests.
 static TOKENIZERS: Semaphore = Semaphore::const_new(2);
 /// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
+
+/// Tokens of the answer that the customer predicts, by a tokenizer: they are held for at the price of output.
+pub(super) async fn predicted(seen: &Inspection, model: &Model) -> Result<u64, Failure> {
+    if seen.prediction.seen() == 0 {
+        return Ok(0);
+    }
+    let (sample, tokenizer) = (seen.prediction.clone(), model.tokenizer);
+    let _turn = TOKENIZERS.acquire().await.map_err(|_| Failure::Internal)?;
+    tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await.map_err(|_| Failure::Internal)
+}
 
 impl Admitted {
     /// What is charged for a request that ends this way.
@@ -50,16 +62,14 @@ impl Admitted {
         });
     }
 
-    /// Has what was shown up to now counted for the hold, without waiting for it.
-    pub(super) fn weigh_output(&self, sample: Sample) {
-        let (tokenizer, usual) = (self.model.tokenizer, estimate::upper(self.meter.shown()).max(1));
-        let density = Arc::clone(&self.density);
+    /// Has a tokenizer count what was shown up to now, for the hold, without waiting for it.
+    pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
+        let (tokenizer, factor) = (self.model.tokenizer, self.proxy.calibrations.factor(&self.outcome.target));
         self.proxy.tasks.spawn(async move {
-            let Ok(_turn) = TOKENIZERS.acquire().await else { return };
-            if let Ok(tokens) = tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await {
-                density.store(tokens.saturating_mul(1_000) / usual, Ordering::Relaxed);
-            }
-        });
+            let _turn = TOKENIZERS.acquire().await.ok()?;
+            let counting = tokio::task::spawn_blocking(move || local::charged(local::output(&sample, tokenizer), factor));
+            counting.await.ok().map(local::unrounded)
+        })
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.

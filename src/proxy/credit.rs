@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Hold, LedgerError, Refusal};
+use farebox_protocol::{Sample, TextSize};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::admitted::Admitted;
@@ -17,6 +19,10 @@ use crate::metering::terms::{SLICE, slice_cost};
 const LOW_PART: i64 = 5;
 /// … or less than this much time at the observed rate.
 const LOW_TIME: Duration = Duration::from_secs(2);
+/// A tokenizer reads an answer when less than this part of a slice would be left if every byte were a token.
+const UNREAD_PART: i64 = 20;
+/// How long a stream without money waits for the tokenizer before it ends: its provider goes on meanwhile.
+const WEIGHING: Duration = Duration::from_millis(100);
 /// Pause between attempts to extend while nothing is available.
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a stream whose hold still suffices waits for the ledger before it goes on and tries again …
@@ -32,6 +38,8 @@ pub(super) struct Credit {
     output_limit: u64,
     output_rate: OutputRate,
     next_try: Instant,
+    /// What a tokenizer is reading, and its count.
+    weighing: Option<(TextSize, JoinHandle<Option<u64>>)>,
 }
 
 /// Whether a stream may go on.
@@ -45,18 +53,22 @@ pub(super) enum Verdict {
 
 impl Credit {
     pub(super) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
-        Self { choices, output_limit, output_rate: OutputRate::new(now), next_try: now }
+        Self { choices, output_limit, output_rate: OutputRate::new(now), next_try: now, weighing: None }
     }
 
-    /// Compares what the stream has cost with what is held, and extends the hold when it runs low.
-    pub(super) async fn check(&mut self, admitted: &mut Admitted, now: Instant) -> Verdict {
+    /// Compares what the stream has cost with what is held, and extends the hold when it runs low. `sample` is of what was shown.
+    ///
+    /// Text that no tokenizer has read may be a token a byte, four times what its size says, and it may come faster than it can be
+    /// read. So it counts that much until it was read: then the hold grows early, or the stream ends early.
+    pub(super) async fn check(&mut self, admitted: &mut Admitted, sample: &Sample, now: Instant) -> Verdict {
         if admitted.hold.lapsed() {
             return Verdict::Spent(EndReason::LedgerUnavailable);
         }
         let held = admitted.hold.amount();
+        self.weigh(admitted, sample, held).await;
         let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
         let checkpoint = admitted.checkpoint();
-        let covered = admitted.meter.cost_of_shown() < held;
+        let covered = admitted.meter.cost_if_dense() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
         // Boxed, because it would enlarge the task of every open stream.
         let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
@@ -73,25 +85,54 @@ impl Credit {
                 self.next_try = Instant::now() + PAUSE;
                 Verdict::Covered
             }
-            Err(Refused::Later(reason) | Refused::Now(reason)) => Verdict::Spent(reason),
+            Err(Refused::Later(reason)) => {
+                self.take_weight(&mut admitted.meter, WEIGHING).await;
+                if admitted.meter.cost_if_dense() < held { Verdict::Covered } else { Verdict::Spent(reason) }
+            }
+            Err(Refused::Now(reason)) => Verdict::Spent(reason),
         }
+    }
+
+    /// Has a tokenizer read what was shown shortly before it can have used up the hold.
+    async fn weigh(&mut self, admitted: &mut Admitted, sample: &Sample, held: Amount) {
+        if self.weighing.as_ref().is_some_and(|(_, counting)| counting.is_finished()) {
+            self.take_weight(&mut admitted.meter, WEIGHING).await;
+        }
+        let meter = &admitted.meter;
+        let left = held.picos().saturating_sub(meter.cost_if_dense().picos());
+        let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
+        if left <= low && self.weighing.is_none() && meter.unweighed() > 0 && !self.covers_everything(meter, held) {
+            self.weighing = Some((meter.shown(), admitted.weigh_output(sample.clone())));
+        }
+    }
+
+    /// Takes in the tokenizer's count, if it is there in time.
+    async fn take_weight(&mut self, meter: &mut Meter, patience: Duration) {
+        let Some((shown, counting)) = &mut self.weighing else { return };
+        let Ok(counted) = timeout(patience, counting).await else { return };
+        if let Ok(Some(tokens)) = counted {
+            meter.weigh(*shown, tokens);
+        }
+        self.weighing = None;
     }
 
     /// The amount to raise the hold to, if it has to be raised now.
     fn plan(&mut self, meter: &Meter, held: Amount, now: Instant) -> Option<Amount> {
         let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
-        let certainly_left = held.picos().saturating_sub(meter.cost_of_shown().picos());
+        let at_worst = meter.cost_if_dense().picos();
+        let certainly_left = held.picos().saturating_sub(at_worst);
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
         let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
-        if left > low || self.covers_everything(meter, held) || (certainly_left > 0 && now < self.next_try) {
+        let suffices = certainly_left > 0 && (left > low || now < self.next_try);
+        if suffices || self.covers_everything(meter, held) {
             return None;
         }
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
         // Our count runs high, so near its end a stream seems to have used its whole limit; it then goes on in the smallest steps.
         let more = slice.max(low.saturating_mul(2)).min(to_come.max(slice / LOW_PART));
-        Some(Amount::from_picos(cost.saturating_add(more)))
+        Some(Amount::from_picos(cost.max(at_worst).saturating_add(more)))
     }
 
     /// Output tokens that the upstream may still produce.

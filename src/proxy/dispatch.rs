@@ -59,6 +59,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.room = None;
     admitted.outcome.target = answer.target.name();
     admitted.outcome.cost.clone_from(&answer.target.cost);
+    admitted.outcome.secrets = answer.secrets;
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();

@@ -324,6 +324,12 @@ impl From<LedgerError> for Failure {
         match error {
             LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
+            LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
+                Self::RateLimited(refusal.to_string(), Duration::from_secs(1))
+            }
+            LedgerError::Refused(ref refusal @ farebox_ledger::Refusal::TooFast { wait, .. }) => {
+                Self::RateLimited(refusal.to_string(), wait)
+            }
             LedgerError::Refused(_) => Self::Internal,
             LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => Self::Ledger,
         }

@@ -125,7 +125,8 @@ impl Proxy {
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
-        let ask = forms.ask(&request, &seen, estimate, &model);
+        let predicted = counting::predicted(&seen, &model).await?;
+        let ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
         forms.limit(&terms, seen.limit, &model);
@@ -172,4 +173,4 @@ fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

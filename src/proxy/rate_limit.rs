@@ -1,4 +1,5 @@
-//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key.
+//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key. A
+//! ledger that several gateways share counts paid requests once more, over all of them, when it opens a hold.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
 
@@ -6,18 +7,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId, Timestamp};
-use tokio::time::Instant;
+use farebox_ledger::{Key, KeyId, KeySettings, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 use super::Failure;
 use super::last_hour::{LastHour, Standing};
 use crate::clock;
 
-/// Concurrent requests of a key without a limit of its own.
-const DEFAULT_CONCURRENCY: u32 = 64;
 /// Requests per second on free paths, and the size of a burst.
 const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
-/// What a customer hears whose requests cost the operator far more than they pay.
+/// How long a request of a key that runs one at a time waits for its turn: an honest customer in a provider's outage is then slow
+/// and not refused.
+const TURN_PATIENCE: Duration = Duration::from_secs(30);
+/// What a customer hears whose requests cost the operator far more than they pay, when the turn does not come.
 const SLOWED: &str = "one request of this key may run at a time, because many of its requests in the last hour were paid for \
      only in part: they were left early or broke; read answers to their end, and this ends within the hour";
 /// From this many keys on, those without a running request and with full buckets are forgotten.
@@ -44,6 +47,8 @@ struct Traffic {
     free: Bucket,
     /// Of a key with uncharged exposure.
     last_hour: Option<LastHour>,
+    /// Wakes the request whose turn it is, since one had to wait.
+    turn: Option<Arc<Notify>>,
     review: Review,
 }
 
@@ -63,6 +68,22 @@ impl Traffic {
     }
 }
 
+/// Why a request does not run now.
+enum Refused {
+    /// Another one of its key runs, whose end is told here.
+    NotNext(Arc<Notify>),
+    For(Failure),
+}
+
+impl Refused {
+    fn failure(self) -> Failure {
+        match self {
+            Self::NotNext(_) => Failure::RateLimited(SLOWED.to_owned(), Duration::from_secs(1)),
+            Self::For(failure) => failure,
+        }
+    }
+}
+
 /// One running request. Gives its place back when dropped.
 #[derive(Debug)]
 pub struct Pass {
@@ -74,11 +95,29 @@ pub struct Pass {
 }
 
 impl RateLimits {
-    /// Admits a paid request.
+    /// Admits a paid request. One of a key that runs one at a time waits for its turn, and counts as running meanwhile.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
-    pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
+    pub async fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
+        let turn = match self.enter_now(key, now) {
+            Err(Refused::NotNext(turn)) => turn,
+            entered => return entered.map_err(Refused::failure),
+        };
+        let _place = self.begin(key, now, false, |_| Ok(())).map_err(Refused::failure)?;
+        let coming = async {
+            loop {
+                turn.notified().await;
+                match self.enter_now(key, Instant::now()) {
+                    Err(Refused::NotNext(_)) => {}
+                    entered => return entered,
+                }
+            }
+        };
+        timeout(TURN_PATIENCE, coming).await.unwrap_or(Err(Refused::NotNext(Arc::clone(&turn)))).map_err(Refused::failure)
+    }
+
+    fn enter_now(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Refused> {
         let rate = key.settings.rate.map(|per_second| Rate { per_second, burst: per_second.max(1) });
         self.begin(key, now, true, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
     }
@@ -88,7 +127,7 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`].
     pub fn enter_free(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now))
+        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now)).map_err(Refused::failure)
     }
 
     /// Admits a dashboard request, even from a key that has used up its concurrency.
@@ -107,18 +146,19 @@ impl RateLimits {
         now: Instant,
         paid: bool,
         take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
-    ) -> Result<Pass, Failure> {
+    ) -> Result<Pass, Refused> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         forget_idle(&mut keys, now);
         let traffic = keys.entry(key.id).or_default();
-        let most = key.settings.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
+        let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if traffic.running >= most {
-            return Err(Failure::RateLimited(format!("at most {most} may run at the same time"), Duration::from_secs(1)));
+            let words = format!("at most {most} may run at the same time");
+            return Err(Refused::For(Failure::RateLimited(words, Duration::from_secs(1))));
         }
         if paid && traffic.running_paid > 0 && traffic.is_slowed(clock::now()) {
-            return Err(Failure::RateLimited(SLOWED.to_owned(), Duration::from_secs(1)));
+            return Err(Refused::NotNext(Arc::clone(traffic.turn.get_or_insert_default())));
         }
-        take(traffic)?;
+        take(traffic).map_err(Refused::For)?;
         traffic.running += 1;
         traffic.running_paid += u32::from(paid);
         Ok(Pass { rate_limits: Arc::clone(self), key: key.id, paid, running: traffic.running })
@@ -179,6 +219,9 @@ impl Drop for Pass {
         if let Some(traffic) = keys.get_mut(&self.key) {
             traffic.running = traffic.running.saturating_sub(1);
             traffic.running_paid = traffic.running_paid.saturating_sub(u32::from(self.paid));
+            if let Some(turn) = traffic.turn.as_ref().filter(|_| self.paid) {
+                turn.notify_one();
+            }
         }
     }
 }

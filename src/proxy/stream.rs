@@ -3,7 +3,6 @@
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,11 +34,13 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
-/// Bytes of an answer before a tokenizer looks at it.
-const FIRST_WEIGHED: u64 = 512;
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as a
 /// leaving.
 const UNREAD: Duration = Duration::from_secs(5);
+/// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
+const UNREAD_LEFT: Duration = Duration::from_millis(100);
+/// … until nothing comes for this long, and for no longer than [`UNREAD_LEFT`] in all.
+const NOTHING_WAITS: Duration = Duration::from_millis(20);
 /// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
 const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
@@ -83,8 +84,6 @@ struct Relay {
     noted: Instant,
     /// The request is being counted for the checkpoints.
     counts_input: bool,
-    /// Bytes that had been shown when a tokenizer looked last.
-    weighed: u64,
     alarm: Deadline,
 }
 
@@ -147,7 +146,6 @@ impl Relay {
             last_sent: now,
             noted: now,
             counts_input: false,
-            weighed: 0,
             alarm: Deadline::at(now + HIDDEN_TICK),
             admitted,
             frames,
@@ -182,7 +180,7 @@ impl Relay {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(self.client_gone());
+            return Some(self.client_gone().await);
         }
         self.note();
         if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
@@ -270,21 +268,8 @@ impl Relay {
                 self.admitted.count_input();
             }
             self.noted = now;
-            self.weigh();
             let checkpoint = self.admitted.checkpoint();
             self.admitted.hold.note(checkpoint, clock::now());
-        }
-    }
-
-    /// Has a tokenizer look at what was shown whenever it has doubled: a hold that goes by the size of the text alone runs out too
-    /// late where a token has few characters, and many streams side by side then make more than the key can pay.
-    fn weigh(&mut self) {
-        let Admitted { meter, density, .. } = self.admitted.as_mut();
-        meter.know_density(density.load(Ordering::Relaxed));
-        let shown = meter.shown().bytes();
-        if shown >= FIRST_WEIGHED.max(self.weighed.saturating_mul(2)) {
-            self.weighed = shown;
-            self.admitted.weigh_output(self.reader.sample().clone());
         }
     }
 
@@ -309,7 +294,7 @@ impl Relay {
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(self.client_gone());
+                        return Next::End(self.client_gone().await);
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
@@ -357,12 +342,12 @@ impl Relay {
 
     /// Whether the stream still has time and money.
     async fn control(&mut self) -> Option<End> {
-        let Self { credit, admitted, .. } = self;
+        let Self { credit, admitted, reader, .. } = self;
         let now = Instant::now();
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
-        match credit.check(admitted, now).await {
+        match credit.check(admitted, reader.sample(), now).await {
             Verdict::Covered => None,
             // Nothing was delivered, through our fault: free.
             Verdict::Spent(reason @ EndReason::LedgerUnavailable) if !admitted.meter.shown_anything() => {
@@ -390,8 +375,22 @@ impl Relay {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
-    fn client_gone(&self) -> End {
+    async fn client_gone(&mut self) -> End {
+        if self.waited >= UNREAD_LEFT {
+            self.count_unread().await;
+        }
         if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
+    }
+
+    /// Counts what the provider has sent while the customer read nothing: it is billed, although nobody gets it.
+    async fn count_unread(&mut self) {
+        let until = Instant::now() + UNREAD_LEFT;
+        while Instant::now() < until && self.stop.is_none() {
+            let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await else { return };
+            if self.count(frame).is_err() {
+                return;
+            }
+        }
     }
 
     /// Settles, and only then sends the end.
@@ -401,7 +400,7 @@ impl Relay {
         drop(frames);
         admitted.outcome.answer_id = match &translated {
             Some(translated) => Some(translated.answer_id.clone()),
-            None => reader.answer_id().map(redact::answer_id),
+            None => reader.answer_id().map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
         };
         let rest = translated.as_mut().filter(|_| end.ending == Ending::Complete).and_then(|translated| translated.end());
         if translated.as_ref().is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken()) {

@@ -6,15 +6,19 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use farebox_ledger::memory::MemoryLedger;
-use farebox_ledger::{Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, NewKey, SecretHash};
+use farebox_ledger::{
+    Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, Ledger, NewKey, SecretHash, UsageRow,
+};
 use tokio::time::{sleep, timeout};
 
+use super::last_hour::LastHour;
 use super::rate_limit::RateLimits;
 use super::*;
 use crate::byte_room::Share;
 use crate::clock;
 use crate::config::{self, Config, ProcessSecrets, Source};
 
+mod counting;
 mod oddities;
 mod paced;
 mod translated;
@@ -65,10 +69,7 @@ impl House {
     }
 
     async fn key(&self, usd: &str) -> Key {
-        let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
-        let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
-        let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
-        self.proxy.ledger.create_key(new).await.unwrap()
+        new_key(&*self.proxy.ledger, usd).await
     }
 
     async fn ask(&self, key: &Key, family: Family, slug: &str, words: u32, limit: Option<u32>) -> Result<Reply, Failure> {
@@ -84,7 +85,7 @@ impl House {
         let request = Request {
             id: clock::operation_id(),
             key: key.clone(),
-            pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
+            pass: self.rate_limits.enter(key, Instant::now()).await.unwrap(),
             room,
             family,
             body: Bytes::from(body),
@@ -110,6 +111,14 @@ impl House {
         let entries = self.proxy.ledger.entries(EntryQuery::default()).await.unwrap();
         entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
     }
+}
+
+/// A key with so much money and room for a thousand requests at once.
+pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
+    let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
+    let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
+    let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
+    ledger.create_key(new).await.unwrap()
 }
 
 fn act() -> Act {
@@ -300,4 +309,34 @@ async fn a_thousand_small_requests_cost_exactly_their_sum_and_leave_nothing_held
     let account = house.account(&key).await;
     assert_eq!((account.spent.picos(), account.held), (sum, Amount::ZERO));
     assert!(charges.windows(2).all(|pair| pair[0].amount == pair[1].amount), "the same request costs the same");
+}
+
+/// Honest customers are slow in a provider's outage and not refused, unless the request before theirs takes very long.
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_slowed_key_waits_for_its_turn() {
+    let house = House::new();
+    let (key, now, limits) = (house.key("1").await, clock::now(), &house.rate_limits);
+    let hour = UsageRow { hour: now, slug: "gone".to_owned(), exposure: Amount::from_picos(1 << 60), ..UsageRow::default() };
+    let mut crashed = hour.clone();
+    crashed.unmetered = crashed.exposure;
+    let catalog = &house.proxy.config.current().catalog;
+    limits.note_last_hour(key.id, LastHour::of(&[crashed], catalog, now), now);
+    assert!(!limits.is_slowed(key.id, now), "what a crash left unmetered is not its doing");
+    limits.note_last_hour(key.id, LastHour::of(&[hour], catalog, now), now);
+    let first = limits.enter(&key, Instant::now()).await.unwrap();
+    let begun = Instant::now();
+    assert!(matches!(limits.enter(&key, begun).await, Err(Failure::RateLimited(..))));
+    assert_eq!(begun.elapsed(), Duration::from_secs(30));
+    let (second, third) = (limits.enter(&key, Instant::now()), limits.enter(&key, Instant::now()));
+    let ended = async {
+        sleep(Duration::from_secs(10)).await;
+        drop(first);
+    };
+    let in_turn = async {
+        let second = second.await.unwrap();
+        sleep(Duration::from_secs(5)).await;
+        drop(second);
+    };
+    let ((), (), third) = tokio::join!(ended, in_turn, third);
+    assert_eq!((third.unwrap().running, begun.elapsed()), (2, Duration::from_secs(45)), "itself and the place that it waited on");
 }

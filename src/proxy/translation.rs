@@ -102,7 +102,7 @@ impl Forms {
     }
 
     /// What the hold must cover: the dearest of all forms in which the request may be sent.
-    pub(super) fn ask(&self, request: &Request, seen: &Inspection, own: Estimate, model: &Model) -> Ask {
+    pub(super) fn ask(&self, request: &Request, seen: &Inspection, (own, predicted): (Estimate, u64), model: &Model) -> Ask {
         let limits = &model.limits;
         let reasons_outside = model.route.targets.iter().any(|target| target.provider.reasoning_outside);
         let forms = self.forms.iter().map(|form| (&form.seen, form.estimate));
@@ -115,6 +115,8 @@ impl Forms {
             choices: seen.choices,
             // A translated request's thinking budget is adapted to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),
+            // No other family knows predictions.
+            predicted: if self.direct { predicted } else { 0 },
             images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
             in_flight: request.pass.running,
@@ -213,7 +215,7 @@ impl Translation {
 
     /// The id under which the customer sees the answer.
     pub(super) fn answer_id(&self) -> Redacted {
-        redact::answer_id(&translate::answer_id(self.caller, &self.id))
+        redact::plain(&translate::answer_id(self.caller, &self.id))
     }
 
     /// A whole answer; `None` when it is broken.

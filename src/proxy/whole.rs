@@ -8,7 +8,6 @@ use farebox_protocol::{AnswerFacts, Family, UsageWish};
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
 use super::calibration::Shown;
 use super::end::End;
-use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
@@ -32,8 +31,10 @@ pub(super) async fn relay(
         return;
     }
     admitted.first_byte();
-    admitted.outcome.answer_id =
-        translation.as_ref().map(Translation::answer_id).or_else(|| facts.id.as_deref().map(redact::answer_id));
+    admitted.outcome.answer_id = match &translation {
+        Some(translation) => Some(translation.answer_id()),
+        None => facts.id.as_deref().map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
+    };
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());

@@ -127,3 +127,40 @@ pub(super) fn broken() -> Failure {
 fn bad(message: &str) -> Failure {
     Failure::BadRequest(farebox_protocol::BadRequest::new(message))
 }
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::memory::MemoryLedger;
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use salvo::hyper::body::Frame;
+
+    use super::*;
+    use crate::proxy::tests::new_key;
+
+    /// A body of 32 MiB, as announced, of which ten bytes come every five seconds.
+    fn trickling() -> Request {
+        let pieces = stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Some((Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"          "))), ()))
+        });
+        let mut request = Request::new();
+        request.headers_mut().insert("content-length", LARGEST.into());
+        request.replace_body(ReqBody::Boxed { inner: Box::pin(StreamBody::new(pieces)), fuse_config: None });
+        request
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sixteen_bodies_that_hardly_come_are_given_up_after_30_seconds_and_take_no_room_before() {
+        let (room, key, begun) = (ByteRoom::new(512 << 20), new_key(&MemoryLedger::new(), "1").await, Instant::now());
+        let mut requests: Vec<Request> = (0..16).map(|_| trickling()).collect();
+        let reading = futures_util::future::join_all(requests.iter_mut().map(|request| read(request, &room, &key)));
+        let watching = async {
+            tokio::time::sleep(Duration::from_secs(29)).await;
+            assert!(room.in_use() <= 16 * 64 * 1024, "{} bytes for 800 that came", room.in_use());
+        };
+        let (ended, ()) = tokio::join!(reading, watching);
+        assert!(ended.iter().all(|body| matches!(body, Err(Failure::BadRequest(bad)) if bad.message.contains("too slowly"))));
+        assert_eq!((begun.elapsed(), room.in_use()), (PATIENCE, 0));
+    }
+}

@@ -45,7 +45,7 @@ impl Generate {
         let id = key.id;
         request_id::note_own_id(req.headers(), &arrival);
         let refused = |failure| front.refused(failure, self.family, &arrival, Some(id));
-        let pass = front.rate_limits.enter(&key, Instant::now()).map_err(refused)?;
+        let pass = front.rate_limits.enter(&key, Instant::now()).await.map_err(refused)?;
         let body = decompress::read(req, &front.body_room, &key).await.map_err(refused)?;
         let request = ProxyRequest {
             id: arrival.id,

@@ -50,31 +50,43 @@ pub struct Miscounting {
 }
 
 impl Miscounting {
-    /// What happened and what to do about it.
+    /// What happened.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let what = match self.miscount {
+            Miscount::Missing => "came without usage and were charged by our own count",
+            Miscount::AboveContext => "count more input than the model's context and are disputed",
+            Miscount::AboveLimit => "count more than twice the output limit sent and are disputed",
+            Miscount::Malformed => "have counts that contradict each other and are disputed",
+        };
+        format!("{}: {} of {} answers in the last hour {what}", self.target, self.count, self.answers)
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let provider = self.target.split('/').next().unwrap_or_default();
+        match self.miscount {
+            Miscount::Missing => {
+                "turn usage on at the provider, or in the proxy before it that takes it out; until then compare its report by day"
+                    .to_owned()
+            }
+            Miscount::AboveContext => format!("raise `limits.context` of {} in the catalog to the model's real size", self.slug),
+            Miscount::AboveLimit => {
+                format!(
+                    "if the provider bills reasoning beside the output, set `reasoning = \"outside\"` in [provider.{provider}]"
+                )
+            }
+            Miscount::Malformed => {
+                "report an answer to the provider, and compare its bill with the exposure of this target".to_owned()
+            }
+        }
+    }
+
+    /// Both in one line.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { target, slug, miscount, count, answers } = self;
-        let provider = target.split('/').next().unwrap_or_default();
-        let (what, remedy) = match miscount {
-            Miscount::Missing => (
-                "came without usage and were charged by our own count",
-                "turn usage on at the provider, or in the proxy before it that takes it out; until then compare its report by day"
-                    .to_owned(),
-            ),
-            Miscount::AboveContext => (
-                "count more input than the model's context and are disputed",
-                format!("raise `limits.context` of {slug} in the catalog to the model's real size"),
-            ),
-            Miscount::AboveLimit => (
-                "count more than twice the output limit sent and are disputed",
-                format!("if the provider bills reasoning beside the output, set `reasoning = \"outside\"` in [provider.{provider}]"),
-            ),
-            Miscount::Malformed => (
-                "have counts that contradict each other and are disputed",
-                "report an answer to the provider, and compare its bill with the exposure of this target".to_owned(),
-            ),
-        };
-        format!("{target}: {count} of {answers} answers in the last hour {what}: {remedy}")
+        format!("{}: {}", self.what(), self.remedy())
     }
 }
 

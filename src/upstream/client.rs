@@ -19,6 +19,7 @@ use tokio::time::Instant;
 pub(super) use super::places::Place;
 use super::places::Places;
 use super::retry::Budget;
+use super::secret_forms::SecretForms;
 use super::{Call, Operation, Prepared};
 use crate::byte_room::Holder;
 use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
@@ -59,6 +60,8 @@ pub(super) struct Pool {
     pub(super) provider: Arc<Provider>,
     /// Repeats it may cost.
     pub(super) budget: Mutex<Budget>,
+    /// What its answers must not give away.
+    pub(super) secrets: SecretForms,
     http: Option<Http>,
     turn: AtomicUsize,
     places: Option<Arc<Places>>,
@@ -87,7 +90,8 @@ impl Pool {
         let places = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Places::new(most)));
         let side_places = before.map_or_else(|| Places::new(SIDE_PLACES), |old| Arc::clone(&old.side_places));
         let budget = Mutex::new(Budget::new(Instant::now()));
-        Ok(Self { provider, budget, http, turn: AtomicUsize::new(0), places, side_places })
+        let secrets = SecretForms::of(&provider);
+        Ok(Self { provider, budget, secrets, http, turn: AtomicUsize::new(0), places, side_places })
     }
 
     /// A place among the provider's concurrent requests. `Err` when all, or a key's half, are taken; `Ok(None)` when they are

@@ -14,6 +14,7 @@ pub mod redact;
 mod reply;
 mod retry;
 mod route;
+mod secret_forms;
 mod simulated;
 mod stream;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use health::TargetState;
 use redact::{CustomerError, Redacted};
 use retry::Move;
 use route::Entry;
+pub use secret_forms::SecretForms;
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
 use simulated::Simulated;
@@ -131,6 +133,8 @@ pub struct Answer {
     pub attempts: Vec<Attempt>,
     /// What it said.
     pub content: AnswerContent,
+    /// What is taken out of its id.
+    pub secrets: SecretForms,
 }
 
 /// Whole or streamed.
@@ -240,9 +244,9 @@ impl Upstreams {
             let Some(prepared) = prepare(target, family) else { continue };
             asked = Some(target);
             match self.ask(&call, target, &prepared, &mut failures).await {
-                Some(Ok(content)) => {
+                Some(Ok((content, secrets))) => {
                     let Failures { attempts, .. } = failures;
-                    return Ok(Answer { target: target.clone(), family: call.family, attempts, content });
+                    return Ok(Answer { target: target.clone(), family: call.family, attempts, content, secrets });
                 }
                 Some(Err(AttemptFailure::Client { status, error })) => {
                     let error = if family == call.caller { error } else { translated(call.caller, error) };
@@ -262,7 +266,7 @@ impl Upstreams {
         target: &Target,
         prepared: &Prepared,
         failures: &mut Failures<'_>,
-    ) -> Option<Result<AnswerContent, AttemptFailure>> {
+    ) -> Option<Result<(AnswerContent, SecretForms), AttemptFailure>> {
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
@@ -284,7 +288,7 @@ impl Upstreams {
             let began = Instant::now();
             let room = self.answers.share(call.holder, usize::MAX);
             let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room).await {
-                Ok(begun) => return Some(Ok(self.content(begun, call, &pool.provider, entry))),
+                Ok(begun) => return Some(Ok((self.content(begun, call, &pool.provider, entry), pool.secrets.clone()))),
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));

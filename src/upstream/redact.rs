@@ -9,10 +9,9 @@
 use std::fmt;
 use std::ops::Deref;
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use farebox_protocol::{Family, UpstreamError};
 
+use super::secret_forms::SecretForms;
 use crate::config::{Endpoint, Route};
 
 /// What has passed the exit.
@@ -70,10 +69,7 @@ impl<'a> Known<'a> {
             if let Endpoint::Http(base) = &provider.endpoint {
                 known.hosts.push(host_of(base));
             }
-            let headers = provider.headers.iter().map(|(_, value)| value.reveal());
-            for secret in provider.keys.iter().map(|key| key.reveal()).chain(headers) {
-                known.secrets.extend(forms(secret));
-            }
+            known.secrets.extend(SecretForms::of(provider).iter().map(str::to_owned));
         }
         // A longer name may begin with a shorter one.
         known.models.sort_by_key(|name| std::cmp::Reverse(name.len()));
@@ -87,45 +83,15 @@ impl<'a> Known<'a> {
     }
 }
 
-/// A secret as it is, percent-coded, and inside base64 of any text around it. In all of them case does not count.
-fn forms(secret: &str) -> Vec<String> {
-    if secret.len() < SHORTEST_SECRET {
-        return Vec::new();
-    }
-    let percent = |all: bool| {
-        let coded = secret.bytes().map(|byte| {
-            let plain = byte.is_ascii_alphanumeric() || !all && b"-_.~".contains(&byte);
-            if plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-        });
-        coded.collect::<String>()
-    };
-    let mut forms = vec![secret.to_owned(), percent(false), percent(true)];
-    forms.push(secret.bytes().map(|byte| format!("%{byte:02X}")).collect());
-    forms.push(hex::encode(secret));
-    for offset in 0..3 {
-        // Characters that depend on what stands beside the secret are left out.
-        let padded = ["\0".repeat(offset), secret.to_owned()].concat();
-        let whole = padded.len() / 3 * 4;
-        let skipped = [0, 2, 3][offset];
-        for coded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-            forms.extend(coded.get(skipped..whole).filter(|core| core.len() >= SHORTEST_CODED).map(str::to_owned));
-        }
-    }
-    forms.sort_unstable();
-    forms.dedup();
-    forms
-}
-
 /// Account-bound ids, by how they begin; customers' own ids begin otherwise.
 const IDS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "req_", "req-", "wrkspc_", "acct_"];
 /// Phrases that announce an id of any form.
 const ID_PHRASES: [&str; 4] = ["request id", "request-id", "request_id", "requestid"];
-const SHORTEST_SECRET: usize = 4;
-/// A shorter piece of base64 is found in ordinary words.
-const SHORTEST_CODED: usize = 8;
 /// A shorter name of a model is found in ordinary words.
 const SHORTEST_NAME: usize = 5;
 const SHORTEST_ID: usize = 6;
+/// How keys begin that upstreams echo shortened: `sk-ab…yz`, `sk-ab***yz`.
+const ECHOED: &str = "sk-";
 /// Bytes of a text that are looked at.
 const WINDOW: usize = 32 << 10;
 /// Characters that a customer reads of a message, and of a type, a code or a field's name.
@@ -146,14 +112,20 @@ pub fn for_operator(text: &str, route: &Route) -> Redacted {
 }
 
 /// The same for words that no upstream chose.
-pub(super) fn plain(text: &str) -> Redacted {
+pub fn plain(text: &str) -> Redacted {
     Redacted(text_for_operator(text, &Known::default()))
 }
 
-/// An upstream's id of its answer, for the journal.
+/// An upstream's id of its answer, for the journal. Every answer has one, so what the exit looks for is first looked for as a
+/// whole: an ordinary id has none of it.
 #[must_use]
-pub fn answer_id(id: &str) -> Redacted {
-    Redacted(printable(&shorten(id, LONGEST_WORD)))
+pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
+    let lower = clip(id, WINDOW).to_ascii_lowercase();
+    if !lower.contains(ECHOED) && !secrets.stand_in(&lower) {
+        return Redacted(printable(&shorten(id, LONGEST_WORD)));
+    }
+    let known = Known { secrets: secrets.iter().map(str::to_owned).collect(), ..Known::default() };
+    Redacted(exit(id, &known, LONGEST_WORD, |text, _| text))
 }
 
 fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
@@ -218,9 +190,8 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
     for secret in &known.secrets {
         text = replace(&text, secret, "[key]", Edge::Any);
     }
-    // Upstreams echo keys shortened: `sk-ab…yz`, `sk-ab***yz`.
     let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
-    while let Some(at) = find(&lower, done, "sk-", Edge::Front) {
+    while let Some(at) = find(&lower, done, ECHOED, Edge::Front) {
         let end = at + token_len(&text[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
         out.push_str(&text[done..at]);
         out.push_str(if end - at > 8 { "[key]" } else { &text[at..end] });
@@ -365,7 +336,14 @@ fn clip(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
     use super::*;
+
+    fn forms(secret: &str) -> Vec<String> {
+        SecretForms::of_secrets([secret]).iter().map(str::to_owned).collect()
+    }
 
     fn known() -> Known<'static> {
         Known {
@@ -520,9 +498,11 @@ mod tests {
     #[test]
     fn nothing_forges_a_line_or_turns_it_around() {
         let text = "a\nb\r\u{85}\u{9b}2J\u{202e}c\u{2066}\u{2028}d\u{7f}\u{0}";
-        for clean in
-            [exit(text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(text, &known()), answer_id(text).to_string()]
-        {
+        for clean in [
+            exit(text, &known(), LONGEST_MESSAGE, names_out),
+            text_for_operator(text, &known()),
+            answer_id(text, &SecretForms::default()).to_string(),
+        ] {
             assert_eq!(clean, "a b   2J c  d  ");
         }
         assert!(!text_for_operator("verysecret\u{202e}value", &known()).contains("secretvalue"));
@@ -541,5 +521,21 @@ mod tests {
         assert_eq!(domain_of("a.b.example"), "b.example");
         assert_eq!(domain_of("127.0.0.1"), "127.0.0.1");
         assert_eq!(domain_of("localhost"), "localhost");
+    }
+
+    #[test]
+    fn an_answers_id_is_scrubbed_before_it_is_shortened() {
+        let secrets = SecretForms::of_secrets(["verysecretvalue"]);
+        let becomes = |id: &str| answer_id(id, &secrets).to_string();
+        for plain in ["chatcmpl-9hT3", "resp_0a1b", "msg_01-x", "task-12345678901", ""] {
+            assert_eq!(becomes(plain), plain);
+        }
+        assert_eq!(becomes("msg_verySecretvalue_1"), "msg_[key]_1");
+        assert_eq!(becomes("sk-abcd****wxyz"), "[key]");
+        assert!(!leaks(&becomes(&format!("msg_{}", hex::encode("verysecretvalue")))));
+        assert!(!leaks(&becomes(&STANDARD_NO_PAD.encode("id verysecretvalue"))));
+        for front in LONGEST_WORD - 20..=LONGEST_WORD {
+            assert!(!leaks(&becomes(&format!("{}verysecretvalue", "x".repeat(front)))), "{front}");
+        }
     }
 }

@@ -1,15 +1,19 @@
 //! The dashboard in a real browser: signing in, the balance that moves, chart, export, set-up, on a desktop and on a phone.
 
-use farebox::clock;
-use farebox_ledger::{Act, KeySettings, SecretHash, Timestamp};
+use farebox_ledger::{KeySettings, SecretHash, Timestamp};
 use serde_json::json;
 
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};
+use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, chat, talking};
+use crate::support::{Answer, Gateway, TestKey, act, chat, talking};
 
 /// A label that would run, or break the page, wherever it is not escaped.
 const HOSTILE: &str = r#""><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>"#;
+
+fn has_browser() -> bool {
+    installed("chromedriver", "the dashboard in a browser")
+}
 
 async fn signed_in(gateway: &Gateway, key: &TestKey, window: Window) -> Browser {
     let browser = Browser::open(&gateway.client, window).await;
@@ -28,6 +32,9 @@ async fn native(gateway: &Gateway, key: &TestKey) -> Answer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_open_page_moves_after_a_request_without_a_reload() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
@@ -57,6 +64,9 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_view_is_accessible_in_both_sizes_and_colours() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
@@ -102,6 +112,9 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_and_receipts_work_without_scripts() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
@@ -135,6 +148,9 @@ async fn filters_and_receipts_work_without_scripts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_names_are_only_text() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let settings = KeySettings { label: HOSTILE.to_owned(), ..KeySettings::default() };
@@ -159,6 +175,9 @@ async fn hostile_names_are_only_text() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chart_export_and_set_up_do_what_they_say() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
@@ -198,11 +217,14 @@ async fn chart_export_and_set_up_do_what_they_say() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_opens_with_one_press_and_leaves_no_trace() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let token = farebox::customer::new_token();
-    let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };
+    let act = act();
     let later = Timestamp::from_millis(act.at.millis() + 60_000);
     gateway.ledger.create_link(key.id, SecretHash::of(&token), later, act).await.unwrap();
     let browser = Browser::open(&gateway.client, DESKTOP).await;
@@ -217,6 +239,9 @@ async fn a_link_opens_with_one_press_and_leaves_no_trace() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_but_the_movement_works_without_scripts() {
+    if !has_browser() {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let expires_at = Some(Timestamp::from_millis(4_000_000_000_000));

@@ -2,5 +2,5 @@
 
 mod dashboard;
 mod dialects;
-mod sessions;
+pub(crate) mod sessions;
 mod setup;

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, Secret, SecretHash, Timestamp};
+use farebox_ledger::{Secret, SecretHash, Timestamp};
 use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, big_ledger, chat, sized, talking};
+use crate::support::{Answer, Gateway, TestKey, act, big_ledger, chat, sized, talking};
 
 /// Somebody with a browser's habits and without its page.
-struct Visitor<'a> {
+pub(crate) struct Visitor<'a> {
     gateway: &'a Gateway,
     client: reqwest::Client,
     cookie: String,
@@ -25,7 +25,7 @@ impl<'a> Visitor<'a> {
         Self { gateway, client, cookie: String::new() }
     }
 
-    async fn signed_in(gateway: &'a Gateway, key: &TestKey) -> Self {
+    pub(crate) async fn signed_in(gateway: &'a Gateway, key: &TestKey) -> Self {
         let mut visitor = Self::new(gateway);
         let answer = visitor.post("login", &[("key", &key.secret)], None).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text);
@@ -38,7 +38,7 @@ impl<'a> Visitor<'a> {
         self.cookie = set.split(';').next().unwrap().to_owned();
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         let url = format!("{}/dashboard{path}", self.gateway.base);
         Answer::read(self.client.get(url).header(COOKIE, &self.cookie).send().await.unwrap()).await
     }
@@ -55,10 +55,6 @@ impl<'a> Visitor<'a> {
         }
         Answer::read(request.send().await.unwrap()).await
     }
-}
-
-fn act() -> Act {
-    Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
 }
 
 async fn gateway() -> (ScriptedUpstream, Gateway) {
@@ -139,7 +135,7 @@ async fn wrong_and_stopped_keys_do_not_sign_in() {
         assert!(wrong.is_empty() || !answer.text.contains(wrong), "what was typed is not sent back");
     }
     assert_eq!(visitor.post("login", &[("nothing", "x")], None).await.status, 401);
-    gateway.ledger.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
+    gateway.change(&key, Change::Block).await;
     let blocked = visitor.post("login", &[("key", &key.secret)], None).await;
     assert_eq!(blocked.status, 403);
     assert!(blocked.text.contains("this key is blocked"));
@@ -154,7 +150,7 @@ async fn sessions_end_with_block_revoke_rotate_and_sign_out() {
         let key = gateway.key("5.00").await;
         let visitor = Visitor::signed_in(&gateway, &key).await;
         assert!(visitor.get("").await.text.contains("id=\"available\""));
-        gateway.ledger.change_key(KeyChange { key: key.id, change: change.clone(), act: act() }).await.unwrap();
+        gateway.change(&key, change.clone()).await;
         let after = visitor.get("").await;
         assert!(after.text.contains("name=\"key\"") && after.text.contains("session has ended"), "{change:?}");
         assert!(after.header("set-cookie").unwrap().contains("Max-Age=0"));
@@ -166,6 +162,51 @@ async fn sessions_end_with_block_revoke_rotate_and_sign_out() {
     let visitor = Visitor::signed_in(&gateway, &key).await;
     assert_eq!(visitor.post("logout", &[], None).await.status, 303);
     assert!(visitor.get("").await.text.contains("name=\"key\""), "the cookie is worth nothing after signing out");
+}
+
+#[tokio::test]
+async fn signing_out_everywhere_ends_every_session_of_the_key_and_no_other() {
+    let (_upstream, gateway) = gateway().await;
+    let (key, other) = (gateway.key("5.00").await, gateway.key("5.00").await);
+    let (here, there) = (Visitor::signed_in(&gateway, &key).await, Visitor::signed_in(&gateway, &key).await);
+    let stranger = Visitor::signed_in(&gateway, &other).await;
+    assert!(here.get("").await.text.contains("Sign out everywhere"));
+    assert_eq!(here.post("logout-everywhere", &[], None).await.status, 303);
+    for ended in [&here, &there] {
+        assert!(ended.get("").await.text.contains("name=\"key\""));
+    }
+    assert!(stranger.get("").await.text.contains("id=\"available\""));
+}
+
+#[tokio::test]
+async fn sign_ins_of_a_key_have_a_rate_and_hold_up_nobody_else() {
+    let (_upstream, gateway) = gateway().await;
+    let (key, other) = (gateway.key("5.00").await, gateway.key("5.00").await);
+    let visitor = Visitor::new(&gateway);
+    let begun = Instant::now();
+    let mut statuses = Vec::new();
+    for _ in 0..60 {
+        statuses.push(visitor.post("login", &[("key", &key.secret)], None).await.status);
+    }
+    let let_in = statuses.iter().filter(|status| **status == 303).count();
+    assert!(statuses.iter().all(|status| [303, 429].contains(status)), "{statuses:?}");
+    let most = 20 + 10 * (begun.elapsed().as_secs() + 1);
+    assert!(u64::try_from(let_in).unwrap() <= most, "{let_in} sign-ins in {:?}", begun.elapsed());
+    Visitor::signed_in(&gateway, &other).await;
+}
+
+#[tokio::test]
+async fn a_session_of_a_rotated_secret_ends_with_its_overlap() {
+    let (_upstream, gateway) = gateway().await;
+    let key = gateway.key("5.00").await;
+    let overlap = Timestamp::from_millis(clock::now().millis() + 3_600_000);
+    let change = Change::Rotate { secret: SecretHash::of("another"), old_until: Some(overlap) };
+    gateway.change(&key, change).await;
+    let visitor = Visitor::signed_in(&gateway, &key).await;
+    let token = SecretHash::of(visitor.cookie.split_once('=').unwrap().1);
+    let before = Timestamp::from_millis(overlap.millis() - 1);
+    assert_eq!(gateway.ledger.find_session(token, before).await.unwrap(), Some(key.id));
+    assert_eq!(gateway.ledger.find_session(token, overlap).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -281,7 +322,7 @@ async fn the_live_parts_come_and_end_with_the_session() {
     let available = gateway.account(&key).await.account.available().to_string();
     let moved = async { while !next().await.contains(&format!("\"title\":\"{available} USD")) {} };
     tokio::time::timeout(Duration::from_secs(5), moved).await.expect("the balance moves");
-    gateway.ledger.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
+    gateway.change(&key, Change::Block).await;
     let over = async { while !next().await.starts_with("event: over") {} };
     tokio::time::timeout(Duration::from_secs(5), over).await.expect("a block ends the stream");
 }

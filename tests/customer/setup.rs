@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use farebox::setup::{self, Client};
 use farebox_ledger::SecretHash;
 
+use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, talking};
 
@@ -79,6 +80,9 @@ fn what_a_shell_would_run_is_refused() {
 
 #[tokio::test]
 async fn the_shell_setting_works_as_printed() {
+    if !installed("curl", "the shell setting as printed") {
+        return;
+    }
     let upstream = ScriptedUpstream::start(talking("Hello from the table")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("1.00").await;

@@ -13,12 +13,12 @@ use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, ask, path, routes};
 
 /// The provider's secret as the test configuration resolves it.
-const SECRET: &str = "upstream-secret-of-UPSTREAM_KEY";
-const CANARY: &str = "canary-7d1f";
+pub(super) const SECRET: &str = "upstream-secret-of-UPSTREAM_KEY";
+pub(super) const CANARY: &str = "canary-7d1f";
 
 /// Pieces of the secret or the canary that must be nowhere.
 #[track_caller]
-fn clean(text: &str, place: &str) {
+pub(super) fn clean(text: &str, place: &str) {
     clean_of(SECRET, text, place);
 }
 
@@ -60,6 +60,37 @@ fn marked(family: Family, stream: bool) -> Vec<u8> {
     // The first frame decides whether the answer is good at all; text that is no JSON may stand behind it.
     let (first, rest) = marked.split_once("\n\n").unwrap();
     format!(": {CANARY}\n\n{first}\n\ndata: {CANARY} is no JSON\n\n{rest}").into_bytes()
+}
+
+/// The family's answer with members that no family knows, in every object at every depth.
+fn strange(family: Family, stream: bool) -> String {
+    fn plant(value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(plant),
+            Value::Object(members) => {
+                members.values_mut().for_each(plant);
+                for name in ["model", "provider", "request_id", "organization", "zz_debug"] {
+                    members.entry(name).or_insert_with(|| json!(CANARY));
+                }
+            }
+            _ => {}
+        }
+    }
+    let planted = |text: &str| match serde_json::from_str::<Value>(text) {
+        Ok(mut value) if value.is_object() => {
+            plant(&mut value);
+            value.to_string()
+        }
+        _ => text.to_owned(),
+    };
+    let speech = Speech::new(family, "PONG");
+    if !stream {
+        return planted(&speech.whole().texts().concat());
+    }
+    let lines = speech.stream().texts().concat();
+    let line =
+        |line: &str| line.strip_prefix("data: ").map_or_else(|| line.to_owned(), |data| format!("data: {}", planted(data)));
+    lines.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -148,6 +179,8 @@ async fn translated_answers_and_errors_say_nothing_either() {
         (Family::Responses, Family::Chat),
         (Family::Chat, Family::Messages),
         (Family::Responses, Family::Messages),
+        (Family::Chat, Family::Responses),
+        (Family::Messages, Family::Responses),
     ] {
         for stream in [false, true] {
             let place = format!("{caller} on {speaks} stream={stream}");
@@ -160,6 +193,10 @@ async fn translated_answers_and_errors_say_nothing_either() {
             assert!(answer.status == 200 && answer.text.contains("PONG"), "{place}: {}", answer.text);
             clean(&answer.text, &place);
             clean(&format!("{:?}", answer.headers), &place);
+            upstream.follow(Reply::whole(200, kind, strange(speaks, stream)));
+            let answer = gateway.post(path(caller), &key, &ask(caller, "test-model", stream)).await;
+            assert!(answer.status == 200 && answer.text.contains("PONG"), "{place}: {}", answer.text);
+            clean(&answer.text, &format!("{place}, unknown members"));
             for status in [400, 401, 413, 429, 500] {
                 let key = gateway.key("5.00").await;
                 upstream.follow(Reply::error(
@@ -201,6 +238,49 @@ async fn an_error_that_is_cut_anywhere_is_scrubbed_as_a_whole() {
         gateway.settled().await;
         clean(&format!("{:?}", gateway.records.all()), family.name());
         clean(&gateway.ask("/status").await.text, family.name());
+    }
+}
+
+/// Errors of megabytes inside a stream: short words for the customer, and no line of the log that an upstream wrote.
+#[tokio::test]
+async fn an_endless_error_inside_a_stream_is_a_short_line() {
+    let long = format!("{SECRET}\nlevel=error ").repeat(70_000);
+    assert!(long.len() > 3_000_000);
+    let error = json!({ "type": "error", "error": { "type": long, "code": long, "param": long, "message": long } });
+    for family in Family::ALL {
+        let first = Speech::new(family, "PONG ").stream().texts()[..2].concat();
+        let upstream = ScriptedUpstream::start(Reply::events([first, format!("event: error\ndata: {error}\n\n")])).await;
+        let gateway = Gateway::before(&upstream).await;
+        let key = gateway.key("5.00").await;
+        let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+        gateway.settled().await;
+        let records = format!("{:?}", gateway.records.all());
+        for (text, most) in [(&answer.text, 20_000), (&records, 5_000), (&gateway.ask("/status").await.text, 40_000)] {
+            clean(text, family.name());
+            assert!(text.len() < most && !text.contains("\nlevel=") && !text.contains("\\nlevel="), "{family}: {}", text.len());
+        }
+    }
+}
+
+/// A good stream comes in two pieces, cut at every byte of a frame that is full of what is taken out.
+#[tokio::test]
+async fn a_good_answer_that_is_cut_anywhere_is_the_same() {
+    for family in Family::ALL {
+        let body = marked(family, true);
+        let text = std::str::from_utf8(&body).unwrap();
+        let upstream = ScriptedUpstream::start(Reply::events([text])).await;
+        let gateway = Gateway::before(&upstream).await;
+        let key = gateway.key("50.00").await;
+        let whole = gateway.post(path(family), &key, &ask(family, "test-model", true)).await.text;
+        clean(&whole, family.name());
+        // The second frame with data, its comment and its id line.
+        let begin = text.match_indices("\n\n").nth(1).unwrap().0;
+        let end = text[begin + 2..].match_indices("\n\n").nth(1).unwrap().0 + begin + 4;
+        for at in (begin..end.min(begin + 700)).filter(|at| text.is_char_boundary(*at)) {
+            upstream.follow(Reply::events([&text[..at], &text[at..]]));
+            let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+            assert_eq!(answer.text, whole, "{family} cut at {at}");
+        }
     }
 }
 
@@ -247,12 +327,19 @@ async fn at_no_log_level_and_in_no_live_view_stands_a_secret() {
                 ];
                 for reply in replies {
                     upstream.follow(reply);
-                    let request =
-                        client.post(format!("{}{}", served.base, path(family))).bearer_auth(&key).header("x-api-key", &key);
+                    let request = client
+                        .post(format!("{}{}", served.base, path(family)))
+                        .bearer_auth(&key)
+                        .header("x-api-key", &key)
+                        .header("x-request-id", &key);
                     let _ = request.json(&ask(family, "test-model", stream)).send().await.unwrap().text().await;
                 }
             }
         }
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", served.id())).unwrap();
+        let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        assert_eq!(cores.split_whitespace().nth(4), Some("0"), "no core dump: {cores}");
+        assert!(include_str!("../../deploy/farebox.service").contains("\nLimitCORE=0\n"), "nor from the unit");
         served.signal("TERM");
         served.ended();
         listening.abort();

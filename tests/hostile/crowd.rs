@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use farebox::clock;
 use farebox_ledger::{KeySettings, SecretHash, Session, Timestamp};
 use farebox_protocol::Family;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -102,29 +102,51 @@ async fn a_body_that_two_readers_could_cut_differently_is_refused() {
     assert!(upstream.requests().is_empty());
 }
 
+/// A provider that gives this answer to whoever provokes it, and a proper one to everybody else.
+fn provoked(answer: Reply) -> Script {
+    Script::by(move |seen, _| if seen.json().to_string().contains("provoke") { answer.clone() } else { speech_for(seen, "PONG") })
+}
+
+fn provoking() -> Value {
+    json!({ "model": "test-model", "max_tokens": 5, "messages": [{ "role": "user", "content": "provoke" }] })
+}
+
 #[tokio::test]
 async fn one_keys_failing_requests_close_a_model_to_that_key_alone() {
-    for (status, kind) in [(403, "permission_error"), (500, "server_error"), (429, "requests")] {
-        let script = Script::by(move |seen, _| {
-            if !seen.json().to_string().contains("provoke") {
-                return speech_for(seen, "PONG");
-            }
-            Reply::error(status, kind, None, "no").header("retry-after", "600")
-        });
-        let upstream = ScriptedUpstream::start(script).await;
+    for answer in [
+        Reply::error(403, "permission_error", None, "no"),
+        Reply::whole(400, "text/html", "<html>no</html>"),
+        Reply::error(500, "server_error", None, "no"),
+        Reply::error(429, "requests", None, "no"),
+    ] {
+        let name = format!("{answer:?}");
+        let upstream = ScriptedUpstream::start(provoked(answer.header("retry-after", "600"))).await;
         let gateway = Gateway::before(&upstream).await;
         let (bad, good) = (gateway.key("5.00").await, gateway.key("5.00").await);
-        let provoking = json!({ "model": "test-model", "max_tokens": 5, "messages": [{ "role": "user", "content": "provoke" }] });
         for _ in 0..8 {
-            let answer = gateway.post(CHAT, &bad, &provoking).await;
-            assert_eq!(answer.status, 503, "{}", answer.text);
+            let answer = gateway.post(CHAT, &bad, &provoking()).await;
+            assert_eq!(answer.status, 503, "{name}: {}", answer.text);
             let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
             assert!((1..=5).contains(&wait), "{wait}");
         }
-        assert_eq!(gateway.post(CHAT, &bad, &chat("test-model", false)).await.status, 503, "{status}: closed to this key");
+        assert_eq!(gateway.post(CHAT, &bad, &chat("test-model", false)).await.status, 503, "{name}: closed to this key");
         for _ in 0..8 {
-            assert_eq!(gateway.post(CHAT, &good, &chat("test-model", false)).await.status, 200, "{status}");
+            assert_eq!(gateway.post(CHAT, &good, &chat("test-model", false)).await.status, 200, "{name}");
         }
+    }
+}
+
+#[tokio::test]
+async fn answers_of_a_content_filter_close_a_model_to_nobody() {
+    let filtered = Reply::error(400, "invalid_request_error", Some("content_filter"), "The response was filtered.");
+    let upstream = ScriptedUpstream::start(provoked(filtered)).await;
+    let gateway = Gateway::before(&upstream).await;
+    let (bad, good) = (gateway.key("5.00").await, gateway.key("5.00").await);
+    for _ in 0..8 {
+        assert_eq!(gateway.post(CHAT, &bad, &provoking()).await.status, 400);
+    }
+    for key in [&bad, &good] {
+        assert_eq!(gateway.post(CHAT, key, &chat("test-model", false)).await.status, 200);
     }
 }
 

@@ -70,8 +70,6 @@ async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
     let (customer, operator) = (client(), client());
     ask(&customer, &served.base, "test-model", &secret).await.unwrap();
     target(&operator, &served.admin).await;
-    // The ledger opens its log for syncing 30 ms after the first charge, once.
-    tokio::time::sleep(Duration::from_millis(500)).await;
 
     allow(served.id(), Some(next_descriptor(served.id())));
     for _ in 0..8 {
@@ -104,6 +102,44 @@ async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
     let log = served.log();
     assert!(log.lines().count() < 2_000, "it did not fill the log while nothing could be accepted");
     assert!(log.contains("own: "), "the log says what was missing: {log}");
+}
+
+#[tokio::test]
+async fn whatever_the_ledger_needs_is_open_before_the_first_charge() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    let routes = ["test-model", "test-blind"]
+        .map(|slug| format!("[[route]]\nslug = \"{slug}\"\ntargets = [ {{ provider = \"sim\", model = \"sim\" }} ]\n"));
+    let provider = "[provider.sim]\nsimulated = true\n";
+    fs::write(folder.path().join("routes.toml"), [provider, &routes[0], &routes[1]].concat()).unwrap();
+    let made = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
+    let secret = made["secret"].as_str().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    let customer = client();
+    let listed = customer.get(format!("{}/v1/models", served.base)).bearer_auth(secret).send().await.unwrap();
+    assert_eq!(listed.status(), 200, "this connection is open, and nothing was charged yet");
+
+    allow(served.id(), Some(next_descriptor(served.id())));
+    for _ in 0..4 {
+        let answered = persistent(&customer, &served, "test-model", secret).await;
+        assert!(answered.is_ok(), "{answered:?}\n{}", served.log());
+        // A charge is synced 30 ms after its commit.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_soft_limit_of_descriptors_is_raised_at_the_start() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let (folder, _) = place(&upstream, &upstream);
+    let mut command = std::process::Command::new("sh");
+    command.env_clear().current_dir(folder.path()).envs([UPSTREAM_KEY]);
+    command.args(["-c", "ulimit -S -n 200 && exec \"$0\" serve", env!("CARGO_BIN_EXE_farebox")]);
+    let served = Served::start_or_end(&mut command).unwrap();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", served.id())).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let (soft, hard) = line.trim().split_once(' ').unwrap();
+    assert!(hard.trim().starts_with(soft) && soft != "200", "{line}");
 }
 
 /// A connection from an address of its own.

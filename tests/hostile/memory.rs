@@ -6,16 +6,46 @@ use std::time::Duration;
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
 use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{Served, client, json};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{CATALOG, Gateway, ask, chat, path, routes};
+use crate::support::{CATALOG, Gateway, ask, chat, path, routes, talking};
 
 /// The most memory that the process ever had, MiB.
 fn peak(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_hundred_unfinished_heads_of_395_kb_cost_64_kib_each() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    fs::write(folder.path().join("routes.toml"), routes(&upstream.base_url())).unwrap();
+    json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t"]);
+    let served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY]);
+    let (before, address) = (peak(served.id()), served.base.trim_start_matches("http://").to_owned());
+    // Half of them stay just below the bound, so that they are kept until their ten seconds are over.
+    let senders = (0..300).map(|number| {
+        let length = if number % 2 == 0 { 395_000 } else { 60_000 };
+        let (head, address) = (format!("HEAD / HTTP/1.1\r\nhost: x\r\nx-a: {}", "y".repeat(length)), address.clone());
+        async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            // A head that is too large is refused before all of it was taken.
+            let _ = tokio::time::timeout(Duration::from_secs(5), stream.write_all(head.as_bytes())).await;
+            stream
+        }
+    });
+    let connections = join_all(senders).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let grown = peak(served.id()) - before;
+    assert!(grown < 60, "{grown} MiB for 300 heads, of which each may take 64 KiB");
+    drop(connections);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

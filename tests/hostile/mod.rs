@@ -4,4 +4,5 @@ mod canary;
 mod crowd;
 mod descriptors;
 mod fuzz;
+mod kept;
 mod memory;

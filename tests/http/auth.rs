@@ -1,17 +1,11 @@
 //! Who may call: missing, mistyped, unknown, blocked, expired and revoked keys, on both path families.
 
-use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, KeySettings, Timestamp};
+use farebox_ledger::{KeySettings, Timestamp};
 use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, TestKey, chat, talking};
-
-async fn change(gateway: &Gateway, key: &TestKey, change: Change) {
-    let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };
-    gateway.ledger.change_key(KeyChange { key: key.id, change, act }).await.unwrap();
-}
 
 #[tokio::test]
 async fn a_key_that_is_missing_mistyped_or_unknown_is_a_401_that_is_not_retried() {
@@ -39,12 +33,12 @@ async fn a_blocked_key_is_refused_at_once_and_served_again_after_unblock() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    change(&gateway, &key, Change::Block).await;
+    gateway.change(&key, Change::Block).await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_blocked")));
-    change(&gateway, &key, Change::Unblock).await;
+    gateway.change(&key, Change::Unblock).await;
     assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
-    change(&gateway, &key, Change::Revoke).await;
+    gateway.change(&key, Change::Revoke).await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_revoked")));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use farebox::byte_room::{ByteRoom, Holder, Share};
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Act, KeyChange, KeySettings, Secret, Timestamp};
+use farebox_ledger::{KeySettings, Secret, Timestamp};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -52,11 +52,6 @@ impl Rows {
     }
 }
 
-async fn change(gateway: &Gateway, key: &TestKey, change: Change) {
-    let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };
-    gateway.ledger.change_key(KeyChange { key: key.id, change, act }).await.unwrap();
-}
-
 async fn keys_and_limits(rows: &mut Rows) {
     let path = rows.path();
     let nobody = TestKey { secret: "sk-proj-abcdef".to_owned(), ..rows.gateway.key("0").await };
@@ -66,7 +61,7 @@ async fn keys_and_limits(rows: &mut Rows) {
     for (name, to) in [("blocked", Change::Block), ("revoked", Change::Revoke)] {
         let busy = KeySettings { concurrency: Some(0), ..KeySettings::default() };
         let key = rows.gateway.key_with("0", busy).await;
-        change(&rows.gateway, &key, to).await;
+        rows.gateway.change(&key, to).await;
         let guessed = TestKey { secret: Secret::generate(key.id, clock::random()).reveal().to_owned(), ..key.clone() };
         rows.send(&format!("401 another secret of a key that is {name}"), &guessed, path, WRONG_IN_EVERY_WAY).await;
         rows.send(&format!("403 {name}, before the rate"), &key, path, vec![b'x'; HUGE]).await;

@@ -97,6 +97,11 @@ async fn search_tools_are_taken_out_and_reported_whole_and_streamed() {
         let kinds: Vec<&Value> = sent["tools"].as_array().unwrap().iter().map(|tool| &tool["type"]).collect();
         assert_eq!((kinds, sent["tool_choice"].clone()), (vec![&json!("function"), &json!("namespace")], json!("auto")));
     }
+    let mut many = ask(Family::Responses, "test-model", false);
+    many["tools"] = (0..800).map(|number| json!({"type": format!("web_search_{number:04}")})).collect();
+    let answer = gateway.post(PATH, &key, &many).await;
+    let removed = answer.header("x-farebox-removed").unwrap();
+    assert!(removed.starts_with("web_search_0000, ") && removed.len() <= 1_024, "{removed}");
     let mut only = ask(Family::Responses, "test-model", false);
     only["tools"] = json!([{"type": "web_search_preview"}]);
     only["tool_choice"] = json!({"type": "web_search_preview"});

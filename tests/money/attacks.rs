@@ -26,13 +26,25 @@ pub(super) struct Attack {
     pub(super) manner: fn(&mut Dice) -> Manner,
     pub(super) answers: fn(&mut Dice) -> String,
     pub(super) asks: fn(&mut Dice) -> (Family, Value),
+    /// How the body is written down, and the headers beside it.
+    pub(super) written: fn(&mut Dice, String) -> Written,
+    /// Families of the provider.
+    pub(super) speaks: &'static str,
+    /// The customer reads nothing of a stream.
+    pub(super) deaf: bool,
     /// After how many milliseconds the customer leaves.
     pub(super) leaves: fn(&mut Dice) -> Option<u64>,
     /// Ours counts more than the provider does, by a rule that is told.
     pub(super) dear: bool,
 }
 
-const HONEST: Attack = Attack {
+/// A body as it goes over the wire, and headers that say how.
+pub(super) type Written = (Vec<u8>, &'static [(&'static str, &'static str)]);
+
+/// All families.
+pub(super) const EVERY: &str = "[\"chat\", \"responses\", \"messages\"]";
+
+pub(super) const HONEST: Attack = Attack {
     name: "honest customers, honest usage",
     balance: "1000",
     reasons: false,
@@ -40,6 +52,9 @@ const HONEST: Attack = Attack {
     manner: |_| Manner { limited: true, ..Manner::default() },
     answers: |_| "Some words of an answer, 1,024 of them in all, and then a few more. ".repeat(5),
     asks: |dice| talk(dice, 900, 100),
+    written: |_, body| (body.into_bytes(), &[]),
+    speaks: EVERY,
+    deaf: false,
     leaves: |_| None,
     dear: false,
 };
@@ -142,7 +157,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers side by side, on $3",
             balance: "3",
-            manner: |_| Manner { pace: 10, piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: 3, piece: 60, limited: true, ..Manner::default() },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
@@ -150,7 +165,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers without usage, on $3",
             balance: "3",
-            manner: |_| Manner { pace: 10, piece: 60, silent_usage: true, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: 3, piece: 60, silent_usage: true, limited: true, ..Manner::default() },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
@@ -171,6 +186,7 @@ pub(super) fn anything() -> Attack {
             late: dice.below(120),
             pace: dice.below(4),
             piece: [0, 0, 7, 40][dice.below(4) as usize],
+            caches: false,
             limited: true,
         },
         answers: |dice| match dice.below(4) {
@@ -200,14 +216,14 @@ pub(super) fn anything() -> Attack {
     }
 }
 
-const PROSE: &str = "Who knew that the train was late, and whose 8,412 pieces of luggage stood at the station? ";
+pub(super) const PROSE: &str = "Who knew that the train was late, and whose 8,412 pieces of luggage stood at the station? ";
 
-fn family(dice: &mut Dice) -> Family {
+pub(super) fn family(dice: &mut Dice) -> Family {
     Family::ALL[dice.below(3) as usize]
 }
 
 /// A request with this content and output limit.
-fn said(family: Family, content: Value, limit: u64) -> Value {
+pub(super) fn said(family: Family, content: Value, limit: u64) -> Value {
     let mut body = ask(family, "test-model", false);
     let name = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
     body[name] = json!(limit);
@@ -216,7 +232,7 @@ fn said(family: Family, content: Value, limit: u64) -> Value {
 }
 
 /// Some lines of prose, code, digits and Chinese.
-fn talk(dice: &mut Dice, lines: u64, limit: u64) -> (Family, Value) {
+pub(super) fn talk(dice: &mut Dice, lines: u64, limit: u64) -> (Family, Value) {
     let family = family(dice);
     let all =
         ["fn main() { println!(\"{}\", 42); }\n", "Who knew that the train was late?\n", "8,412 3.14159 77\n", "列车晚点了。\n"];
@@ -226,7 +242,7 @@ fn talk(dice: &mut Dice, lines: u64, limit: u64) -> (Family, Value) {
     (family, body)
 }
 
-fn streamed((family, mut body): (Family, Value)) -> (Family, Value) {
+pub(super) fn streamed((family, mut body): (Family, Value)) -> (Family, Value) {
     body["stream"] = json!(true);
     (family, body)
 }
@@ -259,7 +275,7 @@ fn tools(family: Family) -> Value {
     }
 }
 
-fn picture(family: Family, url: &str) -> Value {
+pub(super) fn picture(family: Family, url: &str) -> Value {
     let data = url.split_once(";base64,").map(|(_, data)| data);
     match (family, data) {
         (Family::Chat, _) => json!({"type": "image_url", "image_url": {"url": url}}),
@@ -271,7 +287,7 @@ fn picture(family: Family, url: &str) -> Value {
     }
 }
 
-fn document(family: Family, media: &str, data: &str) -> Value {
+pub(super) fn document(family: Family, media: &str, data: &str) -> Value {
     let url = format!("data:{media};base64,{data}");
     match family {
         Family::Chat => json!({"type": "file", "file": {"filename": "a.pdf", "file_data": url}}),
@@ -281,7 +297,7 @@ fn document(family: Family, media: &str, data: &str) -> Value {
 }
 
 /// The head of a PNG of this size: nobody here decodes more.
-fn png(width: u32, height: u32) -> String {
+pub(super) fn png(width: u32, height: u32) -> String {
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
     png.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
     png.extend([8, 2, 0, 0, 0, 0, 0, 0, 0]);
@@ -368,7 +384,7 @@ const LIGHT: [&str; 8] = [
     "⠁⠂⠃⠄⠅⠆⠇⠈",
 ];
 
-fn random(dice: &mut Dice, signs: &str, length: usize) -> String {
+pub(super) fn random(dice: &mut Dice, signs: &str, length: usize) -> String {
     let signs: Vec<char> = signs.chars().collect();
     (0..length).map(|_| signs[dice.below(signs.len() as u64) as usize]).collect()
 }
@@ -377,7 +393,7 @@ static LIGHT_TEXTS: LazyLock<Vec<String>> =
     LazyLock::new(|| LIGHT.iter().map(|signs| random(&mut Dice::new(3), signs, 40_000)).collect());
 
 /// Text whose characters seem to weigh less than they are billed.
-fn light(dice: &mut Dice) -> (Family, Value) {
+pub(super) fn light(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
     (family, said(family, json!(LIGHT_TEXTS[dice.below(8) as usize]), 100))
 }
@@ -391,7 +407,7 @@ fn text_file(dice: &mut Dice) -> (Family, Value) {
 }
 
 /// Text that takes many tokens to a byte.
-fn dense(dice: &mut Dice) -> String {
+pub(super) fn dense(dice: &mut Dice) -> String {
     let sets = [
         "0123456789",
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use farebox_protocol::Family;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::attacks::{self, Attack};
+use super::adversary;
+use super::attacks::{self, Attack, Written};
 use crate::support::billing::Bills;
 use crate::support::load::{Dice, sized};
 use crate::support::upstream::{Script, ScriptedUpstream};
@@ -68,18 +68,22 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
     } else {
         CATALOG.to_owned()
     };
+    let first = attack.speaks.split('"').nth(1).unwrap();
+    let catalog = catalog.replace("best_path         = \"chat\"", &format!("best_path         = \"{first}\""));
     let settings = format!("{}\nspeaks", attack.provider);
-    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url()).replacen("speaks", &settings, 1)).await;
+    let routes = routes(&upstream.base_url()).replacen("speaks", &settings, 1).replacen(attacks::EVERY, attack.speaks, 1);
+    let gateway = Gateway::start(&catalog, &routes).await;
     let key = gateway.key(attack.balance).await;
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut dice = Dice::new(seed);
     let asking = (0..ROUND).map(|_| {
         let (family, body) = (attack.asks)(&mut dice);
+        let (body, headers) = (attack.written)(&mut dice, body.to_string());
         let leaves = (attack.leaves)(&mut dice);
         let (gateway, key, places) = (&gateway, &key, Arc::clone(&places));
         async move {
             let _place = places.acquire().await.unwrap();
-            let asking = send(gateway, &key.secret, family, body);
+            let asking = send(gateway, &key.secret, family, (body, headers), attack.deaf);
             match leaves {
                 None => asking.await,
                 Some(after) => tokio::time::timeout(Duration::from_millis(after), asking).await.unwrap_or(false),
@@ -100,11 +104,16 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
     }
 }
 
-/// Sends one request and reads its answer to the end; whether it was served.
-async fn send(gateway: &Gateway, secret: &str, family: Family, body: Value) -> bool {
+/// Sends one request and reads its answer to the end, or nothing of it; whether it was served.
+async fn send(gateway: &Gateway, secret: &str, family: Family, (body, headers): Written, deaf: bool) -> bool {
     let url = format!("{}{}", gateway.base, path(family));
-    let Ok(sent) = gateway.client.post(url).bearer_auth(secret).json(&body).send().await else { return false };
+    let asking = headers.iter().fold(gateway.client.post(url), |asking, (name, value)| asking.header(*name, *value));
+    let asking = asking.header("content-type", "application/json").bearer_auth(secret).body(body);
+    let Ok(sent) = asking.send().await else { return false };
     let served = sent.status().is_success();
+    if deaf {
+        std::future::pending::<()>().await;
+    }
     let _ = sent.bytes().await;
     served
 }
@@ -152,6 +161,19 @@ async fn what_is_billed_is_charged_whoever_asks() {
     println!("| who | asked | answered | billed | charged | loss | billed ÷ (charged + loss) | worst 100 against P10 |");
     let mut faults = Vec::new();
     for attack in attacks::all().iter().filter(|attack| attack.name.contains(&only)) {
+        let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
+        println!("{}", row(attack, &sums));
+        judge(attack, &sums, &mut faults);
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// What somebody tries who has read how requests are counted.
+#[tokio::test]
+async fn an_adversary_loses_its_own_money() {
+    let only = std::env::var("FAREBOX_ONLY").unwrap_or_default();
+    let mut faults = Vec::new();
+    for attack in adversary::all().iter().filter(|attack| attack.name.contains(&only)) {
         let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
         println!("{}", row(attack, &sums));
         judge(attack, &sums, &mut faults);

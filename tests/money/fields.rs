@@ -79,7 +79,6 @@ fn of_family(family: Family) -> Vec<(&'static str, Value)> {
             ("audio", json!({"voice": "a", "format": "mp3"})),
             ("modalities", json!(["text", "audio"])),
             ("best_of", json!(3)),
-            ("prediction", json!({"type": "content", "content": "x"})),
             ("preset", json!("p")),
         ],
         Family::Responses => vec![
@@ -126,6 +125,9 @@ async fn server_tools_files_sound_and_stored_items_are_refused_by_their_place() 
     let by_url = json!({"type": "url", "url": "https://example.com/a.pdf"});
     for (family, field, place) in [
         (Family::Chat, tools("code_interpreter"), "tools[0].type"),
+        (Family::Chat, ("tools", json!([{"name": "n"}])), "tools[0].type"),
+        (Family::Chat, ("tools", json!([{"function": {"name": "n"}}])), "tools[0].type"),
+        (Family::Responses, ("tools", json!([{"name": "n"}])), "tools[0].type"),
         (Family::Responses, tools("code_interpreter"), "tools[0].type"),
         (Family::Responses, tools("file_search"), "tools[0].type"),
         (Family::Responses, tools("image_generation"), "tools[0].type"),

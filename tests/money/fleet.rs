@@ -1,10 +1,11 @@
-//! Three gateways on one PostgreSQL under mixed load: one is killed, or stopped for longer than its lease, and the outside
-//! checker judges what is left. Witnesses are only the customers and the upstream.
+//! Three gateways on one PostgreSQL under mixed load: in turns one is killed, one is stopped for longer than its lease, and
+//! connections of all are cut; the outside checker judges what is left. Witnesses are only the customers and the upstream.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use farebox::clock;
 use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{LedgerAddress, Opening};
@@ -15,7 +16,7 @@ use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
 use crate::support::process::{Served, farebox};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{TestKey, sized};
+use crate::support::{TestKey, big_ledger, sized};
 
 /// Holds of a lost gateway end within this time (P12).
 const BOUND: Duration = Duration::from_secs(15);
@@ -25,7 +26,18 @@ const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
 /// These databases have no standby.
 const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");
 
+/// What happens in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    Stop,
+    /// Half of all connections to the database end, again and again.
+    Cut,
+}
+
 struct Fleet {
+    cluster: &'static Cluster,
+    database: String,
     upstream: ScriptedUpstream,
     folder: tempfile::TempDir,
     address: String,
@@ -37,10 +49,11 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(cluster: &Cluster) -> Self {
+    async fn start(cluster: &'static Cluster) -> Self {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, _) = place(&upstream);
-        let address = cluster.url(&cluster.database());
+        let database = cluster.database();
+        let address = cluster.url(&database);
         let opened: LedgerAddress = address.parse().unwrap();
         let ledger = opened.open(&Opening { allow_single: true, ..Opening::new(OpenMode::Create) }).await.unwrap();
         let mut keys = Vec::new();
@@ -49,6 +62,8 @@ impl Fleet {
             keys.push(load::key(&*ledger, amount).await);
         }
         let mut fleet = Self {
+            cluster,
+            database,
             upstream,
             folder,
             address,
@@ -68,8 +83,9 @@ impl Fleet {
         Served::start_with(self.folder.path(), &[], &[UPSTREAM_KEY, SINGLE, ("FAREBOX_LEDGER", &self.address)])
     }
 
-    /// Loads all, takes one away in the middle, and waits until its holds have ended.
-    async fn lose_one(&mut self, victim: usize, frozen: bool, dice: &mut Dice) -> Duration {
+    /// Loads all, lets the fault happen in the middle, and waits until no hold is open.
+    async fn round(&mut self, fault: Fault, dice: &mut Dice) -> Duration {
+        let victim = dice.below(3) as usize;
         let loads: Vec<Load> = self
             .gateways
             .iter()
@@ -77,16 +93,27 @@ impl Fleet {
             .collect();
         tokio::time::sleep(Duration::from_millis(400 + dice.below(600))).await;
         let lost = Instant::now();
-        if frozen {
-            self.gateways[victim].signal("STOP");
-            tokio::time::sleep(LONGER_THAN_A_LEASE).await;
-            self.gateways[victim].signal("CONT");
-            let ended = self.gateways[victim].ended();
-            assert!(!ended.success(), "it was fenced off, says so and ends: {}", self.gateways[victim].log());
-            assert!(self.gateways[victim].log().contains("considered this one dead"), "{}", self.gateways[victim].log());
-        } else {
-            self.gateways[victim].kill();
-            tokio::time::sleep(Duration::from_millis(500)).await;
+        match fault {
+            Fault::Stop => {
+                self.gateways[victim].signal("STOP");
+                tokio::time::sleep(LONGER_THAN_A_LEASE).await;
+                self.gateways[victim].signal("CONT");
+                let ended = self.gateways[victim].ended();
+                assert!(!ended.success(), "it was fenced off, says so and ends: {}", self.gateways[victim].log());
+                assert!(self.gateways[victim].log().contains("considered this one dead"), "{}", self.gateways[victim].log());
+            }
+            Fault::Kill => {
+                self.gateways[victim].kill();
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            Fault::Cut => {
+                let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'farebox' \
+                     AND datname = current_database() AND random() < 0.5";
+                for _ in 0..5 {
+                    self.cluster.psql(&self.database, cut).unwrap();
+                    tokio::time::sleep(Duration::from_millis(100 + dice.below(200))).await;
+                }
+            }
         }
         for load in loads {
             self.outside.told.extend(load.end().await);
@@ -96,7 +123,9 @@ impl Fleet {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let took = lost.elapsed();
-        self.gateways[victim] = self.gateway();
+        if fault != Fault::Cut {
+            self.gateways[victim] = self.gateway();
+        }
         took
     }
 }
@@ -106,10 +135,9 @@ async fn a_fleet_loses_gateways_and_nothing_else() {
     let Some(cluster) = Cluster::shared() else { return skip("a fleet: PostgreSQL is not installed") };
     let mut fleet = Fleet::start(cluster).await;
     let (mut dice, mut slowest) = (Dice::new(7), Duration::ZERO);
-    for round in 0..sized(2, 100) {
-        let (victim, frozen) = (dice.below(3) as usize, round % 2 == 1);
-        let took = fleet.lose_one(victim, frozen, &mut dice).await;
-        assert!(frozen || took < BOUND, "holds of a killed gateway end within 15 s: {took:?}");
+    for fault in [Fault::Kill, Fault::Stop, Fault::Cut].into_iter().cycle().take(sized(3, 100) as usize) {
+        let took = fleet.round(fault, &mut dice).await;
+        assert!(fault != Fault::Kill || took < BOUND, "holds of a killed gateway end within 15 s: {took:?}");
         slowest = slowest.max(took);
     }
     for gateway in &mut fleet.gateways {
@@ -150,4 +178,51 @@ async fn commands_work_on_a_database() {
     let (done, said) = run(&["ledger", "backup", "copy.db"]);
     assert!(!done && said.contains("pg_basebackup"), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made beside the database");
+}
+
+/// Entries as the program prints them, and its word that their hashes are right: together they make the hashes equal.
+fn content(run: &impl Fn(&str, &[&str]) -> (bool, String), ledger: &str) -> String {
+    let (sound, said) = run(ledger, &["ledger", "verify"]);
+    assert!(sound && said.contains("the books are sound"), "{said}");
+    let (read, entries) = run(ledger, &["ledger", "entries", "--limit", "1000000", "--json"]);
+    assert!(read, "{entries}");
+    // Where an entry stands among those of other keys is each store's own affair.
+    let entries: serde_json::Value = serde_json::from_str(&entries).unwrap();
+    let mut lines: Vec<String> = entries["entries"].as_array().unwrap().iter().map(ToString::to_string).collect();
+    lines.sort();
+    lines.join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_takes_a_ledger_there_and_back() {
+    let Some(cluster) = Cluster::shared() else { return skip("ledger copy: PostgreSQL is not installed") };
+    let folder = tempfile::tempdir().unwrap();
+    let entries = sized(3_000, 100_000);
+    {
+        let opened: LedgerAddress = folder.path().join("a.db").display().to_string().parse().unwrap();
+        let ledger = opened.open(&Opening::new(OpenMode::Serve)).await.unwrap();
+        big_ledger::generate(&(ledger.clone() as _), 50, entries, clock::now()).await;
+        ledger.close();
+    }
+    let address = cluster.url(&cluster.database());
+    let run = |ledger: &str, arguments: &[&str]| {
+        let output = farebox(folder.path(), arguments).envs([SINGLE, ("FAREBOX_LEDGER", ledger)]).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let said = text(&output.stdout);
+        (output.status.success(), if output.status.success() { said } else { said + &text(&output.stderr) })
+    };
+    let begun = Instant::now();
+    let (copied, said) = run("a.db", &["ledger", "copy", "--to", &address]);
+    assert!(copied && said.contains(&format!("is a verified copy: 50 keys, {entries} entries")), "{said}");
+    println!("{entries} entries there: {:?}", begun.elapsed());
+    let (again, said) = run("a.db", &["ledger", "copy", "--to", &address]);
+    assert!(!again && said.contains("not empty"), "{said}");
+    let (same, said) = run("a.db", &["ledger", "copy", "--to", "c.db"]);
+    assert!(!same && said.contains("farebox ledger backup"), "{said}");
+    let begun = Instant::now();
+    let (copied, said) = run(&address, &["ledger", "copy", "--to", "b.db"]);
+    assert!(copied && said.contains(&format!("{entries} entries")), "{said}");
+    println!("{entries} entries back: {:?}", begun.elapsed());
+    let (there, back) = (content(&run, &address), content(&run, "b.db"));
+    assert!(content(&run, "a.db") == there && there == back, "every entry is the same");
 }

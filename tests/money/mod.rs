@@ -1,5 +1,6 @@
 //! Money: holds, charges and balances, in races, through crashes and on failing storage.
 
+mod adversary;
 mod attacks;
 mod balance;
 mod billing;
@@ -11,6 +12,7 @@ mod fields;
 mod fleet;
 mod leaving;
 mod lies;
+mod month_end;
 mod owed;
 mod prices;
 mod races;

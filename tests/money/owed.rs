@@ -1,8 +1,10 @@
 //! What providers bill is charged, booked as loss, or seen as exposure, at the target that bills it, whatever goes wrong.
 //!
 //! Two upstreams with bills of their own stand behind one slug; customers leave, streams break, usage is missing or absurd, and
-//! the first upstream fails after it was asked. 300 requests every day, 10,000 with `FAREBOX_FULL=1`.
+//! the first upstream fails after it was asked. 300 requests every day, 10,000 with `FAREBOX_FULL=1`, judged for each 100 of a key
+//! and over all.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use farebox::clock;
@@ -10,6 +12,8 @@ use farebox_ledger::{Amount, Evidence, MarginBy, MarginOrder, MarginQuery, Times
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
+use crate::customer::sessions::Visitor;
+use crate::process::cli::Cli;
 use crate::support::billing::{Billed, prompt, words};
 use crate::support::load::{Dice, sized};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
@@ -17,13 +21,15 @@ use crate::support::{Answer, CATALOG, Gateway, TestKey, ask, chat, path};
 
 /// Keys that ask at the same time.
 const KEYS: u64 = 6;
+/// Requests of one key after which its bill is compared.
+const ROUND: u64 = 100;
 /// One context of the test model, in picodollars.
 const CONTEXT: i64 = 200_000 * 3_000_000;
 const TEXT: &str = "Some words of an answer, 1,024 of them in all, and then a few more of them for everybody. ";
 
 /// What is to happen with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Honest,
     Silent,
     Absurd,
@@ -67,6 +73,11 @@ impl Fate {
         }
     }
 
+    /// Whether the provider alone is to blame for what it did not deliver.
+    fn is_the_providers(self) -> bool {
+        matches!(self, Breaks | Fails | Tears)
+    }
+
     /// As the request says it to the upstreams.
     fn written(self) -> String {
         format!("fate {self:?}.")
@@ -83,7 +94,7 @@ fn text() -> String {
 }
 
 /// The answer of the first or the second upstream.
-fn reply(seen: &Seen, first: bool) -> Reply {
+pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
     let body = seen.json();
     let fate = Fate::read(&body);
     let place = seen.path.split('?').next().unwrap();
@@ -110,7 +121,7 @@ fn reply(seen: &Seen, first: bool) -> Reply {
 }
 
 /// What an honest provider bills for a request that it has seen.
-fn billed(seen: &Seen, first: bool) -> i64 {
+pub(super) fn billed(seen: &Seen, first: bool) -> i64 {
     let body = seen.json();
     let (input, all) = (prompt(&body), words(&text()));
     let parts = reply(seen, first).parts().max(1) as u64;
@@ -123,7 +134,7 @@ fn billed(seen: &Seen, first: bool) -> i64 {
     Billed { input, output, extras: 0 }.cost()
 }
 
-fn routes(first: &str, second: &str) -> String {
+pub(super) fn routes(first: &str, second: &str) -> String {
     let provider = |name: &str, url: &str| {
         format!(
             "[provider.{name}]\nbase_url = \"{url}\"\nspeaks = [\"chat\", \"responses\", \"messages\"]\nkey = {{ env = \"KEY\" }}\n"
@@ -142,11 +153,11 @@ targets = [ { provider = "two", model = "b" } ]
 }
 
 /// One customer's request; whoever leaves reads at most a few words.
-async fn one_request(gateway: &Gateway, key: &TestKey, dice: &mut Dice) {
-    let (fate, family) = (Fate::of(dice), Family::ALL[dice.below(3) as usize]);
+pub(super) async fn one_request(gateway: &Gateway, key: &TestKey, fate: Fate, mark: &str, dice: &mut Dice) {
+    let family = Family::ALL[dice.below(3) as usize];
     let mut body = ask(family, "test-model", fate.streams(dice));
     let filler = "The quick brown fox jumps over the lazy dog at 8,412 metres. ".repeat(dice.below(40) as usize);
-    let said = format!("{} {filler}", fate.written());
+    let said = format!("{} {mark} {filler}", fate.written());
     body[if family == Family::Responses { "input" } else { "messages" }] = json!([{"role": "user", "content": said}]);
     let asking = gateway.client.post(format!("{}{}", gateway.base, path(family))).bearer_auth(&key.secret).json(&body).send();
     match fate {
@@ -166,23 +177,91 @@ async fn one_request(gateway: &Gateway, key: &TestKey, dice: &mut Dice) {
     }
 }
 
+/// What the ledger has of a key: charged or lost, and exposed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Booked {
+    charged: i64,
+    exposed: i64,
+}
+
+/// As the requests of a round say it to the upstreams.
+fn mark(key: usize, round: usize) -> String {
+    format!("customer {key} round {round}.")
+}
+
+/// All requests of one customer, and what each round added to the books. A request that is not answered ends behind it.
+async fn customer(gateway: &Gateway, number: u64, requests: u64) -> Vec<Booked> {
+    let (key, mut dice) = (gateway.key("1000").await, Dice::new(number + 7));
+    let (mut rounds, mut before) = (Vec::new(), Booked::default());
+    for round in 0..requests.div_ceil(ROUND) {
+        let mark = mark(number as usize, round as usize);
+        for _ in round * ROUND..requests.min((round + 1) * ROUND) {
+            let fate = Fate::of(&mut dice);
+            one_request(gateway, &key, fate, &mark, &mut dice).await;
+        }
+        while !gateway.ledger.open_holds(Some(key.id), 1).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let hours = gateway.ledger.usage(key.id, Timestamp::default(), Timestamp::from_millis(clock::now().millis() + 1)).await;
+        let all = hours.unwrap().iter().fold(Booked::default(), |sum, hour| Booked {
+            charged: sum.charged + hour.charge.picos() + hour.loss.picos(),
+            exposed: sum.exposed + hour.exposure.picos(),
+        });
+        rounds.push(Booked { charged: all.charged - before.charged, exposed: all.exposed - before.exposed });
+        before = all;
+    }
+    rounds
+}
+
+/// Of each round, what the providers bill is in the books; and what a customer made them bill is charged (P10).
+fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> String {
+    let mut bills: HashMap<String, (i64, i64)> = HashMap::new();
+    for (upstream, first) in upstreams.into_iter().zip([true, false]) {
+        for seen in upstream.requests() {
+            let text = seen.json().to_string();
+            let at = text.find("customer ").unwrap();
+            let mark = &text[at..=at + text[at..].find('.').unwrap()];
+            let bill = bills.entry(mark.to_owned()).or_default();
+            let cost = billed(&seen, first);
+            bill.0 += cost;
+            bill.1 += if Fate::read(&seen.json()).is_the_providers() { cost } else { 0 };
+        }
+    }
+    let (mut ratios, mut over) = (Vec::new(), Vec::new());
+    for (key, rounds) in rounds.iter().enumerate() {
+        for (round, booked) in rounds.iter().enumerate() {
+            let (billed, broken) = bills[&mark(key, round)];
+            let seen = booked.charged + booked.exposed;
+            ratios.push(billed as f64 / seen as f64);
+            over.push((billed - broken - booked.charged) as f64 / billed as f64);
+            // A context of this model is 0.60 USD, more than a round's whole bill. A hundredth of it is one of these requests.
+            let bound = billed / 10 + CONTEXT / 100;
+            assert!((billed - seen).abs() <= bound, "key {key}, round {round}: billed {billed}, seen {seen}");
+            assert!(billed - broken - booked.charged <= bound, "key {key}, round {round}: billed {billed}, {booked:?}");
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    over.sort_by(f64::total_cmp);
+    let (few, many) = (ratios[0], ratios[ratios.len() - 1]);
+    format!(
+        "{} rounds: billed / (charges + loss + exposure) from {few:.3} to {many:.3}, middle {:.3}; billed without the provider's \
+         own breaks beyond the charges at most {:.1} % of the bill",
+        ratios.len(),
+        ratios[ratios.len() / 2],
+        over[over.len() - 1] * 100.0
+    )
+}
+
 #[tokio::test]
 async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
     let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
     let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
     let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
     let requests = sized(300, 10_000);
-    let customers = (0..KEYS).map(|number| {
-        let gateway = &gateway;
-        async move {
-            let (key, mut dice) = (gateway.key("1000").await, Dice::new(number + 7));
-            for _ in 0..requests / KEYS {
-                one_request(gateway, &key, &mut dice).await;
-            }
-        }
-    });
-    futures_util::future::join_all(customers).await;
+    let customers = (0..KEYS).map(|number| customer(&gateway, number, requests / KEYS));
+    let rounds: Vec<Vec<Booked>> = futures_util::future::join_all(customers).await;
     gateway.settled().await;
+    println!("{}", judge_rounds(&rounds, [&one, &two]));
     let margins = async |by| {
         let to = Timestamp::from_millis(clock::now().millis() + 1);
         let query = MarginQuery { by, from: Timestamp::default(), to, order: MarginOrder::Name, reverse: false, limit: 100 };
@@ -231,20 +310,26 @@ async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
     }
     assert!(tries >= 3, "{tries}");
     let gate = crate::support::upstream::Gate::new();
-    upstream.follow(Speech::new(Family::Chat, "PONG").whole().gated(&gate));
+    upstream.follow([Speech::new(Family::Chat, "PONG").whole().gated(&gate), Speech::new(Family::Chat, "PONG").whole()]);
     let asked = upstream.requests().len();
-    let (waiting, told) = tokio::join!(gateway.post("/v1/chat/completions", &key, &body), async {
+    let ask = || gateway.post("/v1/chat/completions", &key, &body);
+    let told = async {
         upstream.request(asked).await;
-        let second = gateway.post("/v1/chat/completions", &key, &body).await;
         let free = gateway.get("/v1/key", &key).await.status;
-        let stranger =
-            tokio::time::timeout(Duration::from_millis(300), gateway.post("/v1/chat/completions", &other, &body)).await;
-        gate.open();
-        (second, free, stranger.is_err())
-    });
-    assert_eq!((waiting.status, told.0.status, told.1, told.2), (200, 429, 200, true), "{}", told.0.text);
-    assert!(told.0.text.contains("one request of this key may run at a time"), "{}", told.0.text);
-    assert!(!told.0.text.contains("up/"), "nothing of a provider: {}", told.0.text);
+        // The key's second and third wait for their turn; another key's is asked at once.
+        let alone = tokio::time::timeout(Duration::from_millis(300), async { tokio::join!(ask(), ask()) }).await.is_err();
+        let waited = upstream.requests().len() == asked + 1;
+        let stranger = gateway.post("/v1/chat/completions", &other, &body).await.status;
+        let (second, opened) = tokio::join!(ask(), async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let waited = upstream.requests().len() == asked + 2;
+            gate.open();
+            waited
+        });
+        (free, alone, waited, stranger, second.status, opened)
+    };
+    let (first, told) = tokio::join!(ask(), told);
+    assert_eq!((first.status, told), (200, (200, true, true, 200, 200, true)), "slow, but served");
     let status = gateway.ask("/status").await.json();
     let alert = &status["alerts"][0];
     assert_eq!((&alert["kind"], &alert["key"]), (&json!("key_slowed"), &json!(key.id.to_string())), "{status}");
@@ -252,7 +337,7 @@ async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
 }
 
 /// A target that repeatedly miscounts is named with its remedy; what it claims above the bound is exposure.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
     let usage = Usage { input: 10, output: 900, ..Usage::default() };
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;
@@ -272,9 +357,53 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
     let status = gateway.ask("/status").await.json();
     let words = status["alerts"][0]["text"].as_str().unwrap_or_default().to_owned();
     assert!(words.contains("`reasoning = \"outside\"` in [provider.up]"), "{status}");
+    assert_eq!(status["ledger"]["totals"]["exposure"], "0.0525", "of all time: {status}");
+    let admin = gateway.admin.trim_start_matches("http://").to_owned();
+    let check = tokio::task::spawn_blocking(move || {
+        let cli = Cli::new();
+        let table = cli.run(&["check", "--admin-listen", &admin]);
+        (table, cli.json(&["check", "--admin-listen", &admin, "--json"]), cli.run(&["check", "--admin-listen", "127.0.0.1:9"]))
+    });
+    let (table, document, alone) = check.await.unwrap();
+    let said = String::from_utf8(table.stdout).unwrap();
+    assert!(table.status.success() && said.contains("warning[W411]: up/upstream-model-1: 5 of 5 answers"), "{said}");
+    assert!(said.contains("set `reasoning = \"outside\"` in [provider.up]") && said.contains("ok: "), "{said}");
+    assert_eq!((&document[0]["code"], &document[0]["severity"]), (&json!("W411"), &json!("warning")), "{document}");
+    assert!(!String::from_utf8(alone.stdout).unwrap().contains("W411") && alone.status.success(), "no gateway, no alert");
     let metrics = gateway.ask("/metrics").await.text;
+    assert!(metrics.contains("farebox_ledger_exposure_usd 0.0525"), "{metrics}");
     assert!(
         metrics.contains("farebox_target_counts_total{target=\"up/upstream-model-1\",counted=\"above_limit\"} 5"),
         "{metrics}"
     );
+}
+
+/// The customer reads what was not charged; never what the operator pays for it, and to whom.
+#[tokio::test]
+async fn a_receipt_tells_what_was_not_charged_and_not_what_it_cost() {
+    let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
+    let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
+    let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
+    let (key, mut dice) = (gateway.key("100").await, Dice::new(5));
+    for fate in [Honest, Fails, Breaks] {
+        one_request(&gateway, &key, fate, "", &mut dice).await;
+    }
+    gateway.settled().await;
+    let (visitor, charges) = (Visitor::signed_in(&gateway, &key).await, gateway.charges(&key).await);
+    let exposed: Vec<bool> = charges.iter().map(|charge| charge.bill.as_ref().unwrap().exposure.is_positive()).collect();
+    assert_eq!(exposed, [false, true, true]);
+    for charge in charges {
+        let (request, bill) = (format!("req_{}", charge.operation), charge.bill.unwrap());
+        let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await;
+        let uncharged = receipt.json()["data"]["uncharged"].as_f64().unwrap();
+        assert!((uncharged - bill.exposure.picos() as f64 / 1e12).abs() < 1e-12, "{}", receipt.text);
+        let page = visitor.get(&format!("/requests/{request}")).await;
+        assert_eq!(page.text.contains("Not charged: about"), bill.exposure.is_positive(), "{}", page.text);
+        let exports = [visitor.get("/requests.csv").await, visitor.get("/requests.json").await];
+        for text in [&receipt.text, &page.text, &exports[0].text, &exports[1].text] {
+            let cost = bill.cost.map(|cost| cost.to_string());
+            assert!(!text.contains("one/m") && !text.contains("two/m"), "{text}");
+            assert!(cost.is_none_or(|cost| !text.contains(&cost)), "{:?} in {text}", bill.cost);
+        }
+    }
 }

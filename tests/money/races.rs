@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Act, Amount, Change, Credit, CreditKind, Entry, KeyChange, Ledger};
+use farebox_ledger::{Amount, Change, Credit, CreditKind, Entry, KeyChange, Ledger};
 use farebox_protocol::{Family, Usage};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -16,7 +16,7 @@ use crate::support::load::{
     Dice, Mark, PIECE, before_pieces, both_policies, ends_properly, family_of, marked, open, speech, usd,
 };
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
-use crate::support::{Gateway, TestKey, path, payment, sized};
+use crate::support::{Gateway, TestKey, act, path, payment, sized};
 
 const SLUGS: [&str; 2] = ["test-model", "test-drain"];
 
@@ -94,8 +94,7 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
         paid += beside.credit(payment(key.id, amount, reference)).await.unwrap().entry.amount.picos();
     }
     if round % 4 == 3 {
-        let act = Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() };
-        beside.change_key(KeyChange { key: key.id, change: Change::Block, act }).await.unwrap();
+        beside.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
     }
     paid
 }
@@ -183,11 +182,9 @@ async fn take_everything(gateway: &Gateway, key: &TestKey) {
         if amount == Amount::ZERO {
             return;
         }
-        let operation = clock::operation_id();
         let kind = CreditKind::Adjust { reason: "taken".to_owned() };
-        let (reference, actor) = (format!("taken-{operation}"), "tests".to_owned());
-        let amount = amount.checked_neg().unwrap();
-        let _ = gateway.ledger.credit(Credit { operation, key: key.id, kind, amount, reference, actor, at: clock::now() }).await;
+        let taken = payment(key.id, amount.checked_neg().unwrap(), format!("taken-{}", clock::operation_id()));
+        let _ = gateway.ledger.credit(Credit { kind, ..taken }).await;
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::payment;
 use crate::support::process::{Served, client, farebox, json};
 
 /// How long the gateway may take to notice: it looks every half second.
@@ -455,7 +456,7 @@ fn a_ledger_of_somebody_else_names_the_owner_and_the_way() {
 #[tokio::test]
 async fn the_restore_drill_works_as_it_is_written() {
     use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-    use farebox_ledger::{Credit, CreditKind, Ledger, OperationId, Timestamp};
+    use farebox_ledger::{Amount, Ledger};
 
     let (folder, id, secret) = place();
     let folder = folder.path().canonicalize().unwrap();
@@ -496,16 +497,8 @@ async fn the_restore_drill_works_as_it_is_written() {
     }
     let served = served.expect("the drill ends with a start");
     served.ask("sim-chat", &secret).await.unwrap();
-    let credit = Credit {
-        operation: OperationId::new(Timestamp::from_millis(1), 7),
-        key: id.parse().unwrap(),
-        kind: CreditKind::TopUp,
-        amount: farebox_ledger::Amount::from_usd_str("35").unwrap(),
-        reference: "from-the-console".to_owned(),
-        actor: "ada".to_owned(),
-        at: Timestamp::from_millis(1),
-    };
-    console.credit(credit).await.unwrap();
+    let amount = Amount::from_usd_str("35").unwrap();
+    console.credit(payment(id.parse().unwrap(), amount, "from-the-console".to_owned())).await.unwrap();
     assert_eq!((booked(&folder, "forgotten"), booked(&folder, "from-the-console")), (0, 1), "it is in the served ledger");
     assert_eq!(run(&folder, &["ledger", "verify"]).0, 0);
 }

@@ -2,10 +2,11 @@
 
 mod admin;
 pub(crate) mod alerts;
-mod cli;
+pub(crate) mod cli;
 mod first_hour;
 mod fleet_guide;
 mod identity;
+mod limits;
 mod log;
 mod operations;
 mod proxies;

@@ -11,19 +11,13 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::support::process::{Served, farebox, json as document};
+use crate::support::skip::installed;
 
 /// How long a proxy may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn shipped(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
-}
-
-/// Whether a program is installed. One that is missing fails the test, unless skipping is allowed.
-fn installed(program: &str) -> bool {
-    let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    assert!(found || std::env::var_os("FAREBOX_ALLOW_SKIP").is_some(), "{program} is not installed");
-    found
 }
 
 fn free_port() -> u16 {
@@ -90,7 +84,7 @@ async fn passes_everything_on(client: &reqwest::Client, base: &str, secret: &str
 
 #[tokio::test]
 async fn nginx_starts_with_the_shipped_file() {
-    if !installed("nginx") {
+    if !installed("nginx", "the shipped file for nginx") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +118,7 @@ async fn nginx_starts_with_the_shipped_file() {
 
 #[tokio::test]
 async fn caddy_starts_with_the_shipped_file() {
-    if !installed("caddy") {
+    if !installed("caddy", "the shipped file for Caddy") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -57,6 +57,8 @@ pub(crate) struct Manner {
     pub(crate) pace: u64,
     /// Characters of a piece; 0: a word.
     pub(crate) piece: usize,
+    /// It writes a prompt with a cache mark to its cache, a quarter dearer.
+    pub(crate) caches: bool,
     /// It makes no more than the limit that it was sent.
     pub(crate) limited: bool,
 }
@@ -101,10 +103,16 @@ impl Bills {
         let text = pieces.concat();
         let raw = String::from_utf8_lossy(&seen.body);
         let extras = DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
-        let billed = Billed { input: prompt(&body), output: words(&text) + manner.hidden * choices, extras };
+        let input = prompt(&body);
+        let written = if manner.caches && raw.contains("\"ephemeral\"") { input } else { 0 };
+        let extras = extras + i64::try_from(written).unwrap() * 750_000;
+        // Nothing is taken from a prediction, so all of it is billed.
+        let shown = words(&text) + tokens(&body["prediction"]["content"]) * choices;
+        let billed = Billed { input, output: shown + manner.hidden * choices, extras };
         let usage = Usage {
-            input: billed.input,
-            output: billed.output - manner.hidden * choices,
+            input: input - written,
+            cache_write: written,
+            output: shown,
             reasoning: manner.hidden * choices,
             ..Usage::default()
         };
@@ -136,7 +144,9 @@ impl Begun {
         let began = self.at + Duration::from_millis(self.manner.late);
         let thought = closed.saturating_duration_since(began).as_millis() as u64 * THINKING / 1_000;
         let hidden = if sent > 0 { self.manner.hidden } else { self.manner.hidden.min(thought) };
-        Billed { output: words(&pieces[..sent].concat()) + hidden * self.choices, ..self.billed }
+        let left = words(&pieces.concat()) - words(&pieces[..sent].concat());
+        let thought = self.manner.hidden - hidden;
+        Billed { output: self.billed.output - left - thought * self.choices, ..self.billed }
     }
 }
 
@@ -202,7 +212,7 @@ pub(crate) fn words(text: &str) -> u64 {
 pub(crate) fn prompt(body: &Value) -> u64 {
     let members = body.as_object().unwrap().iter();
     members
-        .filter(|(name, _)| !matches!(name.as_str(), "model" | "stream" | "stream_options"))
+        .filter(|(name, _)| !matches!(name.as_str(), "model" | "stream" | "stream_options" | "prediction"))
         .map(|(_, value)| tokens(value))
         .sum()
 }
@@ -215,8 +225,14 @@ fn tokens(value: &Value) -> u64 {
             if let Some(data) = map.get("data").and_then(Value::as_str).filter(|_| map.contains_key("media_type")) {
                 return file(data);
             }
+            if let Some(picture) = map.get("image_url").filter(|_| low(map)) {
+                return tokens(picture).min(85);
+            }
             // The template's own words around a message or part are few, and the same for all.
-            map.iter().filter(|(name, _)| *name != "type" && *name != "role").map(|(_, value)| tokens(value)).sum::<u64>()
+            map.iter()
+                .filter(|(name, _)| *name != "type" && *name != "role")
+                .map(|(name, value)| if is_shown_as_json(name, value) { words(&value.to_string()) } else { tokens(value) })
+                .sum::<u64>()
                 + ["type", "role"]
                     .iter()
                     .filter_map(|name| map.get(*name))
@@ -225,6 +241,17 @@ fn tokens(value: &Value) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// Schemas and arguments are shown to a model as they stand, names and numbers too.
+fn is_shown_as_json(name: &str, value: &Value) -> bool {
+    value.is_object() && matches!(name, "parameters" | "input_schema" | "schema" | "input")
+}
+
+/// Whether a picture is looked at for the small fixed price: chat reads that beside the address, responses in the part.
+fn low(part: &serde_json::Map<String, Value>) -> bool {
+    let place = if part["image_url"].is_object() { part["image_url"].get("detail") } else { part.get("detail") };
+    place.is_some_and(|detail| detail == "low")
 }
 
 /// Tokens of a `data:` URL or a picture's address.
@@ -264,10 +291,19 @@ fn tiles(width: u64, height: u64) -> u64 {
     85 + 170 * count(width) * count(height)
 }
 
-/// A page costs its text and a picture of it.
+/// A page costs its text and a picture of it; what notes and form fields say comes on top.
 fn document(pdf: &[u8]) -> u64 {
     let document = lopdf::Document::load_mem(pdf).unwrap();
     let pages: Vec<u32> = document.get_pages().keys().copied().collect();
     let picture = tiles(1_275, 1_650);
-    pages.iter().map(|page| words(&document.extract_text(&[*page]).unwrap_or_default()) + picture).sum()
+    let shown: u64 = pages.iter().map(|page| words(&document.extract_text(&[*page]).unwrap_or_default()) + picture).sum();
+    shown + document.objects.values().map(said).sum::<u64>()
+}
+
+fn said(object: &lopdf::Object) -> u64 {
+    let Ok(dict) = object.as_dict() else { return 0 };
+    let strings = ["Contents", "V"].iter().filter_map(|name| dict.get(name.as_bytes()).ok()?.as_str().ok());
+    let here: u64 = strings.map(|text| words(&String::from_utf8_lossy(text))).sum();
+    let inside = dict.iter().flat_map(|(_, value)| value.as_array().into_iter().flatten());
+    here + inside.map(said).sum::<u64>()
 }

@@ -32,7 +32,8 @@ use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyId, KeySettings, Ledger, NewKey, Secret,
+    Act, Amount, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyChange, KeyId, KeySettings, Ledger, NewKey,
+    Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -177,6 +178,11 @@ impl Gateway {
         new_key(&*self.ledger, usd, settings).await
     }
 
+    /// Changes a key as an operator would.
+    pub(crate) async fn change(&self, key: &TestKey, change: Change) {
+        self.ledger.change_key(KeyChange { key: key.id, change, act: act() }).await.unwrap();
+    }
+
     /// Pays money onto a key.
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
         let reference = format!("top-up-{}", clock::operation_id());
@@ -277,7 +283,8 @@ impl Answer {
     }
 }
 
-fn act() -> Act {
+/// Done now, by the tests.
+pub(crate) fn act() -> Act {
     Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
 }
 

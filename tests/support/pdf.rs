@@ -30,6 +30,19 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     out
 }
 
+/// A page without text, with a note beside it and a form field that say this.
+pub(crate) fn noted(text: &str) -> Vec<u8> {
+    let mut document = Document::load_mem(&pdf(&["x"])).unwrap();
+    let page = *document.get_pages().get(&1).unwrap();
+    let said = || Object::string_literal(text);
+    let note = dictionary! { "Type" => "Annot", "Subtype" => "Text", "Contents" => said() };
+    let field = document.add_object(dictionary! { "FT" => "Tx", "T" => said(), "V" => said() });
+    document.get_object_mut(page).unwrap().as_dict_mut().unwrap().set("Annots", vec![note.into(), field.into()]);
+    let mut out = Vec::new();
+    document.save_to(&mut out).unwrap();
+    out
+}
+
 /// The same document with one page written once more behind it.
 pub(crate) fn saved_again(first: &[u8]) -> Vec<u8> {
     let mut again = IncrementalDocument::create_from(first.to_vec(), Document::load_mem(first).unwrap());

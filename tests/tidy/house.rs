@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::facts::{Facts, Name};
 
@@ -27,16 +27,16 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// Every source file that is compiled outside tests, with its facts, by path.
+/// Every source file that is compiled outside tests, with its facts, by path. Copies share what was parsed.
 #[derive(Debug, Clone)]
 pub(crate) struct House {
-    pub(crate) sources: BTreeMap<String, Facts>,
+    pub(crate) sources: BTreeMap<String, Arc<Facts>>,
     /// The file of each module.
-    modules: BTreeMap<Vec<String>, String>,
+    modules: Arc<BTreeMap<Vec<String>, String>>,
     /// Crates that a manifest names.
-    crates: BTreeSet<String>,
-    /// The one file that a copy has changed.
-    changed: Option<String>,
+    crates: Arc<BTreeSet<String>>,
+    /// The one file that a copy judges.
+    judged: Option<String>,
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -84,33 +84,38 @@ impl House {
 
     fn read() -> Self {
         let folders: Vec<&str> = PACKAGES.iter().map(|(folder, _)| *folder).collect();
-        let mut house =
-            Self { sources: BTreeMap::new(), modules: BTreeMap::new(), crates: crates(), changed: None, unreadable: Vec::new() };
+        let (sources, modules, judged, unreadable) = Default::default();
+        let mut house = Self { sources, modules, crates: Arc::new(crates()), judged, unreadable };
         for file in files(&folders, ".rs") {
             house.put(&file.path, &file.text);
         }
         house.leave_out_tests();
-        house.modules = house.sources.iter().map(|(path, facts)| (facts.module.clone(), path.clone())).collect();
+        house.modules = Arc::new(house.sources.iter().map(|(path, facts)| (facts.module.clone(), path.clone())).collect());
         house
     }
 
     /// A copy in which one file has another text, and only that file is judged.
     pub(crate) fn with(&self, path: &str, text: &str) -> Self {
-        let mut copy = self.clone();
+        let mut copy = self.only(path);
         copy.put(path, text);
-        copy.changed = Some(path.to_owned());
         copy
+    }
+
+    /// A copy in which only one file is judged.
+    pub(crate) fn only(&self, path: &str) -> Self {
+        Self { judged: Some(path.to_owned()), ..self.clone() }
     }
 
     /// The files to judge.
     pub(crate) fn judged(&self) -> impl Iterator<Item = (&String, &Facts)> {
-        self.sources.iter().filter(|(path, _)| self.changed.as_ref().is_none_or(|changed| changed == *path))
+        let judged = |path: &String| self.judged.as_ref().is_none_or(|only| only == path);
+        self.sources.iter().filter(move |(path, _)| judged(path)).map(|(path, facts)| (path, &**facts))
     }
 
     fn put(&mut self, path: &str, text: &str) {
         let Some(module) = module_of(path) else { return };
         match Facts::read(module, text) {
-            Ok(facts) => drop(self.sources.insert(path.to_owned(), facts)),
+            Ok(facts) => drop(self.sources.insert(path.to_owned(), Arc::new(facts))),
             Err(error) => self.unreadable.push(format!("{path}: {error}")),
         }
     }
@@ -185,7 +190,7 @@ impl House {
 
     /// The file that is exactly this module.
     pub(crate) fn file_of(&self, module: &[String]) -> Option<&Facts> {
-        self.sources.get(self.modules.get(module)?)
+        self.sources.get(self.modules.get(module)?).map(|facts| &**facts)
     }
 }
 

@@ -43,6 +43,29 @@ const BANS: &[Ban] = &[
         instead: "take a CustomerError: what an upstream wrote passes src/upstream/redact.rs",
     },
     Ban {
+        paths: &[
+            "farebox::upstream::Answer",
+            "farebox::upstream::AnswerContent",
+            "farebox::upstream::stream::FrameStream",
+            "farebox_protocol::facts::AnswerFacts",
+            "farebox_protocol::sse::Frame",
+            "farebox_protocol::sse::FrameReader",
+            "farebox_protocol::Reader",
+        ],
+        allowed: &[
+            "src/upstream/",
+            "src/proxy/count.rs",
+            "src/proxy/dispatch.rs",
+            "src/proxy/stream.rs",
+            "src/proxy/translation.rs",
+            "src/proxy/whole.rs",
+            "protocol/",
+            "bench/",
+        ],
+        instead: "an upstream's bytes go through src/proxy/rewrite.rs or src/proxy/translation.rs to the customer who asked, and \
+                  its words through src/upstream/redact.rs to everybody else",
+    },
+    Ban {
         paths: &["reqwest::Client::new", "reqwest::Client::builder", "reqwest::ClientBuilder", "reqwest::get"],
         allowed: &["src/upstream/client.rs", "bench/"],
         instead: "ask the pools of src/upstream: they have no proxy, no redirects and our trust",

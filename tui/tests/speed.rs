@@ -82,8 +82,8 @@ impl Drop for Running {
 
 #[test]
 fn first_paint_and_screens_are_quick() {
-    if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return skip::skip("the console's speed: script (util-linux) is not installed");
+    if !skip::installed("script", "the console's speed") {
+        return;
     }
     let directory = tempfile::tempdir().unwrap();
     let ledger = std::env::var_os("FAREBOX_BIG_LEDGER").map_or_else(

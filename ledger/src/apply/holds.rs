@@ -23,6 +23,7 @@ fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
     }
     let payer = known(tx.payer(new.key)?, new.key)?;
     payer.check_active(new.at)?;
+    tx.check_limits(new.key)?;
     let account = payer.account.hold(new.amount)?;
     if !tx.insert_hold(new)? {
         return Err(Refusal::OperationUsed(new.request).into());

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use crate::chain::{ChainedAct, ChainedEntry};
+use crate::limit::Traffic;
 use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
@@ -57,8 +58,7 @@ fn must_be_flushed(operation: &Operation) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct KeySlot {
     pub(super) stored: StoredKey,
-    /// Holds it ever opened.
-    pub(super) opened: i64,
+    pub(super) traffic: Traffic,
     pub(super) is_new: bool,
     pub(super) account_changed: bool,
     pub(super) settings_changed: bool,
@@ -90,6 +90,8 @@ pub(super) type UsagePlace = (i64, i64, String, String);
 pub(super) struct Batch {
     pub(super) ledger: [u8; 16],
     pub(super) epoch: i64,
+    /// The database's clock, in microseconds since 1970.
+    pub(super) now: i64,
     /// The last place that was given away.
     pub(super) position: i64,
     pub(super) keys: BTreeMap<KeyId, KeySlot>,

@@ -15,6 +15,7 @@ use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
+use crate::limit::Traffic;
 use crate::sqlite::OpenMode;
 use crate::tx::StoredKey;
 use crate::{LedgerError, VerifyReport};
@@ -24,16 +25,16 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// What is opened is open whatever the batch that opened it thought: each hold is open, or has ended in a charge.
-const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened FROM (SELECT key, count(*) AS opened FROM \
-     (SELECT key FROM entries WHERE kind = 2 UNION ALL SELECT key FROM holds) o GROUP BY key) n WHERE n.key = id";
+const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened, running = n.running FROM \
+     (SELECT key, count(*) AS opened, sum(running) AS running FROM (SELECT key, 0 AS running FROM entries WHERE kind = 2 \
+     UNION ALL SELECT key, 1 FROM holds) o GROUP BY key) n WHERE n.key = id";
 const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(max(position), 1) FROM entries), \
      (SELECT coalesce(max(position), 1) FROM audit)))";
 
 fn unavailable(trouble: Trouble) -> LedgerError {
     match trouble {
-        Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) => LedgerError::Unavailable(why),
         Trouble::Unknown(why) => LedgerError::Unknown(why),
-        Trouble::Fenced => LedgerError::Unavailable("this gateway was fenced off".to_owned()),
+        undone => LedgerError::Unavailable(undone.words()),
     }
 }
 
@@ -162,7 +163,13 @@ impl Target for CopyTarget {
         match part {
             Part::Keys(keys) => {
                 for stored in keys {
-                    let slot = KeySlot { opened: 0, is_new: true, account_changed: true, settings_changed: true, stored };
+                    let slot = KeySlot {
+                        traffic: Traffic::default(),
+                        is_new: true,
+                        account_changed: true,
+                        settings_changed: true,
+                        stored,
+                    };
                     batch.keys.insert(slot.stored.key.id, slot);
                 }
             }

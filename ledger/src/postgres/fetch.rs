@@ -1,8 +1,8 @@
 //! Trip one of a batch: fence, lock the keys in order, read what the operations need.
 //!
 //! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so what it finds of locked
-//! keys is the newest. Of the locking statement only the locked rows themselves count. A row whose key is not locked has
-//! appeared meanwhile: the batch begins anew.
+//! keys is the newest. Of the locking statement only the locked rows themselves count. A row whose key is not locked belongs to a
+//! key that was skipped, or has appeared meanwhile, and then the batch begins anew.
 
 use futures_util::future::join;
 use tokio_postgres::types::ToSql;
@@ -19,14 +19,23 @@ use crate::{KeyId, OperationId};
 const RECOVERED_AT_ONCE: i64 = 500;
 
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
-const POSITIONS: &str = "SELECT nextval('positions')";
+const POSITIONS: &str = "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// What a batch does about keys that others have locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locked {
+    Wait,
+    /// Goes on without them.
+    Skip,
+}
 
 /// Locks what hold operations name.
-fn lock_of_holds() -> String {
+fn lock_of_holds(locked: Locked) -> String {
+    let skip = if locked == Locked::Skip { " SKIP LOCKED" } else { "" };
     format!(
         "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
          UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k"
+         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k{skip}"
     )
 }
 
@@ -86,12 +95,12 @@ impl Asked {
     }
 }
 
-/// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is none.
-pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch: i64) -> Result<Batch, Trouble> {
+/// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is none. Only operations of holds skip.
+pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch: i64, locked: Locked) -> Result<Batch, Trouble> {
     let asked = Asked::of(wanted);
     let mut batch = Batch { ledger, epoch, ..Batch::default() };
     let (lock, lock_values) = if asked.is_of_holds_only() {
-        (lock_of_holds(), vec![&asked.keys as &(dyn ToSql + Sync), &asked.holds, &asked.entries])
+        (lock_of_holds(locked), vec![&asked.keys as &(dyn ToSql + Sync), &asked.holds, &asked.entries])
     } else {
         let all: Vec<&(dyn ToSql + Sync)> =
             vec![&asked.keys, &asked.holds, &asked.entries, &asked.acts, &asked.references, &asked.tokens];
@@ -103,22 +112,24 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
     let begun = client.batch_execute(if wanted.flushed { BEGIN_FLUSHED } else { BEGIN_RECEIVED });
     let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
     let fenced = client.query(&fence, &fence_values);
-    let locked = client.query(&lock, &lock_values);
+    let keys = client.query(&lock, &lock_values);
     let placed = client.query_one(&positions, &[]);
     // Polled in this order, and so sent in this order.
-    let (begun, (fenced, (locked, (placed, read)))) =
-        join(begun, join(fenced, join(locked, join(placed, reads.run(link, &asked))))).await;
+    let (begun, (fenced, (keys, (placed, read)))) =
+        join(begun, join(fenced, join(keys, join(placed, reads.run(link, &asked))))).await;
     begun?;
     if epoch > 0 && fenced?.is_empty() {
         return Err(Trouble::Fenced);
     }
-    for row in locked? {
-        let (stored, opened) = rows::stored_key(&row)?;
-        let slot = KeySlot { opened, is_new: false, account_changed: false, settings_changed: false, stored };
+    for row in keys? {
+        let (stored, traffic) = rows::stored_key(&row)?;
+        let slot = KeySlot { traffic, is_new: false, account_changed: false, settings_changed: false, stored };
         batch.keys.insert(slot.stored.key.id, slot);
     }
-    batch.position = Columns::of(&placed?).take::<i64>()?.saturating_sub(1);
-    fill(&mut batch, &read?)?;
+    let placed = placed?;
+    let mut placed = Columns::of(&placed);
+    (batch.position, batch.now) = (placed.take::<i64>()?.saturating_sub(1), placed.take()?);
+    fill(&mut batch, &read?, locked)?;
     Ok(batch)
 }
 
@@ -191,10 +202,14 @@ impl Reads {
     }
 }
 
-fn fill(batch: &mut Batch, found: &Found) -> Result<(), Trouble> {
+fn fill(batch: &mut Batch, found: &Found, locked: Locked) -> Result<(), Trouble> {
     for (what, rows) in found {
         for row in rows {
-            fill_one(batch, *what, row)?;
+            match fill_one(batch, *what, row) {
+                // Of a key that was skipped: so is its operation.
+                Err(Trouble::Retry(_)) if locked == Locked::Skip => {}
+                filled => filled?,
+            }
         }
     }
     Ok(())
@@ -204,12 +219,12 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
     match what {
         What::Holds => {
             let hold = rows::stored_hold(row)?;
-            locked(batch, hold.open.key)?;
+            needs_lock(batch, hold.open.key)?;
             batch.holds.insert(hold.open.request, Slot::stored(hold));
         }
         What::Entries | What::EntriesByReference => {
             let entry = rows::stored_entry(row)?.entry;
-            locked(batch, entry.key)?;
+            needs_lock(batch, entry.key)?;
             if let Some(reference) = &entry.reference {
                 batch.references.insert(crate::reference::folded(reference), entry.operation);
             }
@@ -222,18 +237,18 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
         }
         What::Acts => {
             let record = rows::stored_act(row)?.record.record;
-            locked(batch, record.key)?;
+            needs_lock(batch, record.key)?;
             batch.acts.insert(record.operation, record);
         }
         What::Sessions => {
             let session = rows::session(row)?;
-            locked(batch, session.key)?;
+            needs_lock(batch, session.key)?;
             batch.sessions.insert(session.token.0, Slot::stored(session));
         }
         What::Links => {
             let mut columns = Columns::of(row);
             let (token, key, expires) = (columns.secret()?, columns.key()?, columns.at()?);
-            locked(batch, key)?;
+            needs_lock(batch, key)?;
             batch.links.insert(token.0, Slot::stored((key, expires)));
         }
     }
@@ -241,6 +256,6 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
 }
 
 /// Refuses a row whose key was not locked.
-fn locked(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
+fn needs_lock(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
     if batch.keys.contains_key(&key) { Ok(()) } else { Err(Trouble::Retry("a row appeared in the meantime".to_owned())) }
 }

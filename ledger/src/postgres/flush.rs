@@ -182,7 +182,9 @@ fn accounts(batch: &Batch, writes: &mut Vec<Write>) {
             ("last", "bigint", column(&rows, |slot| slot.stored.head.last)),
             ("last_at", "bigint", column(&rows, |slot| slot.stored.head.last_at.map(Timestamp::millis))),
             ("hash", "bytea", column(&rows, |slot| slot.stored.head.hash.to_vec())),
-            ("opened", "bigint", column(&rows, |slot| slot.opened)),
+            ("opened", "bigint", column(&rows, |slot| slot.traffic.opened)),
+            ("running", "bigint", column(&rows, |slot| slot.traffic.running)),
+            ("paced_to", "bigint", column(&rows, |slot| slot.traffic.paced_to)),
         ];
         let sql = if is_new { insert("accounts", &columns) } else { update("accounts", "id", &columns) };
         writes.push(write(sql, columns));

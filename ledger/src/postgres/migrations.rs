@@ -3,6 +3,7 @@
 //! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use super::rows::Columns;
 use super::trouble::words;
@@ -11,8 +12,8 @@ use crate::sqlite::OpenMode;
 use crate::{LedgerError, Timestamp};
 
 /// The schema this program knows.
-pub(super) const VERSION: i32 = 2;
-const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub(super) const VERSION: i32 = 3;
+const MIGRATIONS: [&str; 3] = [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
 /// Any number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 const OLDEST_SERVER: i32 = 130_000;
@@ -102,7 +103,11 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
 }
 
 async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| unusable(&format!("cannot create the schema: {}", words(&error)));
+    let failed = |error: tokio_postgres::Error| {
+        let denied = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+        let remedy = if denied { "; give the ledger a database that its role owns" } else { "" };
+        unusable(&format!("cannot create the schema: {}{remedy}", words(&error)))
+    };
     let mut ledger = [0; 16];
     getrandom::fill(&mut ledger).map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
     let transaction = client.transaction().await.map_err(failed)?;

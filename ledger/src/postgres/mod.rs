@@ -1,8 +1,9 @@
 //! The ledger in a PostgreSQL database that several gateways share.
 //!
-//! One writer per process gathers operations into batches: `fetch` locks their keys and reads what they need, `apply` decides
-//! them in memory (`batch`, `tx`), `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that
-//! others took for dead is fenced off by the first statement of every batch. All of it runs on a thread of its own.
+//! Operations wait in `lanes`, so that a key which another gateway has locked keeps nobody else waiting. Each lane's `writer`
+//! gathers them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`),
+//! `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that others took for dead is fenced
+//! off by the first statement of every batch. All of it runs on a thread of its own.
 //!
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
@@ -11,6 +12,9 @@ mod confirmed;
 mod copy;
 mod fetch;
 mod flush;
+mod job;
+mod key_reads;
+mod lanes;
 mod link;
 mod lists;
 mod lock;
@@ -42,26 +46,30 @@ use crate::operation::{Operation, Outcome};
 use crate::sqlite::{OpenMode, Standby, WriterStats};
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};
 pub(crate) use copy::{CopySource, CopyTarget};
+use key_reads::KeyReads;
 use link::Connector;
 use node::Node;
 use readers::Readers;
 use shared::Shared;
 use trouble::Trouble;
-use writer::Writer;
+use writer::Lanes;
 
+/// More entries than that are read without a bound in time, on a connection of their own.
+const LONG: usize = 10_000;
 /// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
 /// A ledger in a PostgreSQL database.
 pub struct PostgresLedger {
     place: String,
-    readers: Readers,
+    readers: Arc<Readers>,
+    key_reads: Arc<KeyReads>,
     writer: Option<Arc<Shared>>,
     thread: Mutex<Option<Thread>>,
     totals: Option<Mutex<Option<(Instant, Totals)>>>,
@@ -81,7 +89,7 @@ struct Thread {
 
 /// What the thread was started for.
 struct Started {
-    readers: Readers,
+    readers: Arc<Readers>,
     writer: Option<Arc<Shared>>,
 }
 
@@ -123,7 +131,7 @@ impl PostgresLedger {
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
         let totals = (mode == OpenMode::Serve).then(Mutex::default);
-        Ok(Self { place, readers, writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
+        Ok(Self { place, readers, key_reads: Arc::default(), writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
     }
 
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
@@ -193,12 +201,12 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
         shared.lost(&lost);
         return Err(LedgerError::Unusable(shared.uncertain().unwrap_or_default()));
     }
-    let readers = Readers::new(connector.clone(), tokio::runtime::Handle::current());
+    let readers = Arc::new(Readers::new(connector.clone(), tokio::runtime::Handle::current()));
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });
     }
     let name = format!("{}:{}", host(), std::process::id());
-    tokio::spawn(Writer::new(Arc::clone(&shared), connector.clone(), link, ledger, name).run());
+    tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger, name }.run(link));
     if mode == OpenMode::Serve {
         tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
     }
@@ -238,6 +246,16 @@ impl Store for PostgresLedger {
 
     fn stats(&self) -> WriterStats {
         self.writer.as_ref().map(|writer| writer.stats()).unwrap_or_default()
+    }
+
+    async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
+        self.readers.with(|link| async move { node::gateways(&link).await }).await
+    }
+
+    fn announce(&self, configuration: String) {
+        if let Some(writer) = &self.writer {
+            writer.announce(configuration);
+        }
     }
 
     async fn fatal(&self) -> String {
@@ -284,7 +302,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.readers.with(|link| async move { reads::find_key(&link, id).await }).await
+        self.key_reads.find(&self.readers, id).await
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
@@ -317,6 +335,9 @@ impl Ledger for PostgresLedger {
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
         let query = &query;
+        if query.limit.is_none_or(|limit| limit > LONG) {
+            return self.readers.alone(|link| async move { reads::entries(&link, query).await }).await;
+        }
         self.readers.with(|link| async move { reads::entries(&link, query).await }).await
     }
 

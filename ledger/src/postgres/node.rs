@@ -17,9 +17,9 @@ use super::rows::Columns;
 use super::shared::Shared;
 use super::standby;
 use super::trouble::Trouble;
-use crate::Finish;
 use crate::operation::{Operation, Outcome};
 use crate::sqlite::Standby;
+use crate::{Finish, Gateway, Timestamp};
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
@@ -97,11 +97,25 @@ pub(super) struct Node {
     /// When it last looked for holds of its own that it does not know; `None` after an interruption.
     swept: Option<Instant>,
     recovering: Option<tokio::task::JoinHandle<()>>,
+    /// Holds ever asked for, at the last renewal.
+    asked: u64,
+    /// Whether the gateways were last seen to run different files.
+    differ: bool,
 }
 
 impl Node {
     pub(super) fn new(shared: Arc<Shared>, connector: Connector) -> Self {
-        Self { shared, connector, link: None, seen: HashMap::new(), last_renewal: None, swept: None, recovering: None }
+        Self {
+            shared,
+            connector,
+            link: None,
+            seen: HashMap::new(),
+            last_renewal: None,
+            swept: None,
+            recovering: None,
+            asked: 0,
+            differ: false,
+        }
     }
 
     /// Renews every second until the process ends.
@@ -115,6 +129,7 @@ impl Node {
                 continue;
             }
             let asked = Instant::now();
+            self.shared.begin_lease(asked);
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
                 // Any batch finds out by itself; this one says so even when no customer comes.
@@ -160,16 +175,21 @@ impl Node {
             return Ok(());
         }
         let asked = Instant::now();
-        let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now() WHERE epoch = $1 AND ended IS NULL \
-             RETURNING (extract(epoch FROM now()) * 1000)::bigint, renewals";
-        let rows = link.query(sql, &[&epoch]).await?;
+        let (configuration, opened, holds) = self.shared.told();
+        let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
+        let since = self.last_renewal.map_or(EVERY, |last| asked.saturating_duration_since(last)).max(EVERY);
+        let per_second = u128::from(began).saturating_mul(1_000).checked_div(since.as_millis()).unwrap_or_default();
+        let per_second = i64::try_from(per_second).unwrap_or(i64::MAX);
+        let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now(), configuration = $2, holds = $3, per_second = $4 \
+             WHERE epoch = $1 AND ended IS NULL RETURNING (extract(epoch FROM now()) * 1000)::bigint, renewals";
+        let rows = link.query(sql, &[&epoch, &configuration, &holds, &per_second]).await?;
         let Some(row) = rows.first() else {
             return Err(Trouble::Fenced);
         };
         if self.last_renewal.is_none_or(|last| asked.saturating_duration_since(last) > INTERRUPTED) {
             self.seen.clear();
         }
-        self.last_renewal = Some(asked);
+        (self.last_renewal, self.asked) = (Some(asked), opened);
         self.shared.renewed(asked);
         let mut columns = Columns::of(row);
         let off = columns.take::<i64>()?.saturating_sub(super::now().millis());
@@ -184,6 +204,11 @@ impl Node {
         super::shared::lock(&self.shared.stats).clock_off_ms = off;
         if off.abs() >= CLOCK_OFF {
             tracing::warn!(milliseconds = off, "the clocks of this machine and of the database differ");
+        }
+        let alive = gateways(link).await?;
+        let differ = Gateway::differ(&alive);
+        if differ != std::mem::replace(&mut self.differ, differ) {
+            tell_files(&alive, differ);
         }
         for dead in observe(&mut self.seen, link, epoch).await? {
             reap(link, dead).await?;
@@ -250,6 +275,36 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble>
     Ok(())
 }
 
+/// Those that have not ended, as they last told.
+pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
+    let sql = "SELECT epoch, name, version, configuration, (extract(epoch FROM started_at) * 1000)::bigint, \
+         (extract(epoch FROM now() - renewed_at) * 1000)::bigint, per_second, holds FROM nodes WHERE ended IS NULL ORDER BY epoch";
+    let mut gateways = Vec::new();
+    for row in link.query(sql, &[]).await? {
+        let mut columns = Columns::of(&row);
+        gateways.push(Gateway {
+            epoch: columns.take()?,
+            name: columns.take()?,
+            version: columns.take()?,
+            configuration: columns.take()?,
+            started_at: Timestamp::from_millis(columns.take()?),
+            silent_ms: columns.take()?,
+            per_second: columns.small()?,
+            holds: columns.small()?,
+        });
+    }
+    Ok(gateways)
+}
+
+/// Logs that the gateways' files have begun or ceased to differ.
+fn tell_files(gateways: &[Gateway], differ: bool) {
+    if !differ {
+        return tracing::info!("all gateways run the same files again");
+    }
+    let files: Vec<String> = gateways.iter().map(|gateway| format!("{} {}", gateway.name, gateway.configuration)).collect();
+    tracing::warn!(gateways = files.join(", "), "the gateways run different files: give all of them the same catalog and routes");
+}
+
 /// Notes who has renewed, and gives those that have been silent for too long with their last count.
 async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result<Vec<(i64, i64)>, Trouble> {
     let rows = link.query("SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1", &[&own]).await?;
@@ -279,7 +334,7 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
         }
         Err(error) => match Trouble::from(&error) {
             // Its last transaction is still open; the server ends that soon.
-            Trouble::Retry(_) => Ok(()),
+            Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
             trouble => Err(trouble),
         },
     }

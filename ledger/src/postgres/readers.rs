@@ -51,10 +51,7 @@ impl Readers {
                     return Ok(found);
                 }
                 Ok(Err(Trouble::Lost(_))) if again => again = false,
-                Ok(Err(Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) | Trouble::Unknown(why))) => {
-                    return Err(LedgerError::Unavailable(why));
-                }
-                Ok(Err(Trouble::Fenced)) => return Err(LedgerError::Unavailable("this gateway was fenced off".to_owned())),
+                Ok(Err(trouble)) => return Err(LedgerError::Unavailable(trouble.words())),
                 Err(_) => return Err(LedgerError::Unavailable("the database did not answer in time".to_owned())),
             }
         }
@@ -65,12 +62,7 @@ impl Readers {
     where
         Reading: Future<Output = Result<T, Trouble>>,
     {
-        read(self.connect().await?).await.map_err(|trouble| match trouble {
-            Trouble::Lost(why) | Trouble::Failed(why) | Trouble::Retry(why) | Trouble::Unknown(why) => {
-                LedgerError::Unavailable(why)
-            }
-            Trouble::Fenced => LedgerError::Unavailable("this gateway was fenced off".to_owned()),
-        })
+        read(self.connect().await?).await.map_err(|trouble| LedgerError::Unavailable(trouble.words()))
     }
 
     async fn link(&self) -> Result<Arc<Link>, LedgerError> {

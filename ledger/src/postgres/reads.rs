@@ -1,23 +1,17 @@
 //! Every read outside the writer but lists of keys. Each is one statement, and so of one instant.
 
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
 use super::trouble::Trouble;
 use crate::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals,
-    UsageRow,
+    AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow,
 };
 
 type Answer<T> = Result<T, Trouble>;
 
 /// How far back an answer's id is looked for.
 const ANSWER_DEPTH: i64 = 100_000;
-
-pub(super) async fn find_key(link: &Link, id: KeyId) -> Answer<Option<Key>> {
-    let rows = link.query(&format!("{SELECT_KEY} WHERE k.id = $1"), &[&id.to_i64()]).await?;
-    Ok(rows.first().map(rows::stored_key).transpose()?.map(|(stored, _)| stored.key))
-}
 
 pub(super) async fn find_session(link: &Link, token: SecretHash, now: Timestamp) -> Answer<Option<KeyId>> {
     let sql = "SELECT key FROM sessions WHERE token = $1 AND expires > $2";

@@ -9,6 +9,7 @@ use super::trouble::{Trouble, words};
 use crate::audit::Record;
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::head::{AuditHead, Hash, Head};
+use crate::limit::Traffic;
 use crate::stored;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
@@ -136,10 +137,11 @@ fn exact<const N: usize>(bytes: &[u8], what: &str) -> Read<[u8; N]> {
 /// Selects what [`stored_key`] takes, in its order; conditions may follow.
 pub(super) const SELECT_KEY: &str = "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
      k.old_secret, k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, \
-     k.audit_hash, a.seq, a.last, a.hash, a.opened FROM keys k JOIN accounts a ON a.id = k.id";
+     k.audit_hash, a.seq, a.last, a.hash, a.opened, a.running, \
+     a.paced_to FROM keys k JOIN accounts a ON a.id = k.id";
 
-/// A key, and how many holds it ever opened.
-pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, i64)> {
+/// A key, and what it does at all gateways.
+pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, Traffic)> {
     let mut columns = Columns::of(row);
     let key = Key {
         id: columns.key()?,
@@ -169,7 +171,8 @@ pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, i64)> {
     let last_at = key.last_entry_at;
     let audit = AuditHead { seq: columns.take()?, last: columns.take()?, hash: columns.hash()? };
     let head = Head { seq: columns.take()?, last: columns.take()?, hash: columns.hash()?, last_at };
-    Ok((StoredKey { key, audit, head }, columns.take()?))
+    let traffic = Traffic { opened: columns.take()?, running: columns.take()?, paced_to: columns.take()? };
+    Ok((StoredKey { key, audit, head }, traffic))
 }
 
 fn models(json: &str) -> Read<Vec<String>> {

@@ -2,47 +2,34 @@
 //!
 //! Nothing is decided here but whether an operation may wait at all.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::confirmed::Confirmed;
+use super::job::{Job, Reply};
+use super::lanes::{Lane, Queue};
 use super::link::Backend;
 pub(super) use super::lock::lock;
 use super::printable::printable;
 use crate::Opening;
 use crate::operation::{Class, Operation, Outcome};
 use crate::sqlite::{Durability, WriterStats};
-use crate::{LedgerError, OperationId, Refusal};
+use crate::{KeyId, LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
 /// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
 const LEASE: Duration = Duration::from_secs(7);
 
-/// An operation in the queue, and who waits for it.
-pub(super) struct Job {
-    pub(super) operation: Operation,
-    pub(super) reply: Option<oneshot::Sender<Result<Outcome, LedgerError>>>,
-}
-
-impl Job {
-    pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
-        if let Some(reply) = self.reply {
-            // Whoever asked may have gone; the operation has happened all the same.
-            let _ = reply.send(outcome);
-        }
-    }
-}
-
 /// What callers, the writer and the node share.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
-    pub(super) wake: Notify,
+    wake: [Notify; 3],
     pub(super) stats: Mutex<WriterStats>,
     pub(super) fatal: watch::Sender<Option<String>>,
     pub(super) drained: watch::Sender<bool>,
@@ -56,16 +43,12 @@ pub(super) struct Shared {
     pub(super) confirmed: Confirmed,
     pub(super) durability: Durability,
     pub(super) allow_single: bool,
-    /// Requests whose holds this process opens or has opened, and has not ended.
-    running: Mutex<HashSet<OperationId>>,
-}
-
-/// What waits.
-#[derive(Default)]
-pub(super) struct Queue {
-    pub(super) jobs: VecDeque<Job>,
-    pub(super) unresolved: Vec<Job>,
-    pub(super) closed: Option<String>,
+    /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
+    running: Mutex<HashMap<OperationId, KeyId>>,
+    /// Holds this process ever asked for.
+    asked: AtomicU64,
+    /// Hashes of the files that run here.
+    configuration: Mutex<String>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -78,7 +61,7 @@ impl Shared {
     pub(super) fn new(opening: &Opening, confirmed: Confirmed) -> Self {
         Self {
             queue: Mutex::default(),
-            wake: Notify::new(),
+            wake: Default::default(),
             stats: Mutex::default(),
             fatal: watch::Sender::new(None),
             drained: watch::Sender::new(false),
@@ -89,28 +72,37 @@ impl Shared {
             durability: opening.durability,
             allow_single: opening.allow_single,
             running: Mutex::default(),
+            asked: AtomicU64::new(0),
+            configuration: Mutex::default(),
         }
     }
 
     /// Runs an operation in one of the next batches and waits for its commit.
     pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(Job { operation: printable(operation), reply: Some(reply) });
+        self.enqueue(printable(operation), Some(reply));
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
     /// Runs an operation again and again until its outcome is known. Nobody waits for it.
     pub(super) fn resolve(&self, operation: Operation) {
-        self.enqueue(Job { operation: printable(operation), reply: None });
+        self.enqueue(printable(operation), None);
     }
 
-    fn enqueue(&self, job: Job) {
+    fn enqueue(&self, operation: Operation, reply: Option<Reply>) {
+        let key = match &operation {
+            Operation::Open(new) => Some(new.key),
+            Operation::Extend(extension) => self.runs(extension.request),
+            Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
+            _ => None,
+        };
+        let job = Job { operation, key, reply };
         let class = job.operation.class();
         let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
         let mut queue = lock(&self.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
-            None if class == Class::Hold && queue.jobs.len() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
+            None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
             None if begins && lock(&self.stats).is_clock_wrong() => Some("this machine's clock is wrong".to_owned()),
             None if begins && let Some(why) = self.uncertain() => Some(why),
             None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
@@ -125,11 +117,55 @@ impl Shared {
         }
         if let Operation::Open(new) = &job.operation {
             // Before anything can be committed: a hold that is found and is not here belongs to no request.
-            lock(&self.running).insert(new.request);
+            lock(&self.running).insert(new.request, new.key);
+            self.asked.fetch_add(1, Ordering::Relaxed);
         }
-        queue.jobs.push_back(job);
+        let lane = queue.push(job, Instant::now());
         drop(queue);
-        self.wake.notify_one();
+        if let Some(lane) = lane {
+            self.wake(lane);
+        }
+    }
+
+    /// What this gateway says of itself: its files, holds ever asked for, and holds that are open.
+    pub(super) fn told(&self) -> (String, u64, usize) {
+        (lock(&self.configuration).clone(), self.asked.load(Ordering::Relaxed), lock(&self.running).len())
+    }
+
+    pub(super) fn announce(&self, configuration: String) {
+        *lock(&self.configuration) = configuration;
+    }
+
+    /// The key of a request that runs here.
+    fn runs(&self, request: OperationId) -> Option<KeyId> {
+        lock(&self.running).get(&request).copied()
+    }
+
+    const fn alarm(&self, lane: Lane) -> &Notify {
+        let [common, rest, keys] = &self.wake;
+        match lane {
+            Lane::Common => common,
+            Lane::Rest => rest,
+            Lane::Keys => keys,
+        }
+    }
+
+    /// Tells a lane that something waits.
+    pub(super) fn wake(&self, lane: Lane) {
+        self.alarm(lane).notify_one();
+    }
+
+    /// Waits until a lane is woken.
+    pub(super) async fn woken(&self, lane: Lane) {
+        self.alarm(lane).notified().await;
+    }
+
+    /// Tells every lane that nothing more will come.
+    pub(super) fn wake_all(&self) {
+        for alarm in &self.wake {
+            alarm.notify_one();
+            alarm.notify_waiters();
+        }
     }
 
     /// Replies, and forgets the request where its hold has ended or was never opened.
@@ -153,8 +189,13 @@ impl Shared {
     /// Those of these requests that nothing here knows.
     pub(super) fn unknown(&self, mut requests: Vec<OperationId>) -> Vec<OperationId> {
         let running = lock(&self.running);
-        requests.retain(|request| !running.contains(request));
+        requests.retain(|request| !running.contains_key(request));
         requests
+    }
+
+    /// A lease begins with the epoch: the first renewal may be one that never gets through.
+    pub(super) fn begin_lease(&self, now: Instant) {
+        lock(&self.renewed).get_or_insert(now);
     }
 
     /// Notes a renewal that was asked for at this instant.
@@ -223,7 +264,7 @@ impl Shared {
     pub(super) fn stats(&self) -> WriterStats {
         let (queued, unresolved) = {
             let queue = lock(&self.queue);
-            (queue.jobs.len(), queue.unresolved.len())
+            (queue.waiting(), queue.unresolved.len())
         };
         WriterStats { queued, unresolved, ..lock(&self.stats).clone() }
     }
@@ -245,7 +286,7 @@ impl Shared {
     /// Takes no more operations; what waits is still written.
     pub(super) fn close(&self) {
         lock(&self.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
-        self.wake.notify_one();
+        self.wake_all();
     }
 
     /// Ends when everything that waited has been written or given up.

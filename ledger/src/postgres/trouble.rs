@@ -13,6 +13,8 @@ use crate::LedgerError;
 pub(super) enum Trouble {
     /// Undone, because others were in the way: try the same again.
     Retry(String),
+    /// Undone, because another has kept a key locked for too long: the same may be tried again.
+    Busy(String),
     /// Undone, because a statement failed: one of the operations cannot be stored.
     Failed(String),
     /// Undone, and the connection is of no use any more.
@@ -24,12 +26,17 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// What went wrong.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Retry(why) | Self::Busy(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
+            Self::Fenced => "this gateway was fenced off".to_owned(),
+        }
+    }
+
     /// The same for a program that cannot begin.
     pub(super) fn unusable(self) -> LedgerError {
-        LedgerError::Unusable(match self {
-            Self::Retry(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
-            Self::Fenced => "this gateway was fenced off".to_owned(),
-        })
+        LedgerError::Unusable(self.words())
     }
 
     /// The same for a failure after COMMIT was sent: only an error that the server reports itself means that nothing happened.
@@ -54,15 +61,11 @@ impl From<&Error> for Trouble {
             return Self::Lost(why);
         }
         let code = db.code();
-        if [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::LOCK_NOT_AVAILABLE,
-            SqlState::UNIQUE_VIOLATION,
-        ]
-        .contains(code)
-        {
+        if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::UNIQUE_VIOLATION].contains(code) {
             return Self::Retry(why);
+        }
+        if *code == SqlState::LOCK_NOT_AVAILABLE {
+            return Self::Busy(why);
         }
         // Read-only: the address leads to a server that has become a standby. Resources (class 53), operator (57): later.
         if *code == SqlState::READ_ONLY_SQL_TRANSACTION || ["53", "57"].iter().any(|class| code.code().starts_with(class)) {

@@ -7,6 +7,7 @@ use crate::audit::Record;
 use crate::chain::{ChainedAct, ChainedEntry, FORMAT};
 use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
+use crate::limit::Traffic;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
@@ -46,6 +47,13 @@ impl Tx for Batch {
         Ok(dead.take(limit).collect())
     }
 
+    fn check_limits(&mut self, key: KeyId) -> Answer<()> {
+        match self.keys.get(&key) {
+            Some(slot) => Ok(slot.traffic.check(&slot.stored.key.settings, self.now)?),
+            None => Ok(()),
+        }
+    }
+
     fn insert_hold(&mut self, new: &NewHold) -> Answer<bool> {
         let known = self.holds.get(&new.request);
         if known.is_some_and(|slot| slot.now.is_some()) {
@@ -54,8 +62,9 @@ impl Tx for Batch {
         let was_stored = known.is_some_and(|slot| slot.was_stored);
         let hold = StoredHold::new(new, self.epoch);
         self.holds.insert(new.request, Slot { was_stored, ..Slot::new(hold) });
+        let now = self.now;
         if let Some(slot) = self.slot(new.key) {
-            slot.opened = slot.opened.saturating_add(1);
+            slot.traffic = slot.traffic.begin(&slot.stored.key.settings, now);
             slot.account_changed = true;
         }
         Ok(true)
@@ -73,9 +82,14 @@ impl Tx for Batch {
     }
 
     fn delete_hold(&mut self, request: OperationId) -> Answer<()> {
-        if let Some(slot) = self.holds.get_mut(&request) {
-            slot.now = None;
+        if let Some(slot) = self.holds.get_mut(&request)
+            && let Some(hold) = slot.now.take()
+        {
             slot.changed = true;
+            if let Some(slot) = self.slot(hold.open.key) {
+                slot.traffic = slot.traffic.end();
+                slot.account_changed = true;
+            }
         }
         Ok(())
     }
@@ -169,7 +183,13 @@ impl Tx for Batch {
     }
 
     fn insert_key(&mut self, stored: &StoredKey) -> Answer<()> {
-        let slot = KeySlot { stored: stored.clone(), opened: 0, is_new: true, account_changed: false, settings_changed: false };
+        let slot = KeySlot {
+            stored: stored.clone(),
+            traffic: Traffic::default(),
+            is_new: true,
+            account_changed: false,
+            settings_changed: false,
+        };
         self.keys.insert(stored.key.id, slot);
         Ok(())
     }

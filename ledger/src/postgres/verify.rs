@@ -99,12 +99,15 @@ impl Check {
             self.fault(format!("{name}: has no account, or an account without a key"));
             return Ok(());
         };
-        let Some((stored, opened)) = self.readable(&name, rows::stored_key(row)) else { return Ok(()) };
+        let Some((stored, traffic)) = self.readable(&name, rows::stored_key(row)) else { return Ok(()) };
         let history = self.walk(link, &name, &stored).await?;
         self.account(&name, &stored, &history);
         let holds = self.holds(link, &name, &stored, &history).await?;
-        if opened != history.charges.saturating_add(holds) {
+        if traffic.opened != history.charges.saturating_add(holds) {
             self.fault(format!("{name}: a hold that was opened is neither open nor has it ended in a charge"));
+        }
+        if traffic.running != holds {
+            self.fault(format!("{name}: {holds} holds are open, and {} count towards its limit", traffic.running));
         }
         self.rollups(link, &name, number, &history).await?;
         self.references(link, &name, &history).await?;

@@ -1,10 +1,10 @@
-//! The one writer of a process: queue → batch → one transaction → replies.
+//! The writer of a lane: queue → batch → one transaction → replies.
 //!
-//! All waiting operations share a transaction. Nothing is confirmed before the server has answered its COMMIT. When that answer
+//! All operations that wait in the lane share a transaction. Nothing is confirmed before the server has answered its COMMIT. When that answer
 //! does not come, the same operations are applied again under the same locks, which wait for the first attempt: their ids make
 //! sure that each has one effect. When patience is over their outcome is reported as unknown.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,18 +12,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::batch::Wanted;
+use super::fetch::Locked;
+use super::job::Job;
+use super::lanes::{Lane, Taken};
 use super::link::{Connector, Link};
-use super::shared::{Job, Shared, lock};
+use super::shared::{Shared, lock};
 use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
 use crate::operation::{Operation, Outcome};
 use crate::sqlite::Durability;
 use crate::tx::Fault;
-use crate::{LedgerError, Refusal};
+use crate::{KeyId, LedgerError, Refusal};
 
-/// A batch never has more operations, so that nobody waits behind a huge one.
-const MAX_BATCH: usize = 512;
+/// Keys locked elsewhere that are written at once, each on a connection that is made when it is needed.
+const KEYS_AT_ONCE: usize = 4;
 /// How long each of the two trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
 const TRIP: Duration = Duration::from_secs(4);
 /// How long a batch is tried while nothing can have happened.
@@ -41,8 +44,52 @@ struct GivenUp {
     jobs: Vec<Job>,
 }
 
-/// The writer's side.
-pub(super) struct Writer {
+/// The writers of a process: one for each lane, and a few for keys that are locked elsewhere.
+pub(super) struct Lanes {
+    pub(super) shared: Arc<Shared>,
+    pub(super) connector: Connector,
+    pub(super) ledger: [u8; 16],
+    pub(super) name: String,
+}
+
+impl Lanes {
+    /// Writes until the ledger is closed and everything is written.
+    pub(super) async fn run(self, link: Link) {
+        let rest = self.writer(Lane::Rest, Some(link));
+        let common = self.writer(Lane::Common, None);
+        let keys: Vec<_> = (0..KEYS_AT_ONCE).map(|_| self.writer(Lane::Keys, None)).collect();
+        let keys: Vec<_> = keys.into_iter().map(|writer| tokio::spawn(writer.run())).collect();
+        let common = tokio::spawn(common.run());
+        let rest = tokio::spawn(rest.run());
+        let _ = common.await;
+        lock(&self.shared.queue).common_ended = true;
+        self.shared.wake_all();
+        for writer in keys {
+            let _ = writer.await;
+        }
+        let link = rest.await.ok().flatten();
+        let left = lock(&self.shared.queue).unresolved.len();
+        if left > 0 {
+            tracing::error!(holds = left, "holds stay open; the other gateways will end them at their checkpoints");
+        } else if let Some(link) = &link {
+            node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
+        }
+        // Skipped by a batch that was committed just before another lane found that all is over.
+        for job in lock(&self.shared.queue).drain() {
+            job.reply(Err(LedgerError::Unavailable("the ledger has stopped".to_owned())));
+        }
+        self.shared.drained.send_replace(true);
+    }
+
+    fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
+        let (shared, connector) = (Arc::clone(&self.shared), self.connector.clone());
+        Writer { lane, shared, connector, link, ledger: self.ledger, name: self.name.clone() }
+    }
+}
+
+/// One lane's side.
+struct Writer {
+    lane: Lane,
     shared: Arc<Shared>,
     connector: Connector,
     link: Option<Link>,
@@ -51,51 +98,51 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, connector: Connector, link: Link, ledger: [u8; 16], name: String) -> Self {
-        Self { shared, connector, link: Some(link), ledger, name }
-    }
-
-    /// Writes batches until the ledger is closed and everything is written.
-    pub(super) async fn run(mut self) {
-        while let Some(jobs) = self.next_batch().await {
-            if self.process(jobs).await.is_break() {
+    /// Writes batches until the ledger is closed and everything in the lane is written. Gives its connection back.
+    async fn run(mut self) -> Option<Link> {
+        while let Some(Taken { jobs, key }) = self.next_batch().await {
+            let done = self.process(jobs).await;
+            if let Some(key) = key {
+                lock(&self.shared.queue).written(key, Instant::now());
+            }
+            if done.is_break() {
                 break;
             }
         }
-        let left = lock(&self.shared.queue).unresolved.len();
-        if left > 0 {
-            tracing::error!(holds = left, "holds stay open; the other gateways will end them at their checkpoints");
-        } else if let Some(link) = &self.link {
-            node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
-        }
-        self.shared.drained.send_replace(true);
+        // Another writer of this lane may not have heard that it is over.
+        self.shared.wake(self.lane);
+        self.link
     }
 
     /// Waits for operations or a retry; `None` when closed and everything was tried.
-    async fn next_batch(&mut self) -> Option<Vec<Job>> {
-        let mut last_try = false;
+    async fn next_batch(&mut self) -> Option<Taken> {
+        let mut retry = false;
         loop {
-            {
+            let (gathering, unresolved) = {
                 let mut queue = lock(&self.shared.queue);
-                let closing = queue.closed.is_some();
-                if !queue.jobs.is_empty() {
-                    return Some(take(&mut queue.jobs));
+                let gathering = if self.lane == Lane::Common { queue.gathering() } else { None };
+                if gathering.is_none() {
+                    if let Some(taken) = queue.take(self.lane) {
+                        return Some(taken);
+                    }
+                    if queue.is_over(self.lane) {
+                        return None;
+                    }
                 }
-                if queue.unresolved.is_empty() && closing {
-                    return None;
+                let unresolved = self.lane == Lane::Rest && !queue.unresolved.is_empty();
+                if unresolved && retry {
+                    return Some(Taken { jobs: queue.take_unresolved(), key: None });
                 }
-                if !queue.unresolved.is_empty() && last_try {
-                    let mut waiting: VecDeque<Job> = std::mem::take(&mut queue.unresolved).into();
-                    let jobs = take(&mut waiting);
-                    queue.unresolved = waiting.into();
-                    return Some(jobs);
+                (gathering, unresolved)
+            };
+            if let Some(patience) = gathering {
+                if tokio::time::timeout(patience, self.shared.woken(self.lane)).await.is_err() {
+                    return lock(&self.shared.queue).take(self.lane);
                 }
-            }
-            let retry = !lock(&self.shared.queue).unresolved.is_empty();
-            if retry {
-                last_try = tokio::time::timeout(RETRY_AFTER, self.shared.wake.notified()).await.is_err();
+            } else if unresolved {
+                retry = tokio::time::timeout(RETRY_AFTER, self.shared.woken(self.lane)).await.is_err();
             } else {
-                self.shared.wake.notified().await;
+                self.shared.woken(self.lane).await;
             }
         }
     }
@@ -104,11 +151,7 @@ impl Writer {
         let mut groups = VecDeque::from([jobs]);
         while let Some(jobs) = groups.pop_front() {
             match self.commit(&jobs).await {
-                Ok(outcomes) => {
-                    for (job, outcome) in jobs.into_iter().zip(outcomes) {
-                        self.shared.answer(job, outcome.map_err(LedgerError::Refused));
-                    }
-                }
+                Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(Trouble::Fenced) => {
                     let jobs = groups.into_iter().chain([jobs]).flatten().collect();
                     self.stop("the other gateways considered this one dead and ended its holds", jobs).await;
@@ -119,13 +162,31 @@ impl Writer {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
                 Err(Trouble::Failed(why)) => self.give_up(GivenUp { error: LedgerError::Unavailable(why), jobs }, false),
-                Err(Trouble::Retry(why) | Trouble::Lost(why)) => {
+                Err(Trouble::Retry(why) | Trouble::Busy(why) | Trouble::Lost(why)) => {
                     self.give_up(GivenUp { error: LedgerError::Unavailable(why), jobs }, true);
                 }
                 Err(Trouble::Unknown(why)) => self.give_up(GivenUp { error: LedgerError::Unknown(why), jobs }, true),
             }
         }
         std::ops::ControlFlow::Continue(())
+    }
+
+    /// Replies to those that were decided, and leaves the others to their keys' lanes.
+    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Result<Outcome, Refusal>>>) {
+        let mut skipped = Vec::new();
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            match outcome {
+                Some(outcome) => self.shared.answer(job, outcome.map_err(LedgerError::Refused)),
+                None => skipped.push(job),
+            }
+        }
+        if !skipped.is_empty() {
+            let keys: BTreeSet<_> = skipped.iter().map(|job| job.key).collect();
+            lock(&self.shared.queue).skip(skipped, Instant::now());
+            for _ in keys.iter().take(KEYS_AT_ONCE) {
+                self.shared.wake(Lane::Keys);
+            }
+        }
     }
 
     /// Reports the failure, and keeps what nobody waits for.
@@ -148,9 +209,9 @@ impl Writer {
         {
             let mut queue = lock(&self.shared.queue);
             queue.closed = Some(why.to_owned());
-            jobs.extend(queue.jobs.drain(..));
-            jobs.append(&mut queue.unresolved);
+            jobs.extend(queue.drain());
         }
+        self.shared.wake_all();
         tracing::error!(why, "the ledger has stopped");
         let bills = jobs.iter().filter_map(|job| match &job.operation {
             Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.as_ref()),
@@ -170,12 +231,14 @@ impl Writer {
     }
 
     /// Applies operations in one transaction, as often as it takes to know what became of it or until patience is over.
-    async fn commit(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, Refusal>>, Trouble> {
+    async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, Trouble> {
         let begun = Instant::now();
         let mut unknown: Option<String> = None;
         let mut attempts = 0_usize;
         loop {
-            let trouble = match self.attempt(jobs).await {
+            // Once something is unknown, only waiting for its lock can tell.
+            let skips = self.lane == Lane::Common && attempts == 0;
+            let trouble = match self.attempt(jobs, if skips { Locked::Skip } else { Locked::Wait }).await {
                 Ok(outcomes) => {
                     self.note(jobs.len(), begun);
                     return Ok(outcomes);
@@ -187,7 +250,7 @@ impl Writer {
                 Trouble::Fenced => return Err(trouble),
                 // Undone this time; an earlier attempt may still have gone through.
                 Trouble::Failed(_) if unknown.is_none() => return Err(trouble),
-                Trouble::Retry(_) | Trouble::Failed(_) => {
+                Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) => {
                     if attempts >= ATTEMPTS {
                         return Err(unknown.map_or(trouble, Trouble::Unknown));
                     }
@@ -225,7 +288,7 @@ impl Writer {
         }
     }
 
-    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, Refusal>>, Trouble> {
+    async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
         if let Some(why) = self.shared.uncertain() {
             // Sent now, it would wait with its locks for a standby that is not there.
             self.link = None;
@@ -241,8 +304,9 @@ impl Writer {
                 place.insert(link)
             }
         };
-        let result = transaction(link, jobs, &self.shared, self.ledger, &self.name).await;
-        if matches!(result, Err(Trouble::Retry(_) | Trouble::Failed(_) | Trouble::Fenced)) {
+        let place = Place { shared: &self.shared, ledger: self.ledger, name: &self.name };
+        let result = transaction(link, jobs, &place, locked).await;
+        if matches!(result, Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
                 self.drop_link();
@@ -252,51 +316,54 @@ impl Writer {
     }
 }
 
-/// At most a batch. What ends the holds of dead nodes, or begins an epoch, goes alone.
-fn take(jobs: &mut VecDeque<Job>) -> Vec<Job> {
-    let alone = |job: &Job| matches!(job.operation, Operation::Recover { .. } | Operation::BeginEpoch { .. });
-    let count = match jobs.iter().position(alone) {
-        Some(0) => 1,
-        Some(at) => at.min(MAX_BATCH),
-        None => jobs.len().min(MAX_BATCH),
-    };
-    jobs.drain(..count).collect()
+/// What became of each operation of a batch; `None` where its key was skipped.
+type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
+
+/// Where a transaction takes place.
+struct Place<'writer> {
+    shared: &'writer Shared,
+    ledger: [u8; 16],
+    name: &'writer str,
 }
 
-async fn transaction(
-    link: &Link,
-    jobs: &[Job],
-    shared: &Shared,
-    ledger: [u8; 16],
-    name: &str,
-) -> Result<Vec<Result<Outcome, Refusal>>, Trouble> {
+async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locked) -> Result<Outcomes, Trouble> {
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
-    let epoch = shared.epoch.load(Ordering::SeqCst);
+    let epoch = place.shared.epoch.load(Ordering::SeqCst);
     if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, name)).await.map_err(too_long)??;
-        shared.confirmed.renewed(run);
-        shared.epoch.store(run.epoch, Ordering::SeqCst);
-        return Ok(vec![Ok(Outcome::Epoch(run.epoch))]);
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, place.name)).await.map_err(too_long)??;
+        place.shared.confirmed.renewed(run);
+        place.shared.epoch.store(run.epoch, Ordering::SeqCst);
+        return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
     }
-    let mut wanted = Wanted { flushed: shared.durability == Durability::Strict, ..Wanted::default() };
+    let mut wanted = Wanted { flushed: place.shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
+    // The locks of keys whose holds are not there yet are waited for, too: a commit that was not answered may be under way.
+    wanted.keys.extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
     let fetched = async {
         let dead = if wanted.dead { fetch::add_dead(link, &mut wanted).await? } else { Vec::new() };
-        let mut batch = fetch::fetch(link, &wanted, ledger, epoch).await?;
+        let mut batch = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
         batch.dead = dead.into_iter().collect();
         Ok::<_, Trouble>(batch)
     };
     let mut batch = tokio::time::timeout(TRIP, fetched).await.map_err(too_long)??;
+    let skipped: BTreeSet<KeyId> = match locked {
+        Locked::Skip => jobs.iter().filter_map(|job| job.key).filter(|key| !batch.keys.contains_key(key)).collect(),
+        Locked::Wait => BTreeSet::new(),
+    };
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
+        if job.key.is_some_and(|key| skipped.contains(&key)) {
+            outcomes.push(None);
+            continue;
+        }
         outcomes.push(match apply(&mut batch, &job.operation) {
-            Ok(outcome) => Ok(outcome),
-            Err(Fault::Refused(refusal)) => Err(refusal),
+            Ok(outcome) => Some(Ok(outcome)),
+            Err(Fault::Refused(refusal)) => Some(Err(refusal)),
             Err(Fault::Store(never)) => match never {},
         });
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
     tokio::time::timeout(TRIP, flush::flush(link, &batch)).await.map_err(late)??;
-    shared.confirmed.note(&batch);
+    place.shared.confirmed.note(&batch);
     Ok(outcomes)
 }

@@ -6,7 +6,7 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
@@ -232,37 +232,32 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
     }
 }
 
-/// Syncs the log to disk without a transaction.
+/// Syncs the log to disk without a transaction. Its files are opened with the ledger: a process that has run out of descriptors
+/// must still be able to sync what it commits.
 #[derive(Debug)]
 pub(super) struct WalSync {
-    path: PathBuf,
-    log: Option<FileId>,
-    file: Option<File>,
+    log: File,
+    /// Until it has been synced once, so that the log's name in it survives, too.
+    directory: Option<File>,
 }
 
 impl WalSync {
-    pub(super) fn new(location: &Location) -> Self {
-        Self { path: wal_path(&location.real), log: location.log, file: None }
+    /// Opens the log that `location` names, and no other one.
+    pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
+        let path = wal_path(&location.real);
+        let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, &error));
+        let log = open(&path)?;
+        let found = log.metadata().map_err(|error| cannot_open(&path, &error))?;
+        if location.log != Some(FileId::from(&found)) {
+            return Err(unusable(format!("{} was replaced while the ledger was opened; try again", path.display())));
+        }
+        let directory = path.parent().map(open).transpose()?;
+        Ok(Self { log, directory })
     }
 
     /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
     pub(super) fn sync(&mut self) -> std::io::Result<()> {
-        if let Some(file) = &self.file {
-            return file.sync_data();
-        }
-        let file = match File::open(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            opened => opened?,
-        };
-        if self.log != Some(FileId::from(&file.metadata()?)) {
-            // Another log has taken this path. The writer's next check of its files stops it.
-            return Ok(());
-        }
-        file.sync_data()?;
-        // The log's name in its directory must survive too, once.
-        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()?;
-        self.file = Some(file);
-        Ok(())
+        self.log.sync_data()?;
+        self.directory.take().map_or(Ok(()), |directory| directory.sync_all())
     }
 }

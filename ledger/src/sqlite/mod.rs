@@ -8,7 +8,6 @@
 
 mod backup;
 mod batch;
-mod batching;
 mod copy;
 mod files;
 mod lists;

@@ -93,13 +93,17 @@ impl Drop for Chore {
 
 /// Syncs the log to disk. `broken` is called if that fails. A failed `fsync` is never retried: the kernel may have dropped the
 /// dirty pages, and a second call would report success for data that is lost.
-pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> std::io::Result<Chore> {
-    let mut wal = WalSync::new(location);
-    Chore::start("ledger-sync", move || {
+///
+/// # Errors
+/// The log cannot be opened, or there is no thread for it.
+pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
+    let mut wal = WalSync::open(location)?;
+    let work = move || {
         if let Err(error) = wal.sync() {
             broken(error.to_string());
         }
-    })
+    };
+    Chore::start("ledger-sync", work).map_err(|error| LedgerError::Unavailable(format!("no thread for syncs: {error}")))
 }
 
 /// Copies the log into the ledger's file. What cannot be copied now stays in the log, from where it is read just as well.

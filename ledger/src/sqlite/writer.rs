@@ -14,11 +14,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
-use super::batching::{Batching, MAX_BATCH};
 use super::location::{Displaced, Location};
 use super::upkeep::{self, Chore};
 use super::{Durability, OpenMode, WriterStats};
 use crate::apply::apply;
+use crate::batching::{Batching, MAX_BATCH};
 use crate::operation::{Class, Operation, Outcome};
 use crate::{Finish, LedgerError, Refusal};
 
@@ -192,7 +192,7 @@ impl Writer {
         };
         let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
         let chores = Chores {
-            sync: upkeep::sync(location, breaks(&shared)).map_err(no_thread)?,
+            sync: upkeep::sync(location, breaks(&shared))?,
             checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));

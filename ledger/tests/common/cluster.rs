@@ -89,6 +89,11 @@ impl Cluster {
         format!("postgres://farebox@{}/{database}", self.folder.display().to_string().replace('/', "%2F"))
     }
 
+    /// The folder with its socket.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }

@@ -1,16 +1,20 @@
 //! What the suites share: short names for ids and amounts, and a store with everything at hand.
 //!
 //! Ids and clock are plain numbers here, so that a test reads like the story it tells.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 pub(crate) mod cluster;
 pub(crate) mod pair;
+pub(crate) mod proxy;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 use std::sync::Arc;
 
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
 use farebox_ledger::*;
+pub(crate) use skip::skip;
 
 /// A dollar amount.
 pub(crate) fn usd(text: &str) -> Amount {
@@ -130,11 +134,6 @@ pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger
     PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(mode) }).await
 }
 
-/// A test that cannot say anything on this machine fails, unless that is allowed.
-pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("FAREBOX_ALLOW_SKIP").is_some(), "not tested: {what}. ./test --install installs programs");
-}
-
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
@@ -143,4 +142,31 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 pub(crate) async fn sound(ledger: &dyn Ledger) {
     let report = ledger.verify().await.unwrap();
     assert_eq!(report.faults, Vec::<String>::new());
+}
+
+/// Parallel holds of a dollar, sent to several stores of one new ledger, on a key with three dollars: in each round three are
+/// admitted, and another store than the one that admitted them ends them.
+pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u64) {
+    stores[0].create_key(new_key(1, 10, Some("3"))).await.unwrap();
+    for round in 0..rounds {
+        let begin = 1_000 + round * 100;
+        let tasks: Vec<_> = (begin..begin + 45)
+            .zip(stores.iter().cycle().cloned())
+            .map(|(operation, ledger)| {
+                tokio::spawn(async move { ledger.open_hold(new_hold(1, operation, "1")).await.is_ok().then_some(operation) })
+            })
+            .collect();
+        let mut admitted = Vec::new();
+        for task in tasks {
+            admitted.extend(task.await.unwrap());
+        }
+        assert_eq!(admitted.len(), 3, "round {round}");
+        for operation in admitted {
+            let other = usize::try_from(operation - begin + 1).unwrap() % stores.len();
+            stores[other].finish_hold(finish(operation, 0)).await.unwrap();
+        }
+    }
+    let account = stores[0].find_key(key(1)).await.unwrap().unwrap().account;
+    assert_eq!(account, Account { credit: usd("3"), ..Account::default() });
+    sound(&*stores[0]).await;
 }

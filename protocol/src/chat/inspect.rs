@@ -29,7 +29,6 @@ const REFUSED: &[Rule] = &[
     ("speed",               Free::Words(&["standard"]),         TIER),
     ("moderation",          Free::Absent,                       MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
-    ("prediction",          Free::Nothing,                      "its rejected tokens are billed as output and no limit bounds them"),
     ("prompt",              Free::Absent,                       "the conversation goes in `messages`"),
     ("plugins",             Free::Nothing,                      SERVER_TOOL),
     ("web_search_options",  Free::Absent,                       SERVER_TOOL),
@@ -84,6 +83,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "max_tokens" => limit("max_tokens", cursor, seen)?,
         "max_completion_tokens" => limit("max_completion_tokens", cursor, seen)?,
         "n" => choices(cursor, seen)?,
+        "prediction" => prediction(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "reasoning_effort" => reasoning(cursor, seen, true)?,
@@ -123,6 +123,17 @@ fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequ
     }
     if seen.choices > MAX_CHOICES {
         return Err(BadRequest::at("n", format!("`n` must be an integer between 1 and {MAX_CHOICES}, or be left out.")));
+    }
+    Ok(())
+}
+
+/// Samples a predicted answer. Its text counts as input too, as every string does.
+fn prediction(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    let value = cursor.skip()?;
+    if value.kind != Kind::Null {
+        let text = cursor.inner(&value);
+        seen.content.read(value.text_size(), text);
+        seen.prediction.add(text);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also says how
 //! much of the two files it rests on, so that a syntax error in one place does not drag false findings behind it.
 
-use super::diagnostic::Severity;
+use super::diagnostic::{Diagnostic, Severity};
 
 /// What a finding rests on, which decides whether it can be trusted when a file has syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +96,18 @@ codes! {
     RepeatedTarget     "W408" Warning Place "the same target twice";
     DeadTier           "W409" Warning Place "a price tier that never applies";
     UnusedProvider     "W410" Warning File  "a provider that no route uses";
+    Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
+}
+
+impl Diagnostic {
+    /// What the running gateway says of a target whose counts it does not charge: a setting is wrong, and no line shows which.
+    #[must_use]
+    pub fn miscounting(what: String, remedy: String) -> Self {
+        let code = Code::Miscounting;
+        Self { severity: code.severity(), code: code.id(), message: what, place: None, help: Some(remedy), related: Vec::new() }
+    }
 }

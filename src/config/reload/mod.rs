@@ -109,6 +109,15 @@ type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 /// Both files as they were read.
 type Texts = [Result<Source, Unreadable>; 2];
 
+impl LoadStatus {
+    /// The files in force, as gateways of a fleet compare them.
+    #[must_use]
+    pub fn files(&self) -> String {
+        let short = |hash: &str| hash.chars().take(12).collect::<String>();
+        format!("{} {}", short(&self.catalog_hash), short(&self.routes_hash))
+    }
+}
+
 impl Reloader {
     /// Loads both files for the first time.
     ///

@@ -31,7 +31,7 @@ fn meter() -> Meter {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, one_hour_cache: false };
+    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, predicted: 0, one_hour_cache: false };
     Meter::new(Arc::clone(&config.catalog.models[0]), start)
 }
 
@@ -47,6 +47,34 @@ const TOOK: Duration = Duration::from_secs(1);
 
 fn picos(counted: &Counted) -> i64 {
     farebox_ledger::bill::cost(&counted.lines).unwrap().picos()
+}
+
+#[test]
+fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
+    let mut meter = meter();
+    meter.observe(&shows(700), &WireUsage::default());
+    let input = 1_000 * 3_750_000;
+    assert_eq!(meter.cost_if_dense().picos(), input + (200 + 700) * 15_000_000);
+    let read = meter.shown();
+    meter.observe(&shows(70), &WireUsage::default());
+    meter.weigh(read, 400);
+    assert_eq!(meter.cost_of_shown().picos(), input + 440 * 15_000_000, "all of it is taken to be as dense");
+    assert_eq!((meter.unweighed(), meter.cost_if_dense().picos()), (70, input + (440 + 70) * 15_000_000));
+    meter.weigh(meter.shown(), 10);
+    assert_eq!(meter.cost_if_dense().picos(), input + 220 * 15_000_000, "light text never lowers what is held");
+}
+
+#[test]
+fn a_prediction_is_held_for_and_counted_where_nobody_says_what_was_taken() {
+    let mut meter = meter();
+    meter.predicted = 500;
+    meter.observe(&shows(700), &WireUsage::default());
+    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 700 * 15_000_000);
+    let local = Local { input: 1_000, output: 180 };
+    let ended = |meter: &Meter| meter.finish(Ending::Complete, Some(local), TOOK).usage.output;
+    assert_eq!(ended(&meter), 500, "180 shown, and 320 that the answer has not");
+    meter.report(&says(1_000, 190), true);
+    assert_eq!(ended(&meter), 190, "the provider's count has what it rejected");
 }
 
 #[test]

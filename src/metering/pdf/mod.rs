@@ -6,12 +6,14 @@
 //! differ, the larger count wins; what cannot be read at all is `None`, and costs the whole context.
 
 mod filters;
+mod notes;
 mod syntax;
 mod text;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use notes::Notes;
 use syntax::{Item, Kind, blanks, entry, integer, is_blank, name, references, value};
 use text::Fonts;
 
@@ -72,8 +74,8 @@ struct Facts {
     claimed: u64,
     /// The objects that a name of a form stands for, anywhere in the document.
     names: HashMap<Vec<u8>, HashSet<u32>>,
-    /// What annotations look like: forms, or dictionaries of forms.
-    appearances: Vec<u32>,
+    /// What annotations and form fields look like and say.
+    notes: Notes,
     fonts: Fonts,
 }
 
@@ -200,7 +202,7 @@ impl<'a> File<'a> {
     /// One walk over all dictionaries.
     fn facts(&mut self) -> Option<Facts> {
         let mut facts = Facts::default();
-        let (mut pages, mut nodes, mut appearances, mut maps) = (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut pages, mut nodes, mut maps) = (HashSet::new(), HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
             let Some(span) = self.dict(place)? else { continue };
@@ -215,9 +217,10 @@ impl<'a> File<'a> {
             } else if kind == b"Page" || has(b"Parent") && (has(b"Contents") || has(b"MediaBox") || has(b"Resources")) {
                 pages.insert(place.number);
             }
-            appearances.extend(entry(dict, b"AP").into_iter().flat_map(references));
             maps.extend(entry(dict, b"ToUnicode").into_iter().flat_map(references));
             self.names(dict, &mut facts);
+            let read = facts.notes.read(Item { kind: Kind::Dict, bytes: dict });
+            self.spend(read)?;
         }
         for number in maps {
             for index in self.by_number.get(&number).cloned().unwrap_or_default() {
@@ -229,7 +232,6 @@ impl<'a> File<'a> {
         }
         facts.pages = pages.into_iter().collect();
         facts.nodes = nodes.into_iter().collect();
-        facts.appearances = appearances.into_iter().collect();
         Some(facts)
     }
 
@@ -305,10 +307,30 @@ impl Counter<'_> {
         }
         let missing = self.facts.claimed.max(shown).saturating_sub(found);
         total = total.saturating_add(missing.saturating_mul(dearest));
-        for appearance in std::mem::take(&mut self.facts.appearances) {
+        let notes = std::mem::take(&mut self.facts.notes);
+        for appearance in notes.appearances {
             total = total.saturating_add(self.text(appearance, 0)?);
         }
-        (total > 0).then_some(total)
+        // A file without a page is no document, whatever it says.
+        if total == 0 {
+            return None;
+        }
+        total = total.saturating_add(notes.tokens);
+        for text in notes.texts {
+            total = total.saturating_add(self.said(text)?);
+        }
+        Some(total)
+    }
+
+    /// Tokens of a string that stands in an object of its own.
+    fn said(&mut self, number: u32) -> Option<u64> {
+        let mut most = 0;
+        for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
+            let place = *self.file.objects.get(index)?;
+            let Some((span, kind)) = self.file.value(place)? else { continue };
+            most = most.max(notes::tokens(Item { kind, bytes: self.file.slice(place.buffer, &span) }));
+        }
+        Some(most)
     }
 
     /// Pages below a node of the tree.

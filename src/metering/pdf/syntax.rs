@@ -134,6 +134,16 @@ pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>
     })
 }
 
+/// The values in an array; a reference is three words.
+pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = Item<'_>> {
+    let mut at = 1;
+    std::iter::from_fn(move || {
+        let (found, behind) = value(array, at)?;
+        at = behind;
+        Some(found)
+    })
+}
+
 /// The value of one entry; the last one counts, as for most readers.
 pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<Item<'a>> {
     entries(dict).filter(|(name, _)| name.as_ref() == wanted).map(|(_, value)| value).last()

@@ -132,6 +132,29 @@ fn forms_count_as_often_as_they_are_drawn_also_in_circles() {
 }
 
 #[test]
+fn what_notes_and_form_fields_say_counts_wherever_they_stand() {
+    let words = "twenty words of a note that no page shows and that some readers take for a part of the text ".repeat(500);
+    let utf16: String = "feff".to_owned() + &words.encode_utf16().map(|unit| format!("{unit:04x}")).collect::<String>();
+    let found = |annots: &str, more: &[(u32, String)]| {
+        let page = format!("<</Type /Page /Parent 2 0 R /Annots {annots}>>");
+        tokens(&plain(&[&[(3, page)], more].concat())).unwrap()
+    };
+    let form = (5, stream("/Type /XObject /Subtype /Form", format!("({words}) Tj").as_bytes()));
+    for (name, annots, more) in [
+        ("a note", "[4 0 R]".to_owned(), vec![(4, format!("<</Type /Annot /Contents ({words})>>"))]),
+        ("a note in its page", format!("[<</Type /Annot /Contents ({words})>>]"), vec![]),
+        ("in hexadecimal", format!("[<</Contents <{utf16}>>>]"), vec![]),
+        ("by reference", "[<</Contents 6 0 R>>]".to_owned(), vec![(6, format!("({words})"))]),
+        ("a field", "[]".to_owned(), vec![(4, format!("<</AcroForm <</Fields [<</Kids [<</V ({words})>>]>>]>>>>"))]),
+        ("an appearance in its page", "[<</AP <</N 5 0 R>>>>]".to_owned(), vec![form]),
+    ] {
+        assert!((3_000 + 500 * 18..3_000 + 500 * 32).contains(&found(&annots, &more)), "{name}: {}", found(&annots, &more));
+    }
+    let signature = format!("<</Type /Sig /ByteRange [0 1 2 3] /Contents <{}>>>", "00ff".repeat(9_000));
+    assert_eq!(found("[]", &[(4, format!("<</V {signature}>>"))]), 3_000, "a signature is no text");
+}
+
+#[test]
 fn readers_that_could_differ_are_charged_by_the_larger_count() {
     let tree = |kids: &str, count: u32| {
         plain(&[

@@ -105,13 +105,17 @@ fn image_end(content: &[u8], from: usize) -> usize {
 }
 
 fn tokens(text: &[u8], fonts: Fonts) -> u64 {
-    let bytes = text.len() as u64;
     if let Some(tokens) = fonts.per_byte() {
-        return bytes.saturating_mul(tokens);
+        return (text.len() as u64).saturating_mul(tokens);
     }
+    latin(text)
+}
+
+/// Tokens of text in Latin letters, and in others at two bytes each.
+pub(super) fn latin(text: &[u8]) -> u64 {
     // A backslash would be read as an escape.
     let plain = |byte: &&u8| matches!(byte, b' '..=b'~') && **byte != b'\\';
     let ascii: String = text.iter().filter(plain).map(|byte| char::from(*byte)).collect();
-    let other = bytes - ascii.len() as u64;
+    let other = (text.len() - ascii.len()) as u64;
     token_estimate::exactly(&ascii).div_ceil(64).saturating_add(other.div_ceil(2))
 }

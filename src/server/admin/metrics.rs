@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farebox_ledger::Totals;
 use farebox_ledger::sqlite::{Standby, WriterStats};
+use farebox_ledger::{Gateway, Totals};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
@@ -27,16 +27,17 @@ impl Metrics {
     async fn handle(&self, res: &mut Response) {
         // If the ledger's sums cannot be read, the other metrics are still served.
         let totals = self.admin.ledger.totals().await.ok();
+        let gateways = self.admin.ledger.gateways().await.unwrap_or_default();
         let admin = Arc::clone(&self.admin);
         // Writing thousands of targets takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || write(&admin, totals.as_ref())).await;
+        let written = tokio::task::spawn_blocking(move || write(&admin, totals.as_ref(), &gateways)).await;
         text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         res.headers_mut().insert("content-type", kind);
     }
 }
 
-fn write(admin: &Admin, totals: Option<&Totals>) -> String {
+fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String {
     let mut out = Exposition::default();
     process(&mut out, admin);
     admin.telemetry.metrics.write(&mut out);
@@ -46,6 +47,11 @@ fn write(admin: &Admin, totals: Option<&Totals>) -> String {
         books(&mut out, totals);
     }
     files(&mut out, admin);
+    if !gateways.is_empty() {
+        let differ = u8::from(Gateway::differ(gateways));
+        out.metric("farebox_nodes", Kind::Gauge, "Gateways that share the ledger and run.").sample(&[], gateways.len());
+        out.metric("farebox_nodes_differ", Kind::Gauge, "1 while they run different files.").sample(&[], differ);
+    }
     out.finish()
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farebox_ledger::sqlite::{Standby, WriterStats};
-use farebox_ledger::{Timestamp, Totals};
+use farebox_ledger::{Gateway, Timestamp, Totals};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -31,15 +31,22 @@ impl Status {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
-        let totals = admin.ledger.totals().await.ok();
+        let books =
+            Books { totals: admin.ledger.totals().await.ok(), gateways: admin.ledger.gateways().await.unwrap_or_default() };
         // Writing thousands of models takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || admin.status(totals.as_ref()).to_string()).await;
+        let written = tokio::task::spawn_blocking(move || admin.status(&books).to_string()).await;
         failure::json(res, written.unwrap_or_default());
     }
 }
 
+/// What was read of the ledger.
+struct Books {
+    totals: Option<Totals>,
+    gateways: Vec<Gateway>,
+}
+
 impl Admin {
-    fn status(&self, totals: Option<&Totals>) -> Value {
+    fn status(&self, books: &Books) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -59,10 +66,11 @@ impl Admin {
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
-                "alerts": self.alerts(),
+                "alerts": self.alerts(&books.gateways),
+                "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
-                "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), totals),
+                "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), books.totals.as_ref()),
                 "summary": config.summary(),
             }),
         ];
@@ -74,8 +82,9 @@ impl Admin {
         status
     }
 
-    /// What the operator should look at, with its remedy: keys whose exposure runs away, targets that miscount.
-    fn alerts(&self) -> Vec<Value> {
+    /// What the operator should look at, with its remedy: gateways with different files, keys whose exposure runs away, targets
+    /// that miscount.
+    fn alerts(&self, gateways: &[Gateway]) -> Vec<Value> {
         let now = clock::now();
         let slowed = self.front.rate_limits.slowed(now).into_iter().map(|(key, standing)| {
             let (exposure, allowed) = (standing.exposure, standing.allowed);
@@ -90,10 +99,16 @@ impl Admin {
         let miscounts = self.telemetry.miscounts.repeated(now.hour()).into_iter().map(|found| {
             json!({
                 "kind": "miscount", "target": found.target, "slug": found.slug, "counted": found.miscount.name(),
-                "count": found.count, "answers": found.answers, "text": found.words(),
+                "count": found.count, "answers": found.answers, "what": found.what(), "remedy": found.remedy(), "text": found.words(),
             })
         });
-        self.ledger_alert().into_iter().chain(slowed).chain(miscounts).collect()
+        let differ = Gateway::differ(gateways).then(|| {
+            json!({
+                "kind": "configuration_differs",
+                "text": "the gateways of this ledger run different files: give all of them the same catalog and routes",
+            })
+        });
+        self.ledger_alert().into_iter().chain(differ).chain(slowed).chain(miscounts).collect()
     }
 
     /// What is wrong with the ledger's database, where something is.
@@ -200,6 +215,19 @@ fn of_model(model: &Model) -> Value {
 fn of_retired(config: &Config) -> Vec<Value> {
     let retired = config.catalog.retired.iter();
     retired.map(|retired| json!({ "slug": retired.slug, "since": retired.since, "use": retired.replacement })).collect()
+}
+
+fn node(gateway: &Gateway) -> Value {
+    json!({
+        "epoch": gateway.epoch,
+        "name": gateway.name,
+        "version": gateway.version,
+        "configuration": gateway.configuration,
+        "started_at": gateway.started_at,
+        "silent_ms": gateway.silent_ms,
+        "per_second": gateway.per_second,
+        "holds": gateway.holds,
+    })
 }
 
 fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {

@@ -74,7 +74,7 @@ impl Simulated {
     pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
         #[cfg(test)]
         if let Some(Recorded { pieces, broken }) = self.recorded.lock().unwrap().clone() {
-            return reply(200, Kind::Events, Paced::new(pieces, broken));
+            return reply(200, if call.stream { Kind::Events } else { Kind::Json }, Paced::new(pieces, broken));
         }
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {

@@ -73,6 +73,33 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
 }
 
 #[tokio::test]
+async fn counting_takes_none_of_the_places_of_answers() {
+    let gate = Gate::new();
+    let waits = Speech::new(Family::Chat, "one").whole().gate_after(0, &gate);
+    let speaks = Speech::new(Family::Chat, "one").whole();
+    let script = Script::by(move |seen, _| if seen.path.ends_with("count_tokens") { waits.clone() } else { speaks.clone() });
+    let upstream = ScriptedUpstream::start(script).await;
+    let mut narrow = provider("a", &upstream.base_url());
+    narrow.max_concurrent = Some(1);
+    let desk = Desk::new(route([narrow]));
+    let prepare = |_: &Target, _: Family| Some(Prepared::default());
+    let count = || desk.upstreams.dispatch(counting(&desk.route), &prepare);
+    tokio::select! {
+        ended = futures_util::future::join_all((0..4).map(|_| count())) => panic!("{ended:?}"),
+        answered = async {
+            upstream.request(3).await;
+            let fifth = attempts(count().await);
+            (desk.ask(Family::Chat, false).await, fifth)
+        } => {
+            let (answer, fifth) = answered;
+            text_of(answer.unwrap()).await.unwrap();
+            assert_eq!(fifth, ["full"], "four of the eight places are a key's");
+        }
+    }
+    gate.open();
+}
+
+#[tokio::test]
 async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "one").whole()).await;
     let desk = Desk::before(&[&upstream]);

@@ -28,9 +28,26 @@ pub(crate) struct Status {
     pub(crate) routes: Vec<Route>,
     pub(crate) targets: Vec<Target>,
     pub(crate) alerts: Vec<Alert>,
+    /// The gateways that share the ledger.
+    pub(crate) nodes: Vec<Node>,
     pub(crate) models: Vec<Model>,
     pub(crate) retired: Vec<Retired>,
     pub(crate) ledger: LedgerState,
+}
+
+/// A gateway that shares the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Node {
+    pub(crate) epoch: i64,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// Hashes of its catalog and routes.
+    pub(crate) configuration: String,
+    pub(crate) started_at: String,
+    pub(crate) silent_ms: i64,
+    pub(crate) per_second: u64,
+    pub(crate) holds: u64,
 }
 
 /// Something the operator should look at, in words that name the remedy.

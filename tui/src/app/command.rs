@@ -20,6 +20,7 @@ pub(crate) enum Place {
     Config,
     Exposure,
     Margin,
+    Nodes,
 }
 
 /// What can be asked of the console.
@@ -149,7 +150,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "o",
         "export",
         "write CSV or JSON to a file only you can read",
-        &[Place::Keys, Place::Detail, Place::Audit],
+        &[Place::Keys, Place::Detail, Place::Audit, Place::Exposure, Place::Margin],
     ),
     bind(
         Command::CopyId,
@@ -177,6 +178,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(Command::Show(Screen::Config), '7', "7", "Config", "the configuration, mistakes in the files, the books", &[]),
     bind(Command::Show(Screen::Exposure), '8', "8", "Exposure", "what providers may bill beyond the charges", &[]),
     bind(Command::Show(Screen::Margin), '9', "9", "Margin", "charges against the operator's own prices", &[]),
+    bind(Command::Show(Screen::Nodes), '0', "0", "Nodes", "the gateways that share the ledger", &[]),
 ];
 
 impl Binding {

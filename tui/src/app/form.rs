@@ -3,8 +3,9 @@
 //! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is
 //! shown at its field, and the values stay.
 
-use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, OperationId};
+use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, OperationId};
 
+use super::margins::{self, View};
 use crate::clock;
 use crate::field::{Edit, Field};
 use crate::plan::{Overlap, Plan};
@@ -32,6 +33,8 @@ pub(crate) enum Export {
     Keys,
     Entries(KeyId),
     Audit,
+    /// What the Exposure or Margin screen shows, with all of its rows.
+    Sums(View, MarginQuery),
 }
 
 /// What a field means.
@@ -157,6 +160,9 @@ impl Form {
             Purpose::Export(Export::Keys) => format!("farebox-keys.{ending}"),
             Purpose::Export(Export::Entries(key)) => format!("farebox-{key}.{ending}"),
             Purpose::Export(Export::Audit) => format!("farebox-audit.{ending}"),
+            Purpose::Export(Export::Sums(view, query)) => {
+                format!("farebox-{}-by-{}.{ending}", view.name(), margins::by_name(query.by))
+            }
             _ => format!("{}.key", self.key_id),
         }
     }
@@ -174,6 +180,7 @@ impl Form {
             Purpose::Export(Export::Keys) => "Export keys (those of the filter)",
             Purpose::Export(Export::Entries(_)) => "Export all entries of",
             Purpose::Export(Export::Audit) => "Export the audit",
+            Purpose::Export(Export::Sums(..)) => "Export these sums",
             Purpose::SaveSecret => "Write to a file",
         }
     }

@@ -19,6 +19,25 @@ pub(crate) enum View {
     Margin,
 }
 
+impl View {
+    /// In names of files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Exposure => "exposure",
+            Self::Margin => "margin",
+        }
+    }
+}
+
+/// What sums are made for, as it is shown.
+pub(crate) const fn by_name(by: MarginBy) -> &'static str {
+    match by {
+        MarginBy::Key => "key",
+        MarginBy::Target => "target",
+        MarginBy::Day => "day",
+    }
+}
+
 /// Which days are added up; all of them are whole UTC days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Period {

@@ -20,7 +20,7 @@ mod shown;
 
 use farebox_ledger::{AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport};
 
-use crate::admin::Alert;
+use crate::admin::{Alert, Node};
 use crate::field::{Edit, Field};
 use command::{BINDINGS, Binding, Command, Place};
 use detail::Detail;
@@ -35,7 +35,7 @@ pub(crate) const WIDE: u16 = 140;
 /// Below this the console asks for room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
-/// The nine screens.
+/// The ten screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Screen {
     #[default]
@@ -48,6 +48,7 @@ pub(crate) enum Screen {
     Config,
     Exposure,
     Margin,
+    Nodes,
 }
 
 /// What the program was started with.
@@ -154,6 +155,7 @@ pub(crate) struct App {
     pub(crate) config: List<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
+    pub(crate) selected_node: usize,
     pub(crate) books: Books,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
@@ -190,6 +192,7 @@ impl App {
             config: List::default(),
             exposure: Sums::new(margins::View::Exposure),
             margin: Sums::new(margins::View::Margin),
+            selected_node: 0,
             books: Books::NotChecked,
             totals: None,
             ledger_error: None,
@@ -246,6 +249,7 @@ impl App {
             Screen::Config => Place::Config,
             Screen::Exposure => Place::Exposure,
             Screen::Margin => Place::Margin,
+            Screen::Nodes => Place::Nodes,
         }
     }
 
@@ -296,7 +300,7 @@ impl App {
             Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| format!("req_{}", hold.request)),
             Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| format!("op_{}", act.operation)),
             Place::Exposure | Place::Margin => self.sums().and_then(|sums| sums.selected_name().map(str::to_owned)),
-            Place::Models | Place::Routes | Place::Config => None,
+            Place::Models | Place::Routes | Place::Config | Place::Nodes => None,
         }
     }
 
@@ -321,6 +325,11 @@ impl App {
     pub(crate) fn alerts(&self) -> &[Alert] {
         let status = self.gateway.status.as_ref().filter(|_| self.gateway.link == Link::Live);
         status.map_or(&[], |status| &status.alerts)
+    }
+
+    /// The gateways that share the ledger.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        self.gateway.status.as_ref().map_or(&[], |status| &status.nodes)
     }
 
     /// Holds that pass the filter.

@@ -7,6 +7,7 @@ use super::config_page;
 use super::detail::{Check, Detail, Tab};
 use super::form::{Export, Form, Purpose};
 use super::keys::{From, PAGE};
+use super::margins::Sums;
 use super::message::Effect;
 use super::modal::{Hidden, Modal, RequestPage, Review};
 use super::{Action, App, Books, Palette, Screen};
@@ -99,6 +100,7 @@ impl App {
             Place::Config => self.config.selected = step(self.config.selected, config_page::lines(self).len()),
             Place::Exposure => self.exposure.move_by(lines),
             Place::Margin => self.margin.move_by(lines),
+            Place::Nodes => self.selected_node = step(self.selected_node, self.nodes().len()),
             Place::Audit => {
                 let shown = self.shown_audit().len();
                 self.audit.selected = step(self.audit.selected, shown);
@@ -173,7 +175,7 @@ impl App {
             Screen::Holds => vec![Effect::LoadHolds],
             Screen::Audit => vec![Effect::LoadAudit { before: None }],
             Screen::Models => vec![Effect::LoadSlugs, Effect::ReadStatus],
-            Screen::Live | Screen::Routes | Screen::Config => vec![Effect::ReadStatus],
+            Screen::Live | Screen::Routes | Screen::Config | Screen::Nodes => vec![Effect::ReadStatus],
             Screen::Exposure | Screen::Margin => self.load_sums(),
         }
     }
@@ -240,7 +242,7 @@ impl App {
                 Vec::new()
             }
             Place::Exposure | Place::Margin => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
-            Place::Models | Place::Routes | Place::Config => Vec::new(),
+            Place::Models | Place::Routes | Place::Config | Place::Nodes => Vec::new(),
         }
     }
 
@@ -324,9 +326,10 @@ impl App {
                 let Some((request, charge, bill)) = bill else { return Vec::new() };
                 Purpose::Refund { request, charge, slug: bill.slug.clone() }
             }
-            Command::Export => Purpose::Export(match (self.place(), &key) {
-                (Place::Audit, _) => Export::Audit,
-                (Place::Detail, Some(key)) => Export::Entries(key.id),
+            Command::Export => Purpose::Export(match (self.place(), &key, self.sums()) {
+                (Place::Audit, ..) => Export::Audit,
+                (Place::Detail, Some(key), _) => Export::Entries(key.id),
+                (.., Some(Sums { view, asked: Some(query), .. })) => Export::Sums(*view, *query),
                 _ => Export::Keys,
             }),
             Command::Block | Command::Link => {
@@ -371,8 +374,8 @@ impl App {
             Screen::Holds => self.holds.filter.clone(),
             Screen::Audit => self.audit.filter.clone(),
             Screen::Config => self.config.filter.clone(),
-            // Sums are not filtered.
-            Screen::Exposure | Screen::Margin => String::new(),
+            // Sums and nodes are not filtered.
+            Screen::Exposure | Screen::Margin | Screen::Nodes => String::new(),
         }
     }
 
@@ -386,7 +389,7 @@ impl App {
             Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
             Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
             Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
-            Screen::Exposure | Screen::Margin => {}
+            Screen::Exposure | Screen::Margin | Screen::Nodes => {}
         }
         Vec::new()
     }

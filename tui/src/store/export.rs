@@ -7,13 +7,16 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use farebox_ledger::{AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, Timestamp, csv, document};
+use farebox_ledger::{
+    AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow, Timestamp, csv, document,
+};
 use serde_json::{Value, json};
 
 use super::Shared;
 use super::read::query;
 use crate::app::form::Export;
 use crate::app::keys::KeyFilter;
+use crate::app::margins::Answer;
 use crate::clock;
 
 const PAGE: usize = 1000;
@@ -45,6 +48,7 @@ impl Shared {
             Export::Keys => ("keys", KEY_COLUMNS),
             Export::Entries(_) => ("entries", &document::COLUMNS[..]),
             Export::Audit => ("audit", AUDIT_COLUMNS),
+            Export::Sums(..) => ("sums", SUMS_COLUMNS),
         };
         let mut sheet = Sheet { out: BufWriter::new(file), columns, json, rows: 0 };
         sheet.begin(name).map_err(text)?;
@@ -52,6 +56,7 @@ impl Shared {
             Export::Keys => self.write_keys(filter, &mut sheet).await?,
             Export::Entries(key) => self.write_entries(*key, &mut sheet).await?,
             Export::Audit => self.write_audit(&mut sheet).await?,
+            Export::Sums(_, query) => self.write_sums(*query, &mut sheet).await?,
         }
         sheet.end().map_err(text)
     }
@@ -105,6 +110,14 @@ impl Shared {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Shared {
+    /// All rows, in the order of the screen.
+    async fn write_sums(&self, query: MarginQuery, sheet: &mut Sheet) -> Result<(), String> {
+        let Answer { page, labels } = self.sums(MarginQuery { limit: usize::MAX, ..query }).await.map_err(text)?;
+        page.rows.iter().try_for_each(|row| sheet.row(&sums_row(row, labels.get(&row.name)))).map_err(text)
     }
 }
 
@@ -162,6 +175,7 @@ const KEY_COLUMNS: &[&str] = &[
     "created_by",
     "last_entry_at",
 ];
+const SUMS_COLUMNS: &[&str] = &["name", "label", "requests", "charge", "cost", "priced", "margin", "exposure", "loss"];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
 fn key_row(key: &Key, now: Timestamp) -> Value {
     let (settings, account) = (&key.settings, &key.account);
@@ -177,6 +191,13 @@ fn audit_row(act: &AuditRecord) -> Value {
     json!({ "at": act.at, "actor": act.actor, "act": act.act, "key": act.key, "operation": format!("op_{}", act.operation), "details": details })
 }
 
+fn sums_row(row: &MarginRow, label: Option<&String>) -> Value {
+    json!({
+        "name": row.name, "label": label, "requests": row.requests, "charge": row.charge, "cost": row.cost, "priced": row.priced,
+        "margin": row.margin(), "exposure": row.exposure, "loss": row.loss,
+    })
+}
+
 /// A value as a cell.
 fn cell(value: &Value) -> String {
     match value {
@@ -188,4 +209,76 @@ fn cell(value: &Value) -> String {
 
 fn text(error: impl ToString) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use farebox_ledger::memory::MemoryLedger;
+    use farebox_ledger::{
+        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, NewHold, NewKey, OperationId, SecretHash,
+    };
+
+    use super::*;
+    use crate::app::margins::View;
+    use crate::state_file::StateFile;
+
+    /// One request of each of two keys; of the second, a cost is known.
+    async fn ledger() -> MemoryLedger {
+        let (ledger, at) = (MemoryLedger::new(), Timestamp::from_millis(3_600_000));
+        for number in 1..=2_u8 {
+            let operation = |offset: u8| OperationId::from_bytes([number * 10 + offset; 16]);
+            let id = KeyId::from_random(number.into());
+            let settings = KeySettings { label: format!("=acme, {number}"), ..KeySettings::default() };
+            let first_credit = Some((Amount::from_picos(1_000_000), format!("first-{number}")));
+            let act = Act { operation: operation(0), actor: "ada".to_owned(), at };
+            ledger.create_key(NewKey { id, secret: SecretHash([number; 32]), settings, first_credit, act }).await.unwrap();
+            let (slug, family, request) = ("small".to_owned(), "chat".to_owned(), operation(1));
+            let amount = Amount::from_picos(1_000);
+            ledger.open_hold(NewHold { request, key: id, amount, slug: slug.clone(), family: family.clone(), at }).await.unwrap();
+            let exposure = Amount::from_picos(i64::from(number) * 1_000_000_000);
+            let cost = (number == 2).then(|| Amount::from_picos(3_000_000_000));
+            let bill = Bill { slug, family, target: "acme/small".to_owned(), exposure, cost, ..Bill::default() };
+            ledger.finish_hold(Finish { request, bill, at }).await.unwrap();
+        }
+        ledger
+    }
+
+    #[tokio::test]
+    async fn the_screens_of_sums_write_all_their_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
+        let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
+        let shared = Shared { ledger: Arc::new(ledger().await), state, client: None, tell, secrets: Arc::default() };
+        let query = |by| MarginQuery {
+            by,
+            from: Timestamp::default(),
+            to: Timestamp::from_millis(7_200_000),
+            order: MarginOrder::Exposure,
+            reverse: false,
+            limit: 1,
+        };
+        let written = async |by, json: bool, name: &str| {
+            let path = folder.path().join(name);
+            let what = Export::Sums(View::Exposure, query(by));
+            let said = shared.export(&what, &KeyFilter::default(), json, &path).await.unwrap();
+            (said, fs::read_to_string(path).unwrap())
+        };
+        let (said, csv) = written(MarginBy::Key, false, "keys.csv").await;
+        assert!(said.starts_with("2 rows written"), "more than the screen asked for: {said}");
+        let keys = [2, 1].map(|number| KeyId::from_random(number).to_string());
+        let expected = format!(
+            "name,label,requests,charge,cost,priced,margin,exposure,loss\r\n\
+             {},\"'=acme, 2\",1,0.00,0.003,0.00,-0.003,0.002,0.00\r\n{},\"'=acme, 1\",1,0.00,0.00,0.00,,0.001,0.00\r\n",
+            keys[0], keys[1]
+        );
+        assert_eq!(csv, expected);
+        let (_, targets) = written(MarginBy::Target, true, "targets.json").await;
+        let document: Value = serde_json::from_str(&targets).unwrap();
+        assert_eq!(document["sums"][0]["name"], "acme/small");
+        assert_eq!((&document["sums"][0]["exposure"], &document["sums"][0]["requests"]), (&json!("0.003"), &json!(2)));
+        let (_, days) = written(MarginBy::Day, false, "days.csv").await;
+        assert!(days.contains("\r\n1970-01-01,,2,"), "{days}");
+    }
 }

@@ -161,7 +161,7 @@ impl Shared {
         self.tell(Message::Margins { view, query, answer });
     }
 
-    async fn sums(&self, query: MarginQuery) -> Result<Answer, farebox_ledger::LedgerError> {
+    pub(super) async fn sums(&self, query: MarginQuery) -> Result<Answer, farebox_ledger::LedgerError> {
         let page = self.ledger.margins(query).await?;
         let ids: Vec<KeyId> = match query.by {
             MarginBy::Key => page.rows.iter().filter_map(|row| row.name.parse().ok()).collect(),

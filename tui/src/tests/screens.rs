@@ -47,7 +47,9 @@ fn key_detail() {
 
 #[test]
 fn other_screens() {
-    for (name, key) in [("live", "2"), ("models", "3"), ("routes", "4j"), ("holds", "5"), ("audit", "6"), ("config", "7v")] {
+    for (name, key) in
+        [("live", "2"), ("models", "3"), ("routes", "4j"), ("holds", "5"), ("audit", "6"), ("config", "7v"), ("nodes", "0j")]
+    {
         at_all_sizes(name, |bench| {
             bench.press(key);
         });
@@ -190,7 +192,7 @@ fn too_small_asks_for_room() {
 #[test]
 fn without_colours_there_are_words() {
     let mut bench = Bench::new(80, 24).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "1<enter>", "t"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1<enter>", "t"] {
         bench.press(keys);
         let plain = bench.terminal(Theme { color: false });
         let cells = &plain.backend().buffer().content;
@@ -234,7 +236,7 @@ fn every_text_is_readable_on_light_terminals() {
 #[test]
 fn nothing_unsafe_reaches_a_cell() {
     let mut bench = Bench::new(200, 50).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "1jjjjj<enter>", "t"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1jjjjj<enter>", "t"] {
         bench.press(keys);
         let terminal = bench.terminal(Theme { color: true });
         for cell in &terminal.backend().buffer().content {

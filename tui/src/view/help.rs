@@ -131,6 +131,7 @@ fn name_of(app: &App) -> &'static str {
             Place::Config => "Config",
             Place::Exposure => "Exposure",
             Place::Margin => "Margin",
+            Place::Nodes => "Nodes",
         },
     }
 }

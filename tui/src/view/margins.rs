@@ -8,7 +8,7 @@ use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::Alert;
 use crate::app::App;
 use crate::app::keys::window;
-use crate::app::margins::{Sums, View};
+use crate::app::margins::{Sums, View, by_name};
 use crate::format;
 
 const EXPOSURE: &[Column] = &[
@@ -69,14 +69,6 @@ fn title(sums: &Sums) -> String {
     let arrow = if sums.reverse == (sums.order == MarginOrder::Name) { '▼' } else { '▲' };
     let from = sums.asked.map(|query| format!(" from {}", format::date(query.from))).unwrap_or_default();
     format!("{what} by {by} · {}{from} UTC · {order} {arrow}", sums.period.name())
-}
-
-const fn by_name(by: MarginBy) -> &'static str {
-    match by {
-        MarginBy::Key => "key",
-        MarginBy::Target => "target",
-        MarginBy::Day => "day",
-    }
 }
 
 /// The first alert of the gateway that belongs here; gives the lines taken.

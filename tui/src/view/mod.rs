@@ -13,6 +13,7 @@ mod live;
 mod margins;
 mod modal;
 mod models;
+mod nodes;
 mod pen;
 mod secret;
 mod theme;
@@ -88,6 +89,7 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
         Screen::Config => config::draw(app, pen, body),
         Screen::Exposure => margins::draw(app, &app.exposure, pen, body),
         Screen::Margin => margins::draw(app, &app.margin, pen, body),
+        Screen::Nodes => nodes::draw(app, pen, body),
     }
 }
 

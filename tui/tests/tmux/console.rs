@@ -16,11 +16,7 @@ pub(crate) struct Console {
 }
 
 pub(crate) fn has_tmux() -> bool {
-    let found = Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success());
-    if !found {
-        crate::skip::skip("the console in a terminal: tmux is not installed");
-    }
-    found
+    crate::skip::installed("tmux", "the console in a terminal")
 }
 
 pub(crate) fn usd(text: &str) -> Amount {

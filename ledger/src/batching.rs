@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Most operations of one commit, so that no caller waits behind a huge batch.
-pub(super) const MAX_BATCH: usize = 512;
+pub(crate) const MAX_BATCH: usize = 512;
 /// How long the writer waits for each expected operation.
 const GATHER: Duration = Duration::from_micros(80);
 /// The longest it waits in all.
@@ -13,9 +13,9 @@ const GATHER_ALL: Duration = Duration::from_millis(4);
 /// as came last time, and every 32 batches or so for a few more, to find out whether the load has grown. One or two at a time
 /// never wait.
 #[derive(Debug, Default)]
-pub(super) struct Batching {
+pub(crate) struct Batching {
     /// How many the next batch waits for.
-    pub(super) expected: usize,
+    pub(crate) expected: usize,
     /// Batches until the next attempt to gather more.
     steady: u32,
 }
@@ -26,12 +26,12 @@ impl Batching {
 
     /// How long the next batch waits. The more operations share it, the longer: a short scheduling delay must not split a large
     /// batch, which would cost everyone a second commit.
-    pub(super) fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         GATHER.saturating_mul(u32::try_from(self.expected).unwrap_or(u32::MAX)).min(GATHER_ALL)
     }
 
     /// Records how many operations the last batch had.
-    pub(super) fn note(&mut self, operations: usize) {
+    pub(crate) fn note(&mut self, operations: usize) {
         let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
         if operations < self.expected {
             self.steady = Self::STEADY;

@@ -1,0 +1,66 @@
+//! Reads of single keys, shared: those that come while a statement is under way wait for the next one, which answers them all.
+//!
+//! Every request reads its key at the door. A read never joins a statement that has already been sent, so what it gives is as
+//! new as when it was asked for.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use super::lists;
+use super::readers::Readers;
+use super::shared::lock;
+use crate::{Key, KeyId, LedgerError};
+
+type Found = Result<Option<Key>, LedgerError>;
+
+/// Who waits for which key.
+#[derive(Debug, Default)]
+pub(super) struct KeyReads(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    readers: Vec<(KeyId, oneshot::Sender<Found>)>,
+    /// Statements are being sent, one after another.
+    busy: bool,
+}
+
+impl KeyReads {
+    /// One key, from the next statement.
+    pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> Found {
+        let (reply, answer) = oneshot::channel();
+        let begins = {
+            let mut waiting = lock(&self.0);
+            waiting.readers.push((id, reply));
+            !std::mem::replace(&mut waiting.busy, true)
+        };
+        if begins {
+            // A task of its own, because whoever asked may leave.
+            let (shared, with) = (Arc::clone(self), Arc::clone(readers));
+            readers.spawn(async move { shared.run(&with).await });
+        }
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the ledger is closed".to_owned())))
+    }
+
+    async fn run(&self, readers: &Readers) {
+        while let Some(waiting) = self.take() {
+            let mut ids: Vec<KeyId> = waiting.iter().map(|(id, _)| *id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            let asked = &ids;
+            let found = readers.with(|link| async move { lists::find_keys(&link, asked).await }).await;
+            for (id, reply) in waiting {
+                let answer = found.as_ref().map(|keys| keys.iter().find(|key| key.id == id).cloned());
+                // Whoever asked may have left.
+                let _ = reply.send(answer.map_err(Clone::clone));
+            }
+        }
+    }
+
+    /// Those that wait now; `None` when nobody does, and then the next one begins anew.
+    fn take(&self) -> Option<Vec<(KeyId, oneshot::Sender<Found>)>> {
+        let mut waiting = lock(&self.0);
+        waiting.busy = !waiting.readers.is_empty();
+        waiting.busy.then(|| std::mem::take(&mut waiting.readers))
+    }
+}

@@ -1,0 +1,225 @@
+//! The queue in lanes, so that a key which another gateway has locked keeps nobody else waiting.
+//!
+//! Operations of running requests wait in the common lane, whose batches skip locked keys. A key that was skipped gets a lane of
+//! its own, which waits for its lock; all other operations (money in, keys, sessions, recovery) have one lane together. The
+//! operations of a running request stay in the order in which they came.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::job::Job;
+use crate::KeyId;
+use crate::batching::{Batching, MAX_BATCH};
+use crate::operation::Operation;
+
+/// For how long a key that was found locked keeps its lane. The next batch that finds it locked begins this anew.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Which operations a connection writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Holds of keys that nobody is in the way of.
+    Common,
+    /// What is not the hold of a request that runs here.
+    Rest,
+    /// Any one key that is locked elsewhere.
+    Keys,
+}
+
+/// A batch, and the key whose lane it is.
+pub(super) struct Taken {
+    pub(super) jobs: Vec<Job>,
+    pub(super) key: Option<KeyId>,
+}
+
+/// A key with a lane of its own.
+struct KeyLane {
+    jobs: VecDeque<Job>,
+    /// A batch of it is being written.
+    busy: bool,
+    until: Instant,
+}
+
+/// What waits.
+#[derive(Default)]
+pub(super) struct Queue {
+    common: VecDeque<Job>,
+    rest: VecDeque<Job>,
+    keys: HashMap<KeyId, KeyLane>,
+    /// What nobody waits for and could not be written.
+    pub(super) unresolved: Vec<Job>,
+    pub(super) closed: Option<String>,
+    /// The common lane has ended, and no further key will get a lane.
+    pub(super) common_ended: bool,
+    batching: Batching,
+}
+
+impl Queue {
+    /// Puts a job into its lane, and says which is to be woken.
+    pub(super) fn push(&mut self, job: Job, now: Instant) -> Option<Lane> {
+        let Some(key) = job.key else {
+            self.rest.push_back(job);
+            return Some(Lane::Rest);
+        };
+        if let Some(lane) = self.keys.get_mut(&key) {
+            if lane.busy || !lane.jobs.is_empty() || lane.until > now {
+                lane.jobs.push_back(job);
+                return (!lane.busy).then_some(Lane::Keys);
+            }
+            self.keys.remove(&key);
+        }
+        self.common.push_back(job);
+        // The first begins the wait for a batch, the last ends it; those between need wake nobody.
+        (self.common.len() == 1 || self.common.len() >= self.batching.expected).then_some(Lane::Common)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        let of_keys: usize = self.keys.values().map(|lane| lane.jobs.len()).sum();
+        self.common.len().saturating_add(self.rest.len()).saturating_add(of_keys)
+    }
+
+    /// Everything that waits, for nothing is written any more.
+    pub(super) fn drain(&mut self) -> Vec<Job> {
+        let of_keys = self.keys.values_mut().flat_map(|lane| lane.jobs.drain(..));
+        self.common.drain(..).chain(self.rest.drain(..)).chain(of_keys).chain(self.unresolved.drain(..)).collect()
+    }
+
+    /// How long the common lane waits for a full batch; `None` when there is one, or nothing.
+    pub(super) fn gathering(&self) -> Option<Duration> {
+        let few = !self.common.is_empty() && self.common.len() < self.batching.expected && self.closed.is_none();
+        few.then(|| self.batching.patience())
+    }
+
+    /// The next batch of a lane, when something waits.
+    pub(super) fn take(&mut self, lane: Lane) -> Option<Taken> {
+        match lane {
+            Lane::Common if !self.common.is_empty() => {
+                let jobs = some(&mut self.common);
+                self.batching.note(jobs.len());
+                Some(Taken { jobs, key: None })
+            }
+            Lane::Rest if !self.rest.is_empty() => Some(Taken { jobs: some(&mut self.rest), key: None }),
+            Lane::Common | Lane::Rest => None,
+            Lane::Keys => {
+                let (key, lane) = self.keys.iter_mut().find(|(_, lane)| !lane.busy && !lane.jobs.is_empty())?;
+                lane.busy = true;
+                Some(Taken { jobs: some(&mut lane.jobs), key: Some(*key) })
+            }
+        }
+    }
+
+    /// A batch of what could not be written before.
+    pub(super) fn take_unresolved(&mut self) -> Vec<Job> {
+        let mut waiting: VecDeque<Job> = std::mem::take(&mut self.unresolved).into();
+        let jobs = some(&mut waiting);
+        self.unresolved = waiting.into();
+        jobs
+    }
+
+    /// Whether a lane gets no more work.
+    pub(super) fn is_over(&self, lane: Lane) -> bool {
+        self.closed.is_some()
+            && match lane {
+                Lane::Common => self.common.is_empty(),
+                Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
+                Lane::Keys => self.common_ended && self.keys.values().all(|lane| lane.jobs.is_empty()),
+            }
+    }
+
+    /// Gives these jobs' keys lanes of their own, with everything that has come for them since.
+    pub(super) fn skip(&mut self, jobs: Vec<Job>, now: Instant) {
+        let until = now.checked_add(KEPT).unwrap_or(now);
+        for job in jobs {
+            let Some(key) = job.key else { continue };
+            let lane = self.keys.entry(key).or_insert_with(|| KeyLane { jobs: VecDeque::new(), busy: false, until });
+            lane.jobs.push_back(job);
+        }
+        let common = std::mem::take(&mut self.common);
+        for job in common {
+            match job.key.and_then(|key| self.keys.get_mut(&key)) {
+                Some(lane) => lane.jobs.push_back(job),
+                None => self.common.push_back(job),
+            }
+        }
+    }
+
+    /// A key's batch is written.
+    pub(super) fn written(&mut self, key: KeyId, now: Instant) {
+        if let Some(lane) = self.keys.get_mut(&key) {
+            lane.busy = false;
+        }
+        self.keys.retain(|_, lane| lane.busy || !lane.jobs.is_empty() || lane.until > now);
+    }
+}
+
+/// At most a batch. What ends the holds of dead nodes, or begins an epoch, goes alone.
+fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
+    let alone = |job: &Job| matches!(job.operation, Operation::Recover { .. } | Operation::BeginEpoch { .. });
+    let count = match jobs.iter().position(alone) {
+        Some(0) => 1,
+        Some(at) => at.min(MAX_BATCH),
+        None => jobs.len().min(MAX_BATCH),
+    };
+    jobs.drain(..count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Amount, NewHold, OperationId, Timestamp};
+
+    fn open(key: u64, number: u8) -> Job {
+        let request = OperationId::from_bytes([number; 16]);
+        let (amount, at) = (Amount::from_picos(1), Timestamp::from_millis(1));
+        let key = KeyId::from_random(key);
+        let new = NewHold { request, key, amount, slug: String::new(), family: String::new(), at };
+        Job { operation: Operation::Open(new), key: Some(key), reply: None }
+    }
+
+    fn rest() -> Job {
+        let now = Timestamp::from_millis(1);
+        Job { operation: Operation::Publish { slugs: Vec::new(), now }, key: None, reply: None }
+    }
+
+    fn numbers(taken: Option<Taken>) -> Vec<u8> {
+        let number = |job: &Job| match &job.operation {
+            Operation::Open(new) => new.request.to_bytes()[0],
+            _ => 0,
+        };
+        taken.map(|taken| taken.jobs.iter().map(number).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_skipped_key_keeps_its_order_and_nobody_waits_for_it() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        assert_eq!(queue.push(rest(), now), Some(Lane::Rest));
+        for (key, number) in [(1, 1), (2, 2), (1, 3)] {
+            queue.push(open(key, number), now);
+        }
+        let taken = queue.take(Lane::Common).map(|taken| taken.jobs).unwrap_or_default();
+        let (hot, done): (Vec<Job>, Vec<Job>) = taken.into_iter().partition(|job| job.key == Some(KeyId::from_random(1)));
+        assert_eq!(done.len(), 1);
+        queue.push(open(1, 4), now);
+        queue.push(open(2, 5), now);
+        queue.skip(hot, now);
+        assert_eq!(queue.push(open(1, 6), now), Some(Lane::Keys), "a new one goes behind them");
+        assert_eq!(numbers(queue.take(Lane::Common)), [5]);
+        assert_eq!(numbers(queue.take(Lane::Keys)), [1, 3, 4, 6]);
+        assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
+        assert!(queue.take(Lane::Keys).is_none(), "one batch of a key at a time");
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(numbers(queue.take(Lane::Keys)), [7]);
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys), "for a while the key keeps its lane");
+        assert_eq!(numbers(queue.take(Lane::Keys)), [8]);
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
+        queue.closed = Some("closed".to_owned());
+        assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Keys));
+        assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));
+        queue.common_ended = true;
+        assert!([Lane::Common, Lane::Rest, Lane::Keys].into_iter().all(|lane| queue.is_over(lane)));
+    }
+}

@@ -1,0 +1,322 @@
+//! Bad days of a ledger on PostgreSQL: wrong addresses and roles, other schemas, commits cut or held in the middle, a key that
+//! stays locked, and ten seconds without the database.
+//!
+//! Each ends in a clear error or a bounded wait: never a false yes, and never a double charge.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::proxy::{AtCommit, Proxy};
+use common::*;
+use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::sqlite::OpenMode;
+use farebox_ledger::store::Store;
+use farebox_ledger::*;
+
+fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
+    match Cluster::shared() {
+        Some(cluster) => run(test(cluster)),
+        None => skip(what),
+    }
+}
+
+async fn gateway(url: &str) -> Arc<PostgresLedger> {
+    let ledger = postgres(url, OpenMode::Serve).await.unwrap();
+    ledger.recover(at(1)).await.unwrap();
+    Arc::new(ledger)
+}
+
+async fn refused(url: &str, mode: OpenMode) -> String {
+    match postgres(url, mode).await {
+        Err(LedgerError::Unusable(why)) => why,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_commit_that_is_cut_has_one_effect() {
+    with_cluster("commits cut in the middle", async |cluster| {
+        let database = cluster.database();
+        let proxy = Proxy::start(cluster.folder());
+        let (cut, other) = (gateway(&proxy.url(&database)).await, gateway(&cluster.url(&database)).await);
+        other.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        for (number, fault) in (100..).step_by(10).zip([AtCommit::CutBefore, AtCommit::CutAfter]) {
+            proxy.arm(fault);
+            cut.open_hold(new_hold(1, number, "1")).await.unwrap();
+            assert!(proxy.has_hit(), "{fault:?}");
+            proxy.arm(fault);
+            let finished = cut.finish_hold(finish(number, 250_000)).await.unwrap();
+            assert!(proxy.has_hit(), "{fault:?}");
+            assert_eq!(finished.charge, usd("0.25"));
+            proxy.arm(fault);
+            let credit = top_up(1, number + 1, "1", &format!("paid-{number}"));
+            assert_eq!(cut.credit(credit).await.unwrap().entry.amount, usd("1"));
+            assert!(proxy.has_hit(), "{fault:?}");
+        }
+        let account = other.find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!(account, Account { credit: usd("7"), spent: usd("0.5"), held: usd("0") });
+        sound(&*other).await;
+    });
+}
+
+#[test]
+fn a_gateway_that_stands_still_before_its_commit_confirms_only_what_is_stored() {
+    with_cluster("a gateway stopped between its check and its COMMIT", async |cluster| {
+        let database = cluster.database();
+        let proxy = Proxy::start(cluster.folder());
+        let (held, other) = (gateway(&proxy.url(&database)).await, gateway(&cluster.url(&database)).await);
+        other.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+        // It has seen a whole dollar and has the key's lock; the server takes both from it after three seconds.
+        proxy.arm(AtCommit::Hold(Duration::from_secs(5)));
+        let late = tokio::spawn({
+            let held = Arc::clone(&held);
+            async move { held.open_hold(new_hold(1, 20, "1")).await }
+        });
+        while !proxy.has_hit() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let begun = Instant::now();
+        let mut second = other.open_hold(new_hold(1, 21, "1")).await;
+        while matches!(second, Err(LedgerError::Unavailable(_))) && begun.elapsed() < Duration::from_secs(8) {
+            second = other.open_hold(new_hold(1, 21, "1")).await;
+        }
+        let late = late.await.unwrap();
+        assert_eq!(u8::from(second.is_ok()) + u8::from(late.is_ok()), 1, "one dollar, one hold: {second:?}, {late:?}");
+        let account = other.find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!(account.held, usd("1"));
+        sound(&*other).await;
+    });
+}
+
+#[test]
+fn a_locked_key_keeps_nobody_else_waiting() {
+    with_cluster("a key that stays locked", async |cluster| {
+        let database = cluster.database();
+        let ledger = gateway(&cluster.url(&database)).await;
+        for number in 1..=5 {
+            ledger.create_key(new_key(number, 10 + number, Some("50"))).await.unwrap();
+        }
+        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        let locked = {
+            let (hot, database) = (key(1).to_i64(), database.clone());
+            std::thread::spawn(move || {
+                cluster
+                    .psql(&database, &format!("BEGIN; SELECT 1 FROM accounts WHERE id = {hot} FOR UPDATE; SELECT pg_sleep(1.5)"))
+            })
+        };
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1.5)' AND state = 'active' \
+             AND datname = current_database() AND pid <> pg_backend_pid()";
+        while cluster.psql(&database, waits).unwrap() != "1" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let begun = Instant::now();
+        let hot: Vec<_> = (30..34)
+            .map(|number| {
+                let ledger = Arc::clone(&ledger);
+                tokio::spawn(async move {
+                    ledger.open_hold(new_hold(1, number, "1")).await.unwrap();
+                    begun.elapsed()
+                })
+            })
+            .collect();
+        // A request that leaves at once: its hold is asked for, and its end comes behind it.
+        let left = Hold::open(Arc::clone(&ledger) as SharedLedger, new_hold(1, 40, "0.5"));
+        assert!(tokio::time::timeout(Duration::from_millis(50), left).await.is_err(), "its key is locked");
+        for number in 2..=5 {
+            ledger.open_hold(new_hold(number, 50 + number, "1")).await.unwrap();
+            ledger.finish_hold(finish(50 + number, 1)).await.unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_millis(1_000), "the others went on: {:?}", begun.elapsed());
+        for task in hot {
+            assert!(task.await.unwrap() > Duration::from_millis(500), "it waited for the lock");
+        }
+        locked.join().unwrap().unwrap();
+        ledger.finish_hold(finish(20, 1)).await.unwrap();
+        let begun = Instant::now();
+        while ledger.open_holds(Some(key(1)), 10).await.unwrap().len() != 4 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the hold of the request that left has ended");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        sound(&*ledger).await;
+    });
+}
+
+#[test]
+fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
+    with_cluster("a database that is away", async |cluster| {
+        let database = cluster.database();
+        let proxy = Proxy::start(cluster.folder());
+        let mut fleet = Vec::new();
+        for _ in 0..3 {
+            fleet.push(gateway(&proxy.url(&database)).await);
+        }
+        fleet[0].create_key(new_key(1, 10, Some("50"))).await.unwrap();
+        fleet[1].open_hold(new_hold(1, 20, "1")).await.unwrap();
+        proxy.set_up(false);
+        let away = Instant::now();
+        while away.elapsed() < Duration::from_secs(10) {
+            let asked = Instant::now();
+            let answer = fleet[0].open_hold(new_hold(1, 21, "1")).await;
+            assert!(matches!(answer, Err(LedgerError::Unavailable(_) | LedgerError::Unknown(_))), "{answer:?}");
+            assert!(asked.elapsed() < Duration::from_secs(6), "a bounded wait: {:?}", asked.elapsed());
+            assert!(fleet[2].find_key(key(1)).await.is_err());
+        }
+        assert!(fleet.iter().all(|ledger| ledger.lapsed()), "streams end and nothing is sold");
+        proxy.set_up(true);
+        let begun = Instant::now();
+        while fleet.iter().any(|ledger| ledger.lapsed()) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "everybody is back");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let tasks: Vec<_> = (0..45_u64)
+            .map(|number| {
+                let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
+                tokio::spawn(async move { ledger.open_hold(new_hold(1, 100 + number, "1")).await })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        assert!(fleet.iter().all(|ledger| !ledger.stopped()), "nobody was taken for dead by others who were away, too");
+        assert_eq!(fleet[1].finish_hold(finish(20, 1_000)).await.unwrap().charge, usd("0.001"));
+        let dead = cluster.psql(&database, "SELECT count(*) FROM nodes WHERE ended IS NOT NULL").unwrap();
+        assert_eq!(dead, "0");
+        sound(&*fleet[2]).await;
+    });
+}
+
+#[test]
+fn wrong_roles_and_servers_are_refused_in_words() {
+    with_cluster("wrong roles", async |cluster| {
+        let database = cluster.database();
+        let by = |role: &str| cluster.url(&database).replace("farebox@", &format!("{role}@"));
+        // The rule for this one role comes before the one that trusts everybody.
+        cluster.psql(&database, "CREATE ROLE locked LOGIN PASSWORD 'right'; CREATE ROLE poor LOGIN").unwrap();
+        let rules = "CREATE TABLE r (n serial, line text); INSERT INTO r (line) VALUES ('local all locked scram-sha-256'); \
+             DO $$ BEGIN EXECUTE format('COPY r (line) FROM %L', current_setting('hba_file')); \
+             EXECUTE format('COPY (SELECT line FROM r ORDER BY n) TO %L', current_setting('hba_file')); END $$; \
+             DROP TABLE r; SELECT pg_reload_conf()";
+        cluster.psql(&database, rules).unwrap();
+        let mut wrong = refused(&by("locked:wr0ng"), OpenMode::Serve).await;
+        for _ in 0..50 {
+            if wrong.contains("password") {
+                break;
+            }
+            // The server reads its rules anew in its own time.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            wrong = refused(&by("locked:wr0ng"), OpenMode::Serve).await;
+        }
+        assert!(wrong.contains("password authentication failed") && !wrong.contains("wr0ng"), "{wrong}");
+        let poor = refused(&by("poor"), OpenMode::Create).await;
+        assert!(poor.contains("permission denied") && poor.contains("owns"), "{poor}");
+        drop(postgres(&cluster.url(&database), OpenMode::Create).await.unwrap());
+        for mode in [OpenMode::Serve, OpenMode::ReadOnly] {
+            let poor = refused(&by("poor"), mode).await;
+            assert!(poor.contains("permission denied"), "{poor}");
+        }
+        cluster.psql(&database, &format!("ALTER DATABASE {database} SET default_transaction_read_only = on")).unwrap();
+        let standby = refused(&cluster.url(&database), OpenMode::Serve).await;
+        assert!(standby.contains("writ"), "a server that takes no writes: {standby}");
+        postgres(&cluster.url(&database), OpenMode::ReadOnly).await.unwrap();
+        let nobody = refused("postgres://farebox@127.0.0.1:1/ledger", OpenMode::Serve).await;
+        assert!(nobody.contains("refused"), "{nobody}");
+    });
+}
+
+#[test]
+fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
+    with_cluster("an older schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+        }
+        let back = "ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
+        cluster.psql(&database, back).unwrap();
+        assert!(refused(&url, OpenMode::ReadOnly).await.contains("older schema 2"));
+        let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
+        assert_eq!(cluster.psql(&database, "SELECT running FROM accounts").unwrap(), "2", "open holds count");
+        sound(&ledger).await;
+    });
+}
+
+#[test]
+fn a_keys_limits_hold_for_all_gateways_together() {
+    with_cluster("limits of a fleet", async |cluster| {
+        let database = cluster.database();
+        let mut fleet = Vec::new();
+        for _ in 0..3 {
+            fleet.push(gateway(&cluster.url(&database)).await);
+        }
+        let limited = |number, concurrency, rate| {
+            let mut new = new_key(number, number, Some("50"));
+            (new.settings.concurrency, new.settings.rate) = (concurrency, rate);
+            new
+        };
+        fleet[0].create_key(limited(1, Some(4), None)).await.unwrap();
+        fleet[0].create_key(limited(2, None, Some(5))).await.unwrap();
+        let open = async |key: u64, first: u64| {
+            let tasks: Vec<_> = (0..15_u64)
+                .map(|number| {
+                    let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
+                    tokio::spawn(async move { (first + number, ledger.open_hold(new_hold(key, first + number, "1")).await) })
+                })
+                .collect();
+            let (mut opened, mut refused) = (Vec::new(), Vec::new());
+            for task in tasks {
+                match task.await.unwrap() {
+                    (request, Ok(())) => opened.push(request),
+                    (_, Err(LedgerError::Refused(refusal))) => refused.push(refusal),
+                    other => unreachable!("{other:?}"),
+                }
+            }
+            (opened, refused)
+        };
+        let (opened, refused) = open(1, 100).await;
+        assert_eq!(opened.len(), 4);
+        assert!(refused.iter().all(|refusal| *refusal == Refusal::TooManyAtOnce(4)), "{refused:?}");
+        fleet[2].finish_hold(finish(opened[0], 1)).await.unwrap();
+        fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
+        assert!(fleet[0].open_hold(new_hold(1, 201, "1")).await.is_err());
+        fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
+        let (opened, refused) = open(2, 300).await;
+        assert!((5..=7).contains(&opened.len()), "five, and what a busy machine's time gives: {}", opened.len());
+        assert!(refused.iter().all(|refusal| matches!(refusal, Refusal::TooFast { rate: 5, .. })), "{refused:?}");
+        sound(&*fleet[1]).await;
+    });
+}
+
+#[test]
+fn gateways_tell_which_files_they_run() {
+    with_cluster("what gateways tell", async |cluster| {
+        let database = cluster.database();
+        let (first, second) = (gateway(&cluster.url(&database)).await, gateway(&cluster.url(&database)).await);
+        let told = async |so: fn(&[Gateway]) -> bool| {
+            let begun = Instant::now();
+            while !so(&first.gateways().await.unwrap()) {
+                assert!(begun.elapsed() < Duration::from_secs(10));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        first.announce("a b".to_owned());
+        told(|all| all.len() == 2 && all.iter().any(|gateway| gateway.configuration == "a b") && !Gateway::differ(all)).await;
+        second.announce("a c".to_owned());
+        told(Gateway::differ).await;
+        second.announce("a b".to_owned());
+        told(|all| !Gateway::differ(all) && all.iter().all(|gateway| gateway.silent_ms < 5_000)).await;
+        first.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        second.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        told(|all| all.iter().map(|gateway| gateway.holds).sum::<u64>() == 1).await;
+        drop(second);
+        told(|all| all.len() == 1).await;
+    });
+}

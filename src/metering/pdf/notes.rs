@@ -1,0 +1,64 @@
+//! What annotations and form fields of a document say, wherever their dictionaries stand: alone, in a page's list, in another field.
+//!
+//! Viewers draw their appearances; readers for models also take the words themselves. Must not read a value more than once for
+//! each dictionary around it.
+
+use std::collections::HashSet;
+
+use super::syntax::{Item, Kind, elements, entries, entry, references, string};
+use super::text;
+
+/// What was found in the dictionaries of a document.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Appearances: forms, or dictionaries of forms.
+    pub(super) appearances: HashSet<u32>,
+    /// Objects that may be strings which are said.
+    pub(super) texts: HashSet<u32>,
+    /// Tokens of the strings that stand in the dictionaries themselves.
+    pub(super) tokens: u64,
+}
+
+impl Notes {
+    /// Takes in a value and all inside it; returns how many bytes were read for it.
+    pub(super) fn read(&mut self, item: Item<'_>) -> usize {
+        let mut read = item.bytes.len();
+        match item.kind {
+            // The contents of a signature are no words.
+            Kind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
+            Kind::Dict => {
+                for (name, value) in entries(item.bytes) {
+                    match name.as_ref() {
+                        b"AP" => self.appearances.extend(references(value)),
+                        b"Contents" | b"V" | b"RC" | b"Alt" | b"ActualText" => self.says(value),
+                        _ => {}
+                    }
+                    read = read.saturating_add(self.read(value));
+                }
+            }
+            Kind::Array => read = elements(item.bytes).fold(read, |read, value| read.saturating_add(self.read(value))),
+            _ => {}
+        }
+        read
+    }
+
+    fn says(&mut self, value: Item<'_>) {
+        match value.kind {
+            Kind::Text | Kind::Hex => self.tokens = self.tokens.saturating_add(tokens(value)),
+            // The contents of a page are references too, but to streams, which are no strings.
+            Kind::Word => self.texts.extend(references(value)),
+            _ => {}
+        }
+    }
+}
+
+/// Tokens of a string, which is Latin or UTF-16; none of any other value.
+pub(super) fn tokens(value: Item<'_>) -> u64 {
+    if !matches!(value.kind, Kind::Text | Kind::Hex) {
+        return 0;
+    }
+    let bytes = string(value);
+    let Some(utf16) = bytes.strip_prefix(&[0xfe, 0xff]) else { return text::latin(&bytes) };
+    let units = utf16.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    text::latin(char::decode_utf16(units).map(|char| char.unwrap_or(' ')).collect::<String>().as_bytes())
+}
