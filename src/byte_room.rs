@@ -111,7 +111,7 @@ impl Share {
         if bytes <= self.bytes {
             return true;
         }
-        // A whole step where there is room for it, else just what is needed: small bodies fit into the last corner.
+        // A whole step where there is room for it, else just what is needed: small bodies still fit when less than a step is free.
         let needed = bytes - self.bytes;
         let stepped = bytes.next_multiple_of(STEP) - self.bytes;
         let Some(more) = [stepped, needed].into_iter().find(|more| self.room.take(self.holder, *more, self.most)) else {
@@ -170,7 +170,7 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// Counts one who waits, so that giving back costs nothing while nobody does.
+/// Counts a waiter, so that freeing skips the notification when there is none.
 struct Waiting<'a>(&'a ByteRoom);
 
 impl<'a> Waiting<'a> {

@@ -1,5 +1,5 @@
-//! A timer that is asked for another instant at every event and nearly never rings: a stream sets two of them at each of its
-//! chunks. Moving an instant later costs nothing; the timer only learns of it when it would have rung too early.
+//! A timer that is moved at every event and rarely fires: a stream moves two of them at each of its chunks. Moving an instant later
+//! costs nothing; the timer only learns of it when it would have fired too early.
 
 use std::pin::Pin;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub struct Deadline(Pin<Box<Sleep>>);
 
 impl Deadline {
-    /// Set to an instant. It rings for whoever waits.
+    /// Set to an instant.
     #[must_use]
     pub fn at(instant: Instant) -> Self {
         Self(Box::pin(sleep_until(instant)))
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_rings_at_the_instant_asked_for_last() {
+    async fn it_fires_at_the_instant_set_last() {
         let begin = Instant::now();
         let second = Duration::from_secs(1);
         let mut alarm = Deadline::at(begin + second * 10);
@@ -48,7 +48,7 @@ mod tests {
         alarm.wait_until(begin + second * 30).await;
         assert_eq!(begin.elapsed(), second * 30);
         alarm.wait_until(begin + second * 3).await;
-        assert_eq!(begin.elapsed(), second * 30, "what is past rings at once");
+        assert_eq!(begin.elapsed(), second * 30, "an instant in the past fires at once");
         alarm.wait_until(begin + second * 31).await;
         assert_eq!(begin.elapsed(), second * 31);
     }

@@ -26,7 +26,7 @@ pub(crate) enum Free {
 pub(crate) const THREAD: &str = "thread";
 
 /// Reasons that several fields share.
-pub(crate) const MODEL: &str = "the slug alone chooses the model";
+pub(crate) const MODEL: &str = "the model is chosen by `model` alone";
 pub(crate) const HOST: &str = "the gateway alone chooses where a request goes";
 pub(crate) const TIER: &str = "only the standard tier is sold here";
 pub(crate) const STATE: &str = "nothing is stored here; send the whole conversation";

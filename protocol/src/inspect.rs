@@ -136,7 +136,7 @@ pub struct Picture {
     pub bytes: Option<u64>,
     /// Width and height in pixels, when the inline data says so.
     pub size: Option<(u32, u32)>,
-    /// How closely the model shall look.
+    /// The image detail requested.
     pub detail: Detail,
 }
 

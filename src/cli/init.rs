@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         |preset| format!("`{}` at {}; fill in your prices", preset.model.slug, preset.title),
     );
     let secret = preset.and_then(|preset| preset.key.as_deref()).map(|key| format!("export {key}=…, then ")).unwrap_or_default();
-    output::print(&format!("wrote {catalog} (what is sold) and {routes} (where requests go): {content}"));
+    output::print(&format!("wrote {catalog} (models and prices) and {routes} (where requests go): {content}"));
     if let Some(note) = preset.and_then(|preset| preset.note.as_deref()) {
         output::print(note);
     }

@@ -24,7 +24,7 @@ pub struct Ask {
     pub stream: bool,
     /// The output limit the customer declared.
     pub declared: Option<u32>,
-    /// Answers asked for.
+    /// Answers requested (`n`).
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
@@ -64,7 +64,7 @@ pub struct Shortfall {
     pub needed: Amount,
     /// Output tokens that the available money still buys after the request's input.
     pub affordable_output: u64,
-    /// What would make the request affordable as things are, where only its declared limit is too dear.
+    /// What would make the request affordable as things are, where only the declared limit is too expensive.
     pub remedies: Remedies,
 }
 

@@ -35,7 +35,7 @@ impl Admitted {
     /// What is charged for a request that ends this way.
     pub(super) async fn counted(&mut self, ending: Ending) -> Counted {
         // What a failed try may cost is counted too, unless the answer's own usage says how large the request is.
-        let local = if self.meter.needs_local(ending) || (ending == Ending::Nothing && self.tried_in_vain()) {
+        let local = if self.meter.needs_local(ending) || (ending == Ending::Nothing && self.has_billable_failures()) {
             self.count_locally().await
         } else {
             None

@@ -37,7 +37,7 @@ impl Admitted {
     }
 
     /// Whether a failed try may be billed, so that the request is worth counting.
-    pub(super) fn tried_in_vain(&self) -> bool {
+    pub(super) fn has_billable_failures(&self) -> bool {
         self.outcome.attempts.iter().any(|attempt| attempt.worked.is_some())
     }
 }
@@ -80,7 +80,9 @@ fn note(limits: &RateLimits, key: KeyId, last_hour: LastHour, now: Timestamp) {
     let was = limits.note_last_hour(key, last_hour, now);
     let (exposure, allowed) = (standing.exposure, standing.allowed);
     match (was, standing.runs_away()) {
-        (false, true) => tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure runs away: one request at a time"),
+        (false, true) => {
+            tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure is above its limit: one request at a time")
+        }
         (true, false) => tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound"),
         _ => {}
     }

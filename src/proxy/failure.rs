@@ -236,14 +236,14 @@ impl Failure {
     pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
-            Self::KeyState(status) => format!("this key is {status}; ask whoever sold it to you"),
+            Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
             Self::NoPath(text) => text.clone(),
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
-                format!("this key has no finished request {shown:?}; a running one appears here when it has finished")
+                format!("this key has no finished request {shown:?}; a running request appears here once it has finished")
             }
             Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
             Self::RetiredModel(slug, Some(replacement)) => {
@@ -308,7 +308,7 @@ impl Balance {
         }
         let (first, rest) = for_good.split_at(1);
         let limit = at_once.join(", or ");
-        format!("Only the declared limit is too dear: {limit}. To keep it, {}{rest}", first.to_lowercase())
+        format!("Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}", first.to_lowercase())
     }
 }
 
@@ -360,7 +360,7 @@ fn out_of_balance(balance: &Balance) -> String {
 
 fn balance_in_use(balance: &Balance) -> String {
     format!(
-        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; what is available pays for {} output tokens of {}. {}",
+        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; the available balance covers {} output tokens of {}. {}",
         balance.needed,
         balance.available,
         balance.held,

@@ -17,6 +17,7 @@ mod end;
 mod exposure;
 pub mod failure;
 mod last_hour;
+mod phase;
 pub mod pipe;
 pub mod rate_limit;
 pub mod record;

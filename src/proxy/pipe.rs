@@ -2,7 +2,7 @@
 //!
 //! Back-pressure is ordinary: a relay that sends into a full pipe waits and so stops reading its upstream. The sender also sees
 //! at once when the receiver is gone, even while there is nothing to send. Every open stream has one of these and every chunk
-//! passes through it, so it is one small lock: a general channel and a semaphore beside it took two KiB for each stream.
+//! passes through it, so it is one mutex: a channel and a semaphore took 2 KiB for each stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -14,6 +14,7 @@ use super::admitted::{Admitted, ReplyTo};
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
 use super::end::End;
+use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::translation::{Streamed, Translation};
 use super::{Reply, ReplyBody, record, rewrite, whole};
@@ -24,7 +25,7 @@ use crate::metering::Ending;
 use crate::upstream::redact::{self, CustomerError, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
 
-/// A customer who accepts no byte for this long counts as gone.
+/// A customer who does not accept a piece for this long counts as gone.
 const STALL: Duration = Duration::from_secs(30);
 /// A comment is sent after this long without a frame, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -34,15 +35,13 @@ const LAST_FRAMES: Duration = Duration::from_secs(1);
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, for a task that ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
-/// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as a
-/// leaving.
+/// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
+/// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
 /// … until nothing comes for this long, and for no longer than [`UNREAD_LEFT`] in all.
 const NOTHING_WAITS: Duration = Duration::from_millis(20);
-/// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
-const MOST_KEPT: usize = 1024 * 1024;
 /// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -69,14 +68,12 @@ struct Relay {
     /// Makes the customer's frames when the target is of another family; then the writer has nothing to do.
     translated: Option<Box<Streamed>>,
     credit: Credit,
-    /// Bytes kept back until the settlement.
-    kept_bytes: usize,
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
     stop: Option<Stop>,
     /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
-    /// The customer's own error, in the upstream's words.
+    /// An upstream's error that the customer's request caused.
     told: Option<CustomerError>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
@@ -85,37 +82,6 @@ struct Relay {
     /// The request is being counted for the checkpoints.
     counts_input: bool,
     alarm: Deadline,
-}
-
-/// The phase of a stream.
-enum Phase {
-    /// Frames are passed on as they come.
-    Passing,
-    /// The final usage was seen, at this instant: frames wait for the settlement.
-    Keeping(Instant, Vec<(Bytes, Marks)>),
-    /// The terminal marker was seen.
-    Ended(Vec<(Bytes, Marks)>),
-}
-
-impl Phase {
-    /// Returns the translation of a frame if it may be sent now, or keeps it back.
-    fn keep(&mut self, shown: Option<Bytes>, end: bool) -> Option<Bytes> {
-        let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else { return shown };
-        kept.extend(shown.map(|bytes| (bytes, Marks::default())));
-        if end {
-            *self = Self::Ended(std::mem::take(kept));
-        }
-        None
-    }
-
-    /// What was kept back.
-    fn kept(self) -> impl Iterator<Item = Bytes> {
-        let kept = match self {
-            Self::Passing => Vec::new(),
-            Self::Keeping(_, kept) | Self::Ended(kept) => kept,
-        };
-        kept.into_iter().map(|(bytes, _)| bytes)
-    }
 }
 
 enum Next {
@@ -129,9 +95,9 @@ impl Relay {
         let (model, seen) = (&admitted.model, &admitted.seen);
         let mut reader = family.protocol().reader();
         reader.expect(seen.choices, clock::seed());
-        // A model that can reason does so unasked, unless it was told not to and its counts have shown that it obeys.
-        let obeys = seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
-        let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !obeys);
+        // A reasoning model reasons unless the request turned that off and earlier counts have shown that the target complies.
+        let complies = seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
+        let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !complies);
         Self {
             translated: admitted.translation.take().map(Translation::stream),
             reader,
@@ -140,7 +106,6 @@ impl Relay {
             hidden_since: hides.then_some(now),
             told: None,
             waited: Duration::ZERO,
-            kept_bytes: 0,
             phase: Phase::Passing,
             stop: None,
             last_sent: now,
@@ -176,14 +141,14 @@ impl Relay {
             Ok(None) => {}
             Ok(Some(bytes)) => self.send(bytes).await,
         }
-        if matches!(self.phase, Phase::Ended(_)) || self.kept_bytes > MOST_KEPT {
+        if self.phase.is_over() {
             return Some(End::complete(self.stop));
         }
         if self.customer.is_none() && self.ends_without_customer() {
             return Some(self.client_gone().await);
         }
         self.note();
-        if matches!(self.phase, Phase::Passing) { self.control().await } else { None }
+        if self.phase.is_passing() { self.control().await } else { None }
     }
 
     /// Counts one frame and returns the part of it to send now.
@@ -202,38 +167,32 @@ impl Relay {
         }
         self.count_hidden(&facts);
         self.stop = self.stop.or(facts.stop);
-        if facts.last && matches!(self.phase, Phase::Passing) {
-            self.phase = Phase::Keeping(Instant::now(), Vec::new());
+        if facts.last && self.phase.is_passing() {
+            self.phase = Phase::Keeping(Instant::now(), Kept::default());
         }
         if let Some(translated) = &mut self.translated {
             let shown = translated.frame(&frame);
             if translated.is_broken() {
-                self.frames.blame("frames that make no answer");
+                self.frames.blame("frames that do not form an answer");
                 return Err(End::BROKEN);
             }
-            return Ok(self.phase.keep(shown, facts.end));
+            let shown = shown.map(|bytes| (bytes, Marks::default()));
+            return Ok(self.phase.keep(shown, facts.end).map(|(bytes, _)| bytes));
         }
-        let for_nobody = facts.unreadable || !frame.has_data();
-        let hidden = for_nobody || facts.usage_only && !(self.admitted.seen.asks_usage || self.admitted.seen.asks_cost);
-        match &mut self.phase {
-            _ if hidden => Ok(None),
-            Phase::Passing => {
-                self.writer.observe(&frame, &facts);
-                Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)))
-            }
-            Phase::Keeping(_, kept) | Phase::Ended(kept) => {
-                self.kept_bytes += frame.raw().len();
-                kept.push((frame.into_raw(), facts.marks));
-                if facts.end {
-                    self.phase = Phase::Ended(std::mem::take(kept));
-                }
-                Ok(None)
-            }
+        let has_content = !facts.unreadable && frame.has_data();
+        let usage_asked = self.admitted.seen.asks_usage || self.admitted.seen.asks_cost;
+        if !has_content || (facts.usage_only && !usage_asked) {
+            return Ok(None);
         }
+        if self.phase.is_passing() {
+            self.writer.observe(&frame, &facts);
+            return Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)));
+        }
+        self.phase.keep(Some((frame.into_raw(), facts.marks)), facts.end);
+        Ok(None)
     }
 
-    /// Decides whose fault an error in the stream is. If it is the customer's, it is charged like a leaving once something was
-    /// produced.
+    /// Decides whose fault an error in the stream is. If it is the customer's and something was produced, that is charged.
     fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
         match judged {
             Ok(told) => {
@@ -248,7 +207,8 @@ impl Relay {
         }
     }
 
-    /// How a stream ends that the provider broke. If the customer had stopped reading for too long before, it counts as a leaving.
+    /// How a stream ends that the provider broke. If the customer had stopped reading for too long before, it counts as if the
+    /// customer had left.
     fn broken(&self) -> End {
         if self.waited >= UNREAD { End::UNREAD } else { End::BROKEN }
     }
@@ -309,21 +269,22 @@ impl Relay {
     /// The next instant at which something is due even without a frame.
     fn wake(&self) -> Instant {
         let last = self.admitted.deadline();
+        if let Phase::Keeping(since, _) = self.phase {
+            return last.min(since + LAST_FRAMES);
+        }
         let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
-        let kept = if let Phase::Keeping(since, _) = self.phase { since + LAST_FRAMES } else { last };
         let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { last };
-        hidden.min(kept).min(keep_alive).min(last)
+        hidden.min(keep_alive).min(last)
     }
 
     async fn woken(&mut self) -> Option<End> {
-        let now = Instant::now();
-        if let Phase::Keeping(since, _) = self.phase {
-            // The frames kept back are paid from what is held; there is nothing more to extend for.
-            return (now >= since + LAST_FRAMES || now >= self.admitted.deadline()).then_some(End::complete(self.stop));
+        if let Phase::Keeping(..) = self.phase {
+            // The terminal marker did not come in time. The frames kept back are paid from what is held.
+            return Some(End::complete(self.stop));
         }
-        if now >= self.last_sent + KEEP_ALIVE {
-            let sign = self.translated.as_mut().map_or(Bytes::from_static(b": keepalive\n\n"), |translated| translated.ping());
-            self.send(sign).await;
+        if Instant::now() >= self.last_sent + KEEP_ALIVE {
+            let comment = self.translated.as_mut().map_or(Bytes::from_static(b": keepalive\n\n"), |translated| translated.ping());
+            self.send(comment).await;
         }
         self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() });
         self.control().await
@@ -427,10 +388,11 @@ impl Relay {
                 Ending::Complete => translated.finish(&counted, wish),
                 Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
                 Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
-                    translated.fail(&why_it_broke(family, told.as_ref(), request_id))
+                    translated.fail(&why_it_broke(family, &end, told.as_ref(), request_id))
                 }
             };
-            for bytes in phase.kept().chain(rest).chain([last]) {
+            let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
+            for bytes in kept.chain(rest).chain([last]) {
                 if !deliver(&customer, bytes).await {
                     return;
                 }
@@ -438,14 +400,11 @@ impl Relay {
             return;
         }
         let last: Vec<Bytes> = match (end.ending, phase) {
-            (Ending::Complete, Phase::Ended(kept)) => kept.into_iter().map(shown).collect(),
-            (Ending::Complete, Phase::Keeping(_, kept)) => {
-                kept.into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect()
-            }
-            (Ending::Complete, Phase::Passing) => vec![Bytes::from(writer.missing_end())],
+            (Ending::Complete, Phase::Ended(kept)) => kept.frames.into_iter().map(shown).collect(),
+            (Ending::Complete, phase) => phase.kept().into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect(),
             (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
             (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, told.as_ref(), request_id)))]
+                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_ref(), request_id)))]
             }
         };
         for bytes in last {
@@ -475,23 +434,28 @@ async fn left(customer: Option<&Sender>) {
     }
 }
 
-fn broken(family: Family, request_id: String) -> ErrorBody {
+fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
     let words = family.protocol().words(farebox_protocol::Case::BrokenStream);
+    let message = match end.ending {
+        Ending::Lost => "the gateway could not reach its ledger, so the stream was stopped; nothing is charged",
+        Ending::Cut => "the provider's stream broke after you had stopped reading it; what it produced until then is charged",
+        _ => "the provider's stream broke before it was complete; only what was delivered is charged",
+    };
     ErrorBody {
         kind: words.kind.to_owned(),
         code: words.code.map(str::to_owned),
         param: None,
-        message: "the provider's stream broke before it was complete; only what was delivered is charged".to_owned(),
+        message: message.to_owned(),
         details: None,
         request_id,
     }
 }
 
 /// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
-fn why_it_broke(family: Family, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
+fn why_it_broke(family: Family, end: &End, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
     match told {
         Some(told) => refused(family, told, request_id),
-        None => broken(family, request_id),
+        None => broken(family, end, request_id),
     }
 }
 

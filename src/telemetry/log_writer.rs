@@ -19,7 +19,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Lines that were dropped since the process started.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Lines of the log that were dropped, because the reader of standard error was slower than they came, or gone.
+/// Lines of the log that were dropped, because the reader of standard error was too slow, or gone.
 #[must_use]
 pub fn lost_lines() -> u64 {
     LOST.load(Ordering::Relaxed)
@@ -100,7 +100,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
 impl Drop for LogGuard {
     fn drop(&mut self) {
         let (mark, written) = sync_channel(0);
-        // A full queue has a reader that does not read: nothing to wait for.
+        // A full queue has no reader, so do not wait for one.
         if self.0.0.try_send(Message::Mark(mark)).is_ok() {
             // Ends when the thread comes to the mark and drops it.
             let _ = written.recv_timeout(LAST_LINES);

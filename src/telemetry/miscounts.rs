@@ -68,7 +68,7 @@ impl Miscounting {
         let provider = self.target.split('/').next().unwrap_or_default();
         match self.miscount {
             Miscount::Missing => {
-                "turn usage on at the provider, or in the proxy before it that takes it out; until then compare its report by day"
+                "turn usage on at the provider, or in the proxy in front of it that removes it; until then compare its report by day"
                     .to_owned()
             }
             Miscount::AboveContext => format!("raise `limits.context` of {} in the catalog to the model's real size", self.slug),

@@ -89,7 +89,7 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
     match (status, kind) {
         (200..=204, Kind::Json) if call.stream => Err(json_to_stream(body, call.family, &mut room).await),
         (200..=204, _) if call.stream => first_frame(body, call.family).await,
-        (200..=204, Kind::Events) => Err(AttemptFailure::Broken("a stream where a whole answer was asked for".to_owned())),
+        (200..=204, Kind::Events) => Err(AttemptFailure::Broken("a stream instead of a whole answer".to_owned())),
         (200..=204, _) => whole(body, call, room).await,
         _ => {
             let text = body.whole(MAX_ERROR_BYTES, &mut room).await.unwrap_or_default();
@@ -120,7 +120,7 @@ async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> Att
     let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
     match family.protocol().read_answer(&bytes).and_then(|facts| facts.error) {
         Some(error) => classify::of_error(error),
-        None => AttemptFailure::Broken("JSON where a stream was asked for".to_owned()),
+        None => AttemptFailure::Broken("JSON instead of a stream".to_owned()),
     }
 }
 

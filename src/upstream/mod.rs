@@ -100,7 +100,7 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
-    /// Set once nobody waits for the answer: the try under way goes on, and no other is begun.
+    /// Set when the caller has gone: the current attempt goes on, and no other is begun.
     pub abandoned: Option<&'a AtomicBool>,
 }
 

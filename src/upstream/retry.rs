@@ -1,4 +1,4 @@
-//! Decides what follows a failed try: stop, the same target again, or the next one. Pure; the clock is passed in.
+//! Decides what to do after a failed attempt: stop, the same target again, or the next one. Pure; the clock is passed in.
 //!
 //! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
 //! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries: another

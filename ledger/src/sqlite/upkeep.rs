@@ -120,7 +120,7 @@ pub(super) fn checkpoint(location: &Location, broken: impl Fn(String) + Send + '
         Err(error) => broken(error.to_string()),
     };
     Chore::start("ledger-checkpoint", work)
-        .map_err(|error| LedgerError::Unavailable(format!("no thread for checkpoints: {error}")))
+        .map_err(|error| LedgerError::Unavailable(format!("cannot start the checkpoint thread: {error}")))
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// The log could not be synced or checkpointed: the writer stops before its next batch.
     broken: Option<String>,
-    /// The writer sleeps until this many jobs wait; `usize::MAX` while it is awake, so that nobody pays for a needless wake.
+    /// The writer sleeps until this many jobs wait; `usize::MAX` while it is awake, so that callers skip needless wakes.
     wanted: usize,
     closed: Option<String>,
 }
@@ -190,7 +190,7 @@ impl Writer {
             let shared = Arc::clone(shared);
             move |reason| shared.broken(reason)
         };
-        let no_thread = |error| LedgerError::Unavailable(format!("no thread for the writer: {error}"));
+        let no_thread = |error| LedgerError::Unavailable(format!("cannot start the threads of the writer: {error}"));
         let chores = Chores {
             sync: upkeep::sync(location, breaks(&shared))?,
             checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
@@ -248,7 +248,7 @@ impl Writer {
         WriterStats { queued, ..lock(&self.shared.stats).clone() }
     }
 
-    /// Whether it has stopped or is about to.
+    /// Whether it takes no more work.
     pub(super) fn stopped(&self) -> bool {
         lock(&self.shared.queue).closed.is_some()
     }
@@ -364,7 +364,7 @@ fn soon(delay: Duration) -> Option<Instant> {
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.stop(&"it panicked", Vec::new());
+            self.stop(&"its thread panicked", Vec::new());
         }
     }
 }
@@ -387,6 +387,14 @@ impl<'c> Worker<'c> {
     }
 
     fn run(mut self) {
+        self.work();
+        if !self.unresolved.is_empty() {
+            tracing::error!(holds = self.unresolved.len(), "holds stay open; recovery will end them at the next start");
+        }
+    }
+
+    /// Writes batches until there is nothing more to write, or no way to.
+    fn work(&mut self) {
         while let Some(jobs) = self.next_batch() {
             let broken = lock(&self.shared.queue).broken.take();
             if let Some(reason) = broken {
@@ -397,9 +405,6 @@ impl<'c> Worker<'c> {
             if !jobs.is_empty() && self.process(jobs).is_break() {
                 return;
             }
-        }
-        if !self.unresolved.is_empty() {
-            tracing::error!(holds = self.unresolved.len(), "holds stay open; recovery will end them at the next start");
         }
     }
 

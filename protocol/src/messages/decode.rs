@@ -43,7 +43,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("diagnostics",        Fate::Silent),
     row("betas",              Fate::Silent),
     unless("speed",           Fate::Dropped, &["\"standard\""]),
-    row("fallbacks",          Fate::Refused("Leave it out: the slug alone chooses the model.")),
+    row("fallbacks",          Fate::Refused("Leave it out: the model is chosen by `model` alone.")),
     row("mcp_servers",        Fate::Refused("Leave it out, or use tools of your own.")),
     row("container",          Fate::Refused("Leave it out, or use tools of your own.")),
     row("thread",             Fate::Refused("Send the whole conversation.")),

@@ -273,9 +273,9 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
     let (problem, help) = match error {
         PriceError::NotDecimal => (
             format!("`{name}` is not a price"),
-            "write digits and a decimal point only: \"3.00\"; what is free costs \"0\"".to_owned(),
+            "write digits and a decimal point only: \"3.00\"; write \"0\" for what is free".to_owned(),
         ),
-        PriceError::Negative => (format!("the price `{name}` is negative"), "what is free costs \"0\"".to_owned()),
+        PriceError::Negative => (format!("the price `{name}` is negative"), "write \"0\" for what is free".to_owned()),
         PriceError::TooManyDecimals => {
             let per = if unit == PriceUnit::MillionTokens { "USD per 1,000,000 tokens" } else { "USD each" };
             (

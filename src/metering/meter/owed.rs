@@ -13,7 +13,7 @@ use crate::metering::local;
 
 /// A provider notices so much later than we do that its stream was closed.
 const STOP_LAG: Duration = Duration::from_millis(250);
-/// A claim above so many times the bound of what is charged is no bill that anybody pays.
+/// A claim above so many times the bound of what is charged is not taken for a bill.
 const CREDIBLE: u64 = 10;
 
 /// Why the provider's own count was not charged as it stands. Each has a remedy of its own.

@@ -63,7 +63,7 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     let hint = match form.purpose {
         Purpose::Export(_) => "written at once; the file must be new and is readable only by you",
         Purpose::Revoke => "revoking cannot be undone; blocking (b) can",
-        _ => "a review follows; nothing is applied before it",
+        _ => "you review the change before it is applied",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
 }
@@ -166,7 +166,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let inner = pen.frame(area, &format!("{}: done · {} · {}", pending.plan.name(), pending.key, pending.label));
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 12);
-    let done = if page.repeated { "✓ it was already applied: no second effect" } else { "✓ applied" };
+    let done = if page.repeated { "✓ it was already applied and is not applied twice" } else { "✓ applied" };
     let mut y = roomy;
     pen.text(inner, 0, y, done, theme.good());
     y += 1 + roomy;
@@ -308,7 +308,7 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         Found::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }
-        Found::NotApplied => "It was not applied. d drops it; start again if it is still wanted.",
+        Found::NotApplied => "It was not applied. d drops it; start a new one if you still need it.",
         Found::Elsewhere(_) => "Another console of this user is working on it.",
         Found::Unreadable(_) => "The ledger cannot be read.",
     };

@@ -1,0 +1,60 @@
+//! The phases of a streamed answer: frames are passed on until the final usage, and from there on kept back until the settlement.
+
+use bytes::Bytes;
+use farebox_protocol::Marks;
+use tokio::time::Instant;
+
+/// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
+const MOST_KEPT: usize = 1024 * 1024;
+
+/// The phase of a stream.
+pub(super) enum Phase {
+    /// Frames are passed on as they come.
+    Passing,
+    /// The final usage was seen, at this instant: frames wait for the settlement.
+    Keeping(Instant, Kept),
+    /// The terminal marker was seen.
+    Ended(Kept),
+}
+
+/// Frames that wait for the settlement, with the places to rewrite in each.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) frames: Vec<(Bytes, Marks)>,
+    bytes: usize,
+}
+
+impl Phase {
+    /// Whether frames are passed on as they come.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Self::Passing)
+    }
+
+    /// Keeps a frame until the settlement, unless frames are still passed on: then it is returned. `end` marks the terminal one.
+    pub(super) fn keep(&mut self, frame: Option<(Bytes, Marks)>, end: bool) -> Option<(Bytes, Marks)> {
+        let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else { return frame };
+        kept.bytes += frame.as_ref().map_or(0, |(bytes, _)| bytes.len());
+        kept.frames.extend(frame);
+        if end {
+            *self = Self::Ended(std::mem::take(kept));
+        }
+        None
+    }
+
+    /// Whether nothing more is read: the terminal marker was seen, or too much was kept.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Passing => false,
+            Self::Keeping(_, kept) => kept.bytes > MOST_KEPT,
+            Self::Ended(_) => true,
+        }
+    }
+
+    /// The frames that were kept.
+    pub(super) fn kept(self) -> Vec<(Bytes, Marks)> {
+        match self {
+            Self::Passing => Vec::new(),
+            Self::Keeping(_, kept) | Self::Ended(kept) => kept.frames,
+        }
+    }
+}
