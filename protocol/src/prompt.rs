@@ -60,7 +60,7 @@ pub struct Prompt {
     pub last_user: String,
     /// What a tool answered, when that is the last thing said.
     pub result: Option<String>,
-    /// Pictures of the last turn, described.
+    /// Pictures of the last turn or tool result, described.
     pub pictures: Vec<String>,
     /// Tools offered.
     pub tools: Vec<Tool>,
@@ -192,15 +192,15 @@ impl Prompt {
         for (at, item) in items.iter().enumerate() {
             self.messages += 1;
             self.tape.part(item["role"].as_str().or(item["type"].as_str()).unwrap_or_default());
-            if at + 1 == last {
-                self.result = result_of(item);
-            }
-            if item["role"] == "user" {
+            let result = result_of(item);
+            if item["role"] == "user" || result.is_some() {
                 self.pictures.clear();
-                let said = last_text(&item["content"]);
-                if let Some(said) = said.filter(|_| result_of(item).is_none()) {
-                    said.clone_into(&mut self.last_user);
-                }
+            }
+            if let Some(said) = last_text(&item["content"]).filter(|_| item["role"] == "user" && result.is_none()) {
+                said.clone_into(&mut self.last_user);
+            }
+            if at + 1 == last {
+                self.result = result;
             }
             self.walk(item)?;
         }

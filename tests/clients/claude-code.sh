@@ -56,9 +56,12 @@ for family in chat responses; do
   AT_LEAST=2 scenario tool-on-$family 5 claude_code on-$family-sim -p "Read {\"file_path\": \"$project/note.txt\"}" --allowedTools Read
   expect tool-on-$family "The answer is 42."
   AT_LEAST=2 scenario picture-on-$family 5 claude_code on-$family-sim -p "Read {\"file_path\": \"$project/dot.png\"}" --allowedTools Read
+  expect picture-on-$family "I see a PNG picture of 8 x 8 pixels."
   scenario long-on-$family 5 claude_code on-$family-sim -p "Give me 3000 words"
   [ "$(wc -w < "$work/long-on-$family.out")" -ge 3000 ] || { echo "long-on-$family: not 3000 words" >&2; exit 1; }
   LIMIT=240 ends_well $family 30 claude_code SLUG -p "Say one two three four five six seven eight nine ten"
   expect empty-on-$family "out of balance"
-  [ "$upstream" = simulated ] || LIMIT=1500 scenario real-on-$family 5 claude_code on-$family-real -p "Say PONG"
+  # The recorder's limit ends the random model's answer. On chat Claude Code asks three more times for the rest and calls it an
+  # error; llama.cpp's responses say "completed" all the same.
+  [ "$upstream" = simulated ] || { new_key real-on-$family 5; LIMIT=1500 claude_code on-$family-real -p "Say PONG" > "$work/real-on-$family.out" 2>&1 || true; books real-on-$family 0; }
 done

@@ -9,7 +9,7 @@ scenario as-printed 5 as_printed gpt-sim codex "${codex[@]}"
 expect as-printed PONG
 at_trouble gpt codex "${codex[@]}"
 
-codex() { # codex SLUG PROMPT
+codex() { # codex SLUG PROMPT [FLAG…]
   mkdir -p "$home/.codex"
   cat > "$home/.codex/config.toml" <<TOML
 model = "$1"
@@ -22,7 +22,7 @@ wire_api = "responses"
 stream_idle_timeout_ms = 1500000
 TOML
   (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb FAREBOX_KEY="$secret" timeout "${LIMIT-60}" \
-    "$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$2" < /dev/null)
+    "$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "${@:3}" -- "$2" < /dev/null)
 }
 
 scenario text 5 codex gpt-sim "Say PONG"
@@ -45,6 +45,11 @@ for family in chat messages; do
   expect text-on-$family PONG
   AT_LEAST=2 scenario tool-on-$family 5 codex on-$family-sim 'exec_command {"cmd": "cat note.txt"}'
   expect tool-on-$family "The answer is 42."
+  scenario picture-on-$family 5 codex on-$family-sim "Look at it" --image dot.png
+  expect picture-on-$family "I see a PNG picture of 8 x 8 pixels."
+  # Here the picture is a tool's result.
+  AT_LEAST=2 scenario view-on-$family 5 codex on-$family-sim "view_image {\"path\": \"$project/dot.png\"}"
+  expect view-on-$family "I see a PNG picture of 8 x 8 pixels."
   scenario long-on-$family 5 codex on-$family-sim "Write 3000 words"
   LIMIT=240 ends_well $family 30 codex SLUG "Say one two three four five six seven eight nine ten"
   expect empty-on-$family "quota exceeded"

@@ -21,7 +21,8 @@ opencode() { # opencode FAMILY SLUG WORD…: an argument with a space would be q
   cat > "$home/.config/opencode/opencode.json" <<JSON
 {"autoupdate": false, "share": "disabled", "permission": "allow", "small_model": "farebox/$slug",
  "provider": {"farebox": {"npm": "$npm", "name": "Farebox", "options": {"baseURL": "$url", "apiKey": "$secret"},
-  "models": {"$slug": {"name": "$slug", "tool_call": true, "limit": {"context": 131072, "output": 32000}}}}}}
+  "models": {"$slug": {"name": "$slug", "tool_call": true, "attachment": true,
+   "modalities": {"input": ["text", "image"], "output": ["text"]}, "limit": {"context": 131072, "output": 32000}}}}}}
 JSON
   (cd "$project" && env -i PATH="$PATH" HOME="$home" TERM=dumb OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 \
     OPENCODE_DISABLE_LSP_DOWNLOAD=1 timeout "${LIMIT-90}" "$opencode_bin" run -m "farebox/$slug" "$@" < /dev/null)
@@ -50,6 +51,8 @@ for pair in chat:messages responses:chat responses:messages messages:chat messag
   expect "$family"-on-$other PONG
   AT_LEAST=2 scenario "$family"-tool-on-$other 5 opencode "$family" on-$other-sim read "{\"filePath\":\"$project/note.txt\"}"
   expect "$family"-tool-on-$other "The answer is 42."
+  AT_LEAST=2 scenario "$family"-picture-on-$other 5 opencode "$family" on-$other-sim read "{\"filePath\":\"$project/dot.png\"}"
+  expect "$family"-picture-on-$other "I see a PNG picture of 8 x 8 pixels."
   new_key "$family"-cut-on-$other 5
   LIMIT=150 opencode "$family" on-$other-cut Say one two three four five six seven eight nine ten > "$work/$family-cut-on-$other.out" 2>&1 || true
   [ "$(requests)" -le 20 ] || { echo "$(requests) requests for a cut stream" >&2; exit 1; }

@@ -22,13 +22,14 @@ pub(super) fn text(prompt: &Prompt) -> String {
     if let Some(schema) = &prompt.schema {
         return tools::example(schema).to_string();
     }
-    if let Some(result) = &prompt.result {
-        return format!("The tool answered: {}", clip(result));
+    let seen = (!prompt.pictures.is_empty()).then(|| format!("I see {}.", prompt.pictures.join(" and ")));
+    let answered = prompt.result.as_ref().map(|result| format!("The tool answered: {}", clip(result)));
+    match (answered, seen) {
+        (Some(answered), Some(seen)) => return format!("{answered} {seen}"),
+        (Some(only), None) | (None, Some(only)) => return only,
+        (None, None) => {}
     }
     let said = prompt.last_user.trim();
-    if !prompt.pictures.is_empty() {
-        return format!("I see {}.", prompt.pictures.join(" and "));
-    }
     if let Some(wish) = wish(said) {
         return wish.to_owned();
     }

@@ -228,6 +228,15 @@ async fn pictures_are_looked_at() {
         assert_eq!(said(&answer), "I see a PNG picture of 30 x 25 pixels.");
         assert_eq!(answer["usage"]["prompt_tokens"], 2 + 4 + 1);
     }
+    let call = json!({"role": "user", "content": "look"});
+    for body in [
+        json!({"messages": [call, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content":
+            [{"type": "text", "text": "a file"}, {"type": "image", "source": {"type": "base64", "data": data}}]}]}]}),
+        json!({"input": [call, {"type": "function_call_output", "call_id": "x", "output":
+            [{"type": "input_text", "text": "a file"}, {"type": "input_image", "image_url": url}]}]}),
+    ] {
+        assert_eq!(said_to(&body).await, "The tool answered: a file I see a PNG picture of 30 x 25 pixels.");
+    }
     for data in ["%%%", "aGVsbG8="] {
         let block = json!({"type": "image", "source": {"type": "base64", "data": data}});
         let reply = ask(
