@@ -1,6 +1,8 @@
 //! Rows for spreadsheets, for every program that writes them. No cell is ever executed: text that begins like a formula gets an
 //! apostrophe before it, control characters and those that turn the direction of writing become spaces.
 
+use crate::text::is_unseen;
+
 /// A whole document: a header and its rows.
 #[must_use]
 pub fn document(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -17,16 +19,11 @@ pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn cell(cell: &str) -> String {
-    let text: String = cell.chars().map(|c| if is_unsafe(c) { ' ' } else { c }).collect();
+    let text: String = cell.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect();
     let number = text.strip_prefix('-').unwrap_or(&text).chars().all(|c| c.is_ascii_digit() || c == '.');
     let formula = !number && text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
     let text = if formula { format!("'{text}") } else { text };
     if text.contains([',', ';', '"', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ mod reference;
 pub mod sqlite;
 pub mod store;
 mod stored;
-mod text;
+pub mod text;
 mod tx;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::Refusal;
-use crate::text::check_text;
+use crate::text::{check_text, is_unseen};
 
 const MAX_CHARS: usize = 200;
 
@@ -35,14 +35,6 @@ pub(crate) fn check(text: &str) -> Result<(), Refusal> {
             )))
         }
     }
-}
-
-/// Control characters, and the format characters that take no space or turn the direction of what follows.
-fn is_unseen(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

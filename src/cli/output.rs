@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use farebox_ledger::LedgerError;
+use farebox_ledger::text::is_unseen;
 use serde_json::Value;
 
 use crate::telemetry;
@@ -69,9 +70,7 @@ pub(super) fn print_json(value: &Value) {
 
 /// Text from outside, made safe for a terminal.
 pub(super) fn plain(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .collect()
+    text.chars().filter(|c| !is_unseen(*c)).collect()
 }
 
 /// `1 model`, `2 models`.
@@ -108,4 +107,14 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![line(header.to_vec())];
     lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_carry_nothing_that_drives_a_terminal() {
+        assert_eq!(plain("acme \u{1b}[31m\u{9b}2J\u{202e}gpj\u{200b}.exe\r\nzwei ünï 漢字"), "acme [31m2Jgpj.exezwei ünï 漢字");
+    }
 }

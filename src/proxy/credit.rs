@@ -27,7 +27,7 @@ const WEIGHING: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a stream whose hold still suffices waits for the ledger before it goes on and tries again …
 const PATIENCE: Duration = Duration::from_millis(500);
-/// … and how long one whose hold is used up waits before it ends.
+/// … and how long one whose hold is used up, or may be, waits before it ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps one stream within its hold.
@@ -86,7 +86,8 @@ impl Credit {
                 Verdict::Covered
             }
             Err(Refused::Later(reason)) => {
-                self.take_weight(&mut admitted.meter, WEIGHING).await;
+                let patience = if reason == EndReason::LedgerUnavailable { LAST_PATIENCE } else { WEIGHING };
+                self.take_weight(&mut admitted.meter, patience).await;
                 if admitted.meter.cost_if_dense() < held { Verdict::Covered } else { Verdict::Spent(reason) }
             }
             Err(Refused::Now(reason)) => Verdict::Spent(reason),

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use farebox_ledger::text::is_unseen;
 use farebox_protocol::{Family, UpstreamError};
 
 use super::secret_forms::SecretForms;
@@ -161,11 +162,7 @@ fn shorten(text: &str, longest: usize) -> String {
 /// Control characters, and those that change the direction of a line or end it, become spaces: taking them out could put the
 /// halves of a secret together.
 fn printable(text: &str) -> String {
-    let odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    text.chars().map(|c| if odd(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 
 /// Without names of hosts, models, providers and accounts.

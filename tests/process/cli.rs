@@ -145,14 +145,14 @@ fn a_check_says_what_each_translation_leaves_out_and_refuses() {
     };
     let shown = write("messages", "\"messages\"");
     let line = |begins: &str| shown.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{begins}: {shown}"));
-    line("test-model: chat is translated to messages, responses is translated to messages");
-    let chat = line("chat to messages leaves out ");
+    line("test-model: chat requests are translated to messages, responses requests are translated to messages");
+    let chat = line("translated from chat to messages: leaves out ");
     assert!(chat.contains("frequency_penalty, ") && chat.contains("; refuses n, logprobs, "), "{chat}");
     assert!(!chat.contains("temperature"), "what is carried is not lost: {chat}");
-    let responses = line("responses to messages leaves out truncation, ");
+    let responses = line("translated from responses to messages: leaves out truncation, ");
     assert!(responses.contains("; refuses ") && responses.contains("previous_response_id, conversation"), "{responses}");
-    assert!(!shown.contains("messages to "), "no caller of messages needs a translation: {shown}");
-    assert!(write("responses", "\"responses\"").contains("messages to responses leaves out "));
+    assert!(!shown.contains("from messages to "), "no caller of messages needs a translation: {shown}");
+    assert!(write("responses", "\"responses\"").contains("from messages to responses: leaves out "));
     assert!(!write("chat", "\"chat\", \"responses\", \"messages\"").contains("leaves out"));
 }
 

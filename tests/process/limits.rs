@@ -12,7 +12,7 @@ use crate::support::{Gateway, talking};
 /// The beginning of a row, what it says, and the file that declares it with these words.
 const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ("paid requests of a key whose", "half its charges", "src/proxy/last_hour.rs", "One context and half the charges"),
-    ("requests of a key at once", "| 64 |", "src/proxy/rate_limit.rs", "DEFAULT_CONCURRENCY: u32 = 64;"),
+    ("requests of a key at once", "| 64 |", "ledger/src/key.rs", "CONCURRENCY: u32 = 64;"),
     ("paid requests of a key each", "| no limit |", "src/proxy/rate_limit.rs", "rate.map_or(Ok(())"),
     (
         "free calls of a key",

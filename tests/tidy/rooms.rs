@@ -137,7 +137,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/upstream/",
         module: "farebox::upstream",
         job: "calling out: targets in order, breakers, pools; the only room that knows reqwest",
-        ours: &["byte_room", "config", "deadline", "ledger::clock", "protocol"],
+        ours: &["byte_room", "config", "deadline", "ledger::clock", "ledger::text", "protocol"],
         crates: &[
             "base64",
             "bytes",

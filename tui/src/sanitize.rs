@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use farebox_ledger::text::is_unseen;
 use ratatui::text::Span;
 
 /// Replaces removed characters.
@@ -13,11 +14,11 @@ const MARK: char = '\u{fffd}';
 
 /// Whether a character may reach the terminal as it is.
 fn is_safe(letter: char) -> bool {
-    !letter.is_control()
+    // Beside what every program hides: fillers and variants, whose width terminals do not agree on.
+    !is_unseen(letter)
         && !matches!(letter,
-            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+            '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}')
 }
 
 /// The text with every unsafe character replaced by a visible mark; blanks of any kind become one blank.
