@@ -40,7 +40,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ("answers in memory", "256 MiB", "src/upstream/mod.rs", "ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;"),
     ("one answer", "64 MiB whole", "src/upstream/attempt.rs", "MAX_ANSWER_BYTES: usize = 64 << 20;"),
     ("one answer", "16 MiB for one event", "protocol/src/sse.rs", "MAX_FRAME_BYTES: usize = 16 << 20;"),
-    ("one answer", "1 MiB behind", "src/proxy/stream.rs", "MOST_KEPT: usize = 1024 * 1024;"),
+    ("one answer", "1 MiB behind", "src/proxy/phase.rs", "MOST_KEPT: usize = 1024 * 1024;"),
     ("a provider's requests", "half of it", "src/upstream/places.rs", "self.most.div_ceil(2)"),
     (
         "a target that fails",

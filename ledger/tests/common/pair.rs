@@ -57,6 +57,8 @@ impl Pair {
         pair.build_standby();
         pair.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
         pair.sql("SELECT pg_reload_conf()");
+        // The server reads its settings a moment after the reload was asked for.
+        pair.until(0, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1");
         Some(pair)
     }
 
