@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::confirmed::{Found, Run};
 use super::link::{Backend, Connector, Link};
+use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::standby;
 use super::trouble::Trouble;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::Standby;
-use crate::{Finish, Gateway, Timestamp};
+use crate::{Finish, Gateway, Standby, Timestamp};
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
@@ -145,11 +145,7 @@ impl Node {
     }
 
     fn interrupted(&mut self, trouble: &Trouble) {
-        if let Some(link) = self.link.take()
-            && !link.client.is_closed()
-        {
-            self.shared.drop_at_work(link.backend.clone());
-        }
+        self.shared.drop_link(&mut self.link);
         self.swept = None;
         tracing::warn!(?trouble, "this gateway's lease was not renewed");
     }
@@ -174,6 +170,14 @@ impl Node {
         if missing || !is_whole {
             return Ok(());
         }
+        let renewed = self.renew(epoch).await?;
+        self.watch(epoch, renewed).await?;
+        self.recover(epoch).await
+    }
+
+    /// Renews the lease, and says with it what runs here. Returns when it was asked for.
+    async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
+        let Some(link) = &self.link else { return Err(Trouble::Lost("not connected".to_owned())) };
         let asked = Instant::now();
         let (configuration, opened, holds) = self.shared.told();
         let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
@@ -201,10 +205,16 @@ impl Node {
             Ok(Err(error)) => tracing::warn!(%error, "cannot write the state file"),
             Err(error) => tracing::error!(%error, "cannot write the state file"),
         }
-        super::shared::lock(&self.shared.stats).clock_off_ms = off;
+        lock(&self.shared.stats).clock_off_ms = off;
         if off.abs() >= CLOCK_OFF {
             tracing::warn!(milliseconds = off, "the clocks of this machine and of the database differ");
         }
+        Ok(asked)
+    }
+
+    /// Looks at the other gateways, ends those that are silent, and gives up holds that no request here knows.
+    async fn watch(&mut self, epoch: i64, now: Instant) -> Result<(), Trouble> {
+        let Some(link) = &self.link else { return Ok(()) };
         let alive = gateways(link).await?;
         let differ = Gateway::differ(&alive);
         if differ != std::mem::replace(&mut self.differ, differ) {
@@ -215,9 +225,9 @@ impl Node {
         }
         if self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY) {
             disown(link, &self.shared, epoch).await?;
-            self.swept = Some(asked);
+            self.swept = Some(now);
         }
-        self.recover(epoch).await
+        Ok(())
     }
 
     /// Ends holds of dead nodes, when there are any. Beside the renewals, which must not wait for it.

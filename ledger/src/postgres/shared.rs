@@ -13,12 +13,11 @@ use tokio::time::Instant;
 use super::confirmed::Confirmed;
 use super::job::{Job, Reply};
 use super::lanes::{Lane, Queue};
-use super::link::Backend;
-pub(super) use super::lock::lock;
+use super::link::{Backend, Link};
+use super::lock::lock;
 use super::printable::printable;
-use crate::Opening;
 use crate::operation::{Class, Operation, Outcome};
-use crate::sqlite::{Durability, WriterStats};
+use crate::{Durability, Opening, WriterStats};
 use crate::{KeyId, LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
@@ -236,11 +235,12 @@ impl Shared {
         }
     }
 
-    /// Notes that a connection was dropped while the server may be at work for it: it goes on waiting for its standby, with its
-    /// locks, and counts against the server's connections.
-    pub(super) fn drop_at_work(&self, backend: Backend) {
+    /// Gives a connection up. No cancel is sent: the server may be at work for it until a standby is back. It then goes on waiting,
+    /// with its locks, and counts against the server's connections.
+    pub(super) fn drop_link(&self, link: &mut Option<Link>) {
+        let Some(link) = link.take().filter(|link| !link.client.is_closed()) else { return };
         let mut dropped = lock(&self.dropped);
-        dropped.push(backend);
+        dropped.push(link.backend.clone());
         lock(&self.stats).dropped = dropped.len();
     }
 

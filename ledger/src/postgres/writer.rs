@@ -16,14 +16,14 @@ use super::fetch::Locked;
 use super::job::Job;
 use super::lanes::{Lane, Taken};
 use super::link::{Connector, Link};
-use super::shared::{Shared, lock};
+use super::lock::lock;
+use super::shared::Shared;
 use super::trouble::Trouble;
 use super::{fetch, flush, node};
 use crate::apply::apply;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::Durability;
 use crate::tx::Fault;
-use crate::{KeyId, LedgerError, Refusal};
+use crate::{Durability, KeyId, LedgerError, Refusal};
 
 /// Keys locked elsewhere that are written at once, each on a connection that is made when it is needed.
 const KEYS_AT_ONCE: usize = 4;
@@ -255,14 +255,14 @@ impl Writer {
                         return Err(unknown.map_or(trouble, Trouble::Unknown));
                     }
                 }
-                Trouble::Lost(_) => self.drop_link(),
+                Trouble::Lost(_) => self.shared.drop_link(&mut self.link),
                 Trouble::Unknown(why) => {
                     tracing::warn!(why, "a commit got no answer; its operations are repeated");
                     let mut stats = lock(&self.shared.stats);
                     stats.unknown_commits = stats.unknown_commits.saturating_add(1);
                     drop(stats);
                     unknown = Some(why.clone());
-                    self.drop_link();
+                    self.shared.drop_link(&mut self.link);
                 }
             }
             let patience = if unknown.is_some() { PATIENCE_UNKNOWN } else { PATIENCE };
@@ -277,15 +277,6 @@ impl Writer {
 
     fn note(&self, operations: usize, begun: Instant) {
         lock(&self.shared.stats).note(operations, begun.elapsed());
-    }
-
-    /// Gives the connection up. No cancel is sent: the server may be at work for it until a standby is back.
-    fn drop_link(&mut self) {
-        if let Some(link) = self.link.take()
-            && !link.client.is_closed()
-        {
-            self.shared.drop_at_work(link.backend.clone());
-        }
     }
 
     async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
@@ -309,7 +300,7 @@ impl Writer {
         if matches!(result, Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
-                self.drop_link();
+                self.shared.drop_link(&mut self.link);
             }
         }
         result
