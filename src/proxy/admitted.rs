@@ -82,10 +82,15 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// What did not get through, where something did not: the name of the fact, the header, and what it was.
+    pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+        let told = [(REMOVED, "x-farebox-removed", self.removed.clone()), (LOST, "x-farebox-lost", self.lost.header())];
+        told.into_iter().filter(|(_, _, what)| !what.is_empty())
+    }
+
     /// What of the request did not reach the model, and what of the answer did not reach the customer, as the receipt says it.
     fn facts(&self) -> Facts {
-        let told = [(REMOVED, self.removed.clone()), (LOST, self.lost.header())];
-        told.into_iter().filter(|(_, what)| !what.is_empty()).map(|(name, what)| (name.to_owned(), what)).collect()
+        self.told().map(|(name, _, what)| (name.to_owned(), what)).collect()
     }
 }
 
@@ -273,8 +278,8 @@ fn micros(elapsed: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::NewHold;
-    use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+    use farebox_ledger::sqlite::SqliteLedger;
+    use farebox_ledger::{Durability, NewHold, OpenMode};
 
     use super::*;
     use crate::proxy::tests::new_key;

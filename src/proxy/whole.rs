@@ -69,8 +69,7 @@ fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
 
 /// Adds headers that name what did not reach the model: removed tools and fields, and losses in translation.
 pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let told = [("x-farebox-removed", outcome.removed.clone()), ("x-farebox-lost", outcome.lost.header())];
-    told.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    outcome.told().map(|(_, header, what)| (header, what)).collect()
 }
 
 /// Counts of the ledger as answers print them.

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{self, Served};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{CATALOG, Gateway, ask, path, routes};
+use crate::support::{CATALOG, DIRECTIONS, Gateway, ask, catalog, path, routes, routes_speaking};
 
 /// The provider's secret as the test configuration resolves it.
 pub(super) const SECRET: &str = "upstream-secret-of-UPSTREAM_KEY";
@@ -167,21 +167,12 @@ async fn a_200_that_is_no_answer_is_not_passed_on() {
 
 /// A gateway whose one upstream speaks only this family.
 async fn translating(upstream: &ScriptedUpstream, speaks: Family) -> Gateway {
-    let only = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"));
-    let catalog = CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{speaks}\""));
-    Gateway::start(&catalog, &only).await
+    Gateway::start(&catalog(speaks), &routes_speaking(&upstream.base_url(), speaks)).await
 }
 
 #[tokio::test]
 async fn translated_answers_and_errors_say_nothing_either() {
-    for (caller, speaks) in [
-        (Family::Messages, Family::Chat),
-        (Family::Responses, Family::Chat),
-        (Family::Chat, Family::Messages),
-        (Family::Responses, Family::Messages),
-        (Family::Chat, Family::Responses),
-        (Family::Messages, Family::Responses),
-    ] {
+    for (caller, speaks) in DIRECTIONS {
         for stream in [false, true] {
             let place = format!("{caller} on {speaks} stream={stream}");
             let kind = if stream { "text/event-stream" } else { "application/json" };

@@ -12,7 +12,7 @@ use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{Answer, CATALOG, Gateway, TestKey, ask, path, routes, speech_for, talking};
+use crate::support::{Answer, Gateway, TestKey, ask, catalog, path, routes_speaking, speech_for, talking};
 
 const HUGE: usize = 33 * 1024 * 1024;
 /// Unknown model, no messages, and a field that is refused.
@@ -203,10 +203,8 @@ async fn a_wrong_base_url_is_told_the_right_one() {
 async fn a_slug_that_another_family_serves_names_its_path() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     for speaks in Family::ALL {
-        let only = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"));
-        let only = only.replace("[[route]]", "[[route]]\ntranslate = false");
-        let catalog = CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{speaks}\""));
-        let gateway = Gateway::start(&catalog, &only).await;
+        let only = routes_speaking(&upstream.base_url(), speaks).replace("[[route]]", "[[route]]\ntranslate = false");
+        let gateway = Gateway::start(&catalog(speaks), &only).await;
         let key = gateway.key("5.00").await;
         for family in Family::ALL {
             let answer = gateway.post(path(family), &key, &ask(family, "test-model", false)).await;

@@ -5,17 +5,8 @@ use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
-use crate::support::{Answer, CATALOG, Gateway, ask, path, routes};
+use crate::support::{Answer, CATALOG, DIRECTIONS, Gateway, ask, catalog, path, routes, routes_speaking};
 
-/// Caller and target.
-const DIRECTIONS: [(Family, Family); 6] = [
-    (Family::Messages, Family::Chat),
-    (Family::Responses, Family::Chat),
-    (Family::Chat, Family::Messages),
-    (Family::Responses, Family::Messages),
-    (Family::Chat, Family::Responses),
-    (Family::Messages, Family::Responses),
-];
 const USAGE: Usage = Usage { input: 100, cache_read: 20, cache_write: 30, cache_write_1h: 0, output: 50, reasoning: 0 };
 /// $3 in, $15 out, $0.30 read, $3.75 written.
 const CHARGE: i64 = 100 * 3_000_000 + 20 * 300_000 + 30 * 3_750_000 + 50 * 15_000_000;
@@ -23,16 +14,9 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8z
 
 /// A gateway whose one upstream speaks only this family.
 async fn before(upstream: &ScriptedUpstream, speaks: Family, more: &str) -> Gateway {
-    let only = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]")).replacen(
-        "upstream-model-1\" }",
-        &format!("upstream-model-1\"{more} }}"),
-        1,
-    );
+    let only = routes_speaking(&upstream.base_url(), speaks);
+    let only = only.replacen("upstream-model-1\" }", &format!("upstream-model-1\"{more} }}"), 1);
     Gateway::start(&catalog(speaks), &only).await
-}
-
-fn catalog(best: Family) -> String {
-    CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{best}\""))
 }
 
 fn speech(family: Family, stream: bool) -> Reply {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use farebox_protocol::Family;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -132,9 +133,8 @@ fn a_check_says_what_each_translation_leaves_out_and_refuses() {
     let cli = Cli::new();
     let file = |name: &str| cli.folder.path().join(name).to_str().unwrap().to_owned();
     let (catalog, routes) = (file("catalog.toml"), file("routes.toml"));
-    let write = |best: &str, speaks: &str| {
-        let sold = crate::support::CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{best}\""));
-        std::fs::write(&catalog, sold).unwrap();
+    let write = |best: Family, speaks: &str| {
+        std::fs::write(&catalog, crate::support::catalog(best)).unwrap();
         let provider = format!("[provider.one]\nbase_url = \"http://127.0.0.1:9\"\nspeaks = [{speaks}]\n");
         let route = |slug: &str| format!("[[route]]\nslug = \"{slug}\"\ntargets = [ {{ provider = \"one\", model = \"m\" }} ]\n");
         std::fs::write(&routes, format!("{provider}{}{}", route("test-model"), route("test-blind"))).unwrap();
@@ -143,7 +143,7 @@ fn a_check_says_what_each_translation_leaves_out_and_refuses() {
         assert!(output.status.success(), "{shown}{}", String::from_utf8_lossy(&output.stderr));
         shown
     };
-    let shown = write("messages", "\"messages\"");
+    let shown = write(Family::Messages, "\"messages\"");
     let line = |begins: &str| shown.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{begins}: {shown}"));
     line("test-model: chat requests are translated to messages, responses requests are translated to messages");
     let chat = line("translated from chat to messages: leaves out ");
@@ -152,8 +152,8 @@ fn a_check_says_what_each_translation_leaves_out_and_refuses() {
     let responses = line("translated from responses to messages: leaves out truncation, ");
     assert!(responses.contains("; refuses ") && responses.contains("previous_response_id, conversation"), "{responses}");
     assert!(!shown.contains("from messages to "), "no caller of messages needs a translation: {shown}");
-    assert!(write("responses", "\"responses\"").contains("from messages to responses: leaves out "));
-    assert!(!write("chat", "\"chat\", \"responses\", \"messages\"").contains("leaves out"));
+    assert!(write(Family::Responses, "\"responses\"").contains("from messages to responses: leaves out "));
+    assert!(!write(Family::Chat, "\"chat\", \"responses\", \"messages\"").contains("leaves out"));
 }
 
 #[test]

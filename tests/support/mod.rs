@@ -337,6 +337,26 @@ since = 2026-01-01
 use   = "test-model"
 "#;
 
+/// Every direction that is translated: the caller's family, the upstream's.
+pub(crate) const DIRECTIONS: [(Family, Family); 6] = [
+    (Family::Messages, Family::Chat),
+    (Family::Responses, Family::Chat),
+    (Family::Chat, Family::Messages),
+    (Family::Responses, Family::Messages),
+    (Family::Chat, Family::Responses),
+    (Family::Messages, Family::Responses),
+];
+
+/// The same models, with this best path.
+pub(crate) fn catalog(best: Family) -> String {
+    CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{best}\""))
+}
+
+/// Routes of all test models to one upstream that speaks only this family.
+pub(crate) fn routes_speaking(base_url: &str, speaks: Family) -> String {
+    routes(base_url).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"))
+}
+
 /// Routes of all test models to one upstream.
 pub(crate) fn routes(base_url: &str) -> String {
     format!(

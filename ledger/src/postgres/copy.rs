@@ -16,9 +16,8 @@ use super::{flush, migrations, reads, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
 use crate::limit::Traffic;
-use crate::sqlite::OpenMode;
 use crate::tx::StoredKey;
-use crate::{LedgerError, VerifyReport};
+use crate::{LedgerError, OpenMode, VerifyReport};
 
 /// A gateway that renewed its lease so lately still runs; a dead one is found so by the others after ten seconds.
 const ALIVE: Duration = Duration::from_secs(15);

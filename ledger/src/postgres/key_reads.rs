@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 use super::lists;
+use super::lock::lock;
 use super::readers::Readers;
-use super::shared::lock;
 use crate::{Key, KeyId, LedgerError};
 
 type Found = Result<Option<Key>, LedgerError>;

@@ -8,8 +8,7 @@ use tokio_postgres::error::SqlState;
 use super::rows::Columns;
 use super::trouble::words;
 use crate::copy::Identity;
-use crate::sqlite::OpenMode;
-use crate::{LedgerError, Timestamp};
+use crate::{LedgerError, OpenMode, Timestamp};
 
 /// The schema this program knows.
 pub(super) const VERSION: i32 = 3;

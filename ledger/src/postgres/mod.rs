@@ -43,11 +43,11 @@ use tokio_postgres::Config;
 
 use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
-use crate::sqlite::{OpenMode, Standby, WriterStats};
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    OpenHold, OpenMode, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Standby, Timestamp, Totals, UsageRow,
+    VerifyReport, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};

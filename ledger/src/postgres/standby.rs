@@ -4,10 +4,11 @@
 //! this file only looks whether it waits for any, and whether enough of them are there. It never turns the waiting off.
 
 use super::link::Link;
+use super::lock::lock;
 use super::rows::Columns;
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::trouble::Trouble;
-use crate::sqlite::{Durability, Standby};
+use crate::{Durability, Standby};
 
 /// Begins a batch that waits until a standby has flushed it; every session's default.
 pub(super) const BEGIN_FLUSHED: &str = "BEGIN";
