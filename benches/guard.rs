@@ -25,8 +25,8 @@ use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{Calibrations, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, Hold, Key, KeySettings, NewHold, NewKey, SecretHash, SharedLedger};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Act, Amount, Durability, Hold, Key, KeySettings, NewHold, NewKey, OpenMode, SecretHash, SharedLedger};
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 

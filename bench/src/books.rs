@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, KeyId, KeySettings, Ledger, NewKey, OperationId, Secret, Timestamp};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Act, Amount, Durability, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret, Timestamp};
 use tokio::runtime::Runtime;
 
 use crate::answers::COST;

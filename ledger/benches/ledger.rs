@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;

@@ -48,6 +48,7 @@ pub mod postgres;
 mod public_url;
 mod reference;
 pub mod sqlite;
+mod stats;
 pub mod store;
 mod stored;
 pub mod text;
@@ -71,11 +72,12 @@ pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
 pub use link::{LINK_LIFETIME, LinkToken};
 pub use margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
-pub use opening::Opening;
+pub use opening::{Durability, OpenMode, Opening};
 pub use operation::{Operation, Outcome};
 pub use owed::Owed;
 pub use page::{EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
 pub use public_url::{gateway_root, parse_public_url};
+pub use stats::{Standby, WriterStats};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///

@@ -2,7 +2,34 @@
 
 use std::path::PathBuf;
 
-use crate::sqlite::{Durability, OpenMode};
+/// What a program opens a ledger for, and whether it may create one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The gateway: reads and writes, creates a missing file. Take the [`crate::sqlite::ServeLock`] first.
+    Serve,
+    /// A command that may begin a ledger: reads and writes, creates a missing file.
+    Create,
+    /// Reads and writes an existing ledger; a missing file is an error and stays missing.
+    Write,
+    /// Only reads an existing ledger.
+    ReadOnly,
+}
+
+impl OpenMode {
+    pub(crate) const fn creates(self) -> bool {
+        matches!(self, Self::Serve | Self::Create)
+    }
+}
+
+/// When a change counts as safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Money in and key changes are on disk before they are confirmed, charges at most 50 ms later.
+    #[default]
+    Prompt,
+    /// Everything is on disk before it is confirmed.
+    Strict,
+}
 
 /// How a ledger is opened.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::anchor::Anchor;
-use crate::sqlite::{SqliteLedger, WriterStats};
-use crate::{Gateway, Ledger, LedgerError, Timestamp, VerifyReport};
+use crate::sqlite::SqliteLedger;
+use crate::{Gateway, Ledger, LedgerError, Timestamp, VerifyReport, WriterStats};
 
 /// A ledger that was opened.
 #[async_trait]

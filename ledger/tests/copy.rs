@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use common::cluster::Cluster;
 use common::*;
-use farebox_ledger::sqlite::{Durability, OpenMode, ServeLock, SqliteLedger};
+use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 
 fn with_cluster(test: impl AsyncFnOnce(&'static Cluster)) {
     match Cluster::shared() {

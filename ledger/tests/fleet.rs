@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
 use common::*;
+use farebox_ledger::OpenMode;
 use farebox_ledger::postgres::PostgresLedger;
-use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 

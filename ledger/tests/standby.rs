@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use common::pair::Pair;
 use common::*;
 use farebox_ledger::postgres::PostgresLedger;
-use farebox_ledger::sqlite::{OpenMode, Standby};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
+use farebox_ledger::{OpenMode, Standby};
 
 fn with_pair(what: &str, test: impl AsyncFnOnce(Pair)) {
     match Pair::start() {

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::*;
-use farebox_ledger::sqlite::{Durability, OpenMode, ServeLock, SqliteLedger};
+use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 
 fn open(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
     SqliteLedger::open(path, mode, Durability::Prompt)

@@ -10,8 +10,9 @@ mod common;
 use std::path::Path;
 
 use common::*;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};

@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use common::*;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 
 /// A copy to work on.
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {

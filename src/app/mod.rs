@@ -16,9 +16,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use farebox_ledger::sqlite::{OpenMode, ServeLock, SqliteLedger};
+use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
-use farebox_ledger::{LedgerAddress, LedgerError, Opening, SharedLedger};
+use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
 use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};

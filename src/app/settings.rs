@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farebox_ledger::sqlite::Durability;
-use farebox_ledger::{LedgerAddress, LedgerError};
+use farebox_ledger::{Durability, LedgerAddress, LedgerError};
 use ipnet::IpNet;
 
 use crate::config::{Config, Diagnostics, Secrets};

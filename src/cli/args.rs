@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::error::ContextKind;
 use clap::{ArgGroup, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, sqlite};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
 
 use super::dates::{expiry, instant};
 
@@ -130,7 +130,7 @@ pub enum Durability {
     Strict,
 }
 
-impl From<Durability> for sqlite::Durability {
+impl From<Durability> for farebox_ledger::Durability {
     fn from(durability: Durability) -> Self {
         match durability {
             Durability::Prompt => Self::Prompt,

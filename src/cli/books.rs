@@ -1,8 +1,7 @@
 //! What the commands on keys share: open the ledger, sign the act, find the key and print it. Decides nothing.
 
-use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, Opening, Refusal, Secret, csv};
+use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv};
 use serde_json::Value;
 
 use super::args::{Args, Format};

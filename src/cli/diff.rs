@@ -3,9 +3,8 @@
 //! The running configuration comes from the gateway's admin listener. If no gateway answers, the files are compared with the slugs
 //! that the ledger remembers as published. Nothing is changed.
 
-use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{SlugUse, Timestamp};
+use farebox_ledger::{OpenMode, SlugUse, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

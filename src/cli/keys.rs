@@ -1,8 +1,7 @@
 //! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
 
 use farebox_ledger::key::Change;
-use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, Secret};
+use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret};
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, LedgerError, VerifyReport, anchor, document};
+use farebox_ledger::{Entry, EntryQuery, LedgerError, OpenMode, VerifyReport, anchor, document};
 use serde_json::json;
 
 use tokio::time::Instant;

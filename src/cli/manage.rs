@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use farebox_ledger::key::Change;
-use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, Secret, Timestamp};
+use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, OpenMode, Secret, Timestamp};
 use serde_json::json;
 
 use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions};

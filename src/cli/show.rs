@@ -1,7 +1,6 @@
 //! `farebox keys show`: one key as a page for people, or as the JSON document that scripts read.
 
-use farebox_ledger::sqlite::OpenMode;
-use farebox_ledger::{Entry, EntryQuery, Key};
+use farebox_ledger::{Entry, EntryQuery, Key, OpenMode};
 
 use super::args::{Args, Format, OneKey};
 use super::output::{self, Failed};

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{LedgerAddress, Opening};
+use farebox_ledger::{LedgerAddress, OpenMode, Opening};
 use tokio::task::block_in_place;
 
 use crate::process::alerts::OF_DATABASES;

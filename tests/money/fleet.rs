@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use farebox::clock;
-use farebox_ledger::sqlite::OpenMode;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{LedgerAddress, Opening};
+use farebox_ledger::{LedgerAddress, OpenMode, Opening};
 
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::cluster::Cluster;

@@ -455,8 +455,8 @@ fn a_ledger_of_somebody_else_names_the_owner_and_the_way() {
 /// The drill of docs/operations.md, by its own commands, under traffic and with a console open all the time.
 #[tokio::test]
 async fn the_restore_drill_works_as_it_is_written() {
-    use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-    use farebox_ledger::{Amount, Ledger};
+    use farebox_ledger::sqlite::SqliteLedger;
+    use farebox_ledger::{Amount, Durability, Ledger, OpenMode};
 
     let (folder, id, secret) = place();
     let folder = folder.path().canonicalize().unwrap();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Ledger, anchor};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Durability, Ledger, OpenMode, anchor};
 use serde_json::{Value, json};
 
 use crate::process::cli::Cli;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Evidence, KeyId, Ledger, OperationId};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Amount, Durability, Entry, EntryKind, EntryQuery, Evidence, KeyId, Ledger, OpenMode, OperationId};
 
 use super::load::{Mark, Told, true_cost};
 use super::upstream::Seen;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, KeyId, KeySettings, Ledger, OperationId};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Amount, Durability, KeyId, KeySettings, Ledger, OpenMode, OperationId};
 use farebox_protocol::{Family, Usage};
 use tokio::task::JoinSet;
 

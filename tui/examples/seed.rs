@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{SharedLedger, Timestamp};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Durability, OpenMode, SharedLedger, Timestamp};
 
 #[path = "../../tests/support/big_ledger.rs"]
 mod big_ledger;

@@ -26,9 +26,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use crossterm::event::EventStream;
-use farebox_ledger::sqlite::OpenMode;
 
-use farebox_ledger::{LedgerAddress, Opening, parse_public_url};
+use farebox_ledger::{LedgerAddress, OpenMode, Opening, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 

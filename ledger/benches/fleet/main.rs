@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farebox_ledger::postgres::PostgresLedger;
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
+use farebox_ledger::{Durability, OpenMode};
 use tokio::runtime::Runtime;
 
 #[path = "../../../tests/support/big_ledger.rs"]

@@ -9,9 +9,9 @@ use tempfile::TempPath;
 
 use super::files;
 use super::rows::Columns;
-use super::{OpenMode, verify};
+use super::verify;
 use crate::anchor::{Anchor, Heads, KeyHeads};
-use crate::{LedgerError, Timestamp, VerifyReport};
+use crate::{LedgerError, OpenMode, Timestamp, VerifyReport};
 
 /// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {

@@ -12,13 +12,13 @@ use tempfile::TempPath;
 use super::batch::Batch;
 use super::location::{resolve, wal_path};
 use super::migrations::Birth;
-use super::{OpenMode, ServeLock, backup, files, rows, verify};
+use super::{ServeLock, backup, files, rows, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target, replayed};
 use crate::head::{AuditHead, Head};
 use crate::hold::Held;
 use crate::tx::{Fault, StoredHold, StoredKey, Tx};
-use crate::{Account, LedgerError, NewHold, Refusal, VerifyReport};
+use crate::{Account, LedgerError, NewHold, OpenMode, Refusal, VerifyReport};
 
 fn failed(error: impl std::fmt::Display) -> LedgerError {
     LedgerError::Unavailable(format!("the ledger could not be copied: {error}"))

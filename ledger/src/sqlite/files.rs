@@ -13,10 +13,9 @@ use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::OpenMode;
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
-use crate::LedgerError;
+use crate::{LedgerError, OpenMode};
 
 /// Older ones can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;

@@ -19,7 +19,6 @@ mod reads;
 mod reopen;
 mod rows;
 mod statements;
-mod stats;
 #[cfg(test)]
 mod tests;
 mod tx;
@@ -37,46 +36,16 @@ use tokio::sync::watch;
 pub(crate) use copy::{CopySource, CopyTarget};
 pub use lock::ServeLock;
 pub use reopen::Look;
-pub use stats::{Standby, WriterStats};
 
 use crate::anchor::Anchor;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
 };
 use location::{FileId, Location};
 use readers::Readers;
 use writer::{Work, Writer};
-
-/// What a program opens a ledger for, and whether it may create one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// The gateway: reads and writes, creates a missing file. Take the [`ServeLock`] first.
-    Serve,
-    /// A command that may begin a ledger: reads and writes, creates a missing file.
-    Create,
-    /// Reads and writes an existing ledger; a missing file is an error and stays missing.
-    Write,
-    /// Only reads an existing ledger.
-    ReadOnly,
-}
-
-impl OpenMode {
-    pub(crate) const fn creates(self) -> bool {
-        matches!(self, Self::Serve | Self::Create)
-    }
-}
-
-/// When a change counts as safe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Money in and key changes are on disk before they are confirmed, charges at most 50 ms later.
-    #[default]
-    Prompt,
-    /// Everything is on disk before it is confirmed.
-    Strict,
-}
 
 /// A ledger in one SQLite file.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::files;
 use super::location::Location;
-use super::{OpenMode, files};
-use crate::LedgerError;
+use crate::{LedgerError, OpenMode};
 
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use super::location::{Displaced, FileId, Location};
 use super::readers::Readers;
 use super::writer::Writer;
-use super::{Durability, OpenMode, Opened, SqliteLedger, files};
-use crate::LedgerError;
+use super::{Opened, SqliteLedger, files};
+use crate::{Durability, LedgerError, OpenMode};
 
 /// The gateway stops after the log has been missing in this many checks in a row (2 s). Fewer can mean that an operator is moving
 /// ledger and log one after the other.
@@ -26,7 +26,7 @@ const LOOKS_FOR_LOG: u32 = 4;
 pub enum Look {
     /// The path leads to the files that were opened.
     Here,
-    /// It does not, so nothing is written; [`WriterStats::displaced`](super::WriterStats::displaced) has the reason.
+    /// It does not, so nothing is written; [`WriterStats::displaced`](crate::WriterStats::displaced) has the reason.
     Away,
     /// It did not, and now leads to a copy of this ledger, which has been opened. Call
     /// [`Ledger::recover`](crate::Ledger::recover) and then [`SqliteLedger::resume`].

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ErrorCode;
 
-use super::OpenMode;
 use super::files::{self, WalSync};
 use super::location::Location;
-use crate::LedgerError;
+use crate::{LedgerError, OpenMode};
 
 /// Work that runs a delay after the first request for it, once for all requests made in between. Dropping it runs what is due.
 #[derive(Debug)]

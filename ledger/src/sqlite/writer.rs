@@ -16,11 +16,10 @@ use tokio::sync::{oneshot, watch};
 use super::batch::{Batch, Fault};
 use super::location::{Displaced, Location};
 use super::upkeep::{self, Chore};
-use super::{Durability, OpenMode, WriterStats};
 use crate::apply::apply;
 use crate::batching::{Batching, MAX_BATCH};
 use crate::operation::{Class, Operation, Outcome};
-use crate::{Finish, LedgerError, Refusal};
+use crate::{Durability, Finish, LedgerError, OpenMode, Refusal, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
 const MAX_QUEUE: usize = 20_000;

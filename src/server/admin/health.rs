@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::sqlite::Standby;
+use farebox_ledger::Standby;
 use salvo::http::StatusCode;
 use salvo::prelude::{Response, handler};
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farebox_ledger::sqlite::{Standby, WriterStats};
-use farebox_ledger::{Gateway, Totals};
+use farebox_ledger::{Gateway, Standby, Totals, WriterStats};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 

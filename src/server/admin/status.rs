@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::sqlite::{Standby, WriterStats};
-use farebox_ledger::{Gateway, Timestamp, Totals};
+use farebox_ledger::{Gateway, Standby, Timestamp, Totals, WriterStats};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Act, Amount, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OperationId, Secret, Timestamp};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{
+    Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret, Timestamp,
+};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -15,8 +15,10 @@ mod unusable;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
-use farebox_ledger::{Amount, Bill, EndReason, Hold, KeyId, Ledger, Line, NewHold, Secret, SharedLedger, Timestamp};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{
+    Amount, Bill, Durability, EndReason, Hold, KeyId, Ledger, Line, NewHold, OpenMode, Secret, SharedLedger, Timestamp,
+};
 
 use console::*;
 

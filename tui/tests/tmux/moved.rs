@@ -54,8 +54,8 @@ fn a_payment_is_not_booked_into_a_file_that_was_moved_away() {
     assert_eq!(console.books(1), (usd("10"), 1), "it is in the ledger at the path");
     let away = farebox_ledger::sqlite::SqliteLedger::open(
         console.path("away/farebox.db"),
-        farebox_ledger::sqlite::OpenMode::ReadOnly,
-        farebox_ledger::sqlite::Durability::Prompt,
+        farebox_ledger::OpenMode::ReadOnly,
+        farebox_ledger::Durability::Prompt,
     );
     let totals = run(farebox_ledger::Ledger::totals(&away.unwrap())).unwrap();
     assert_eq!(totals.entries, 1, "and not in the other one");

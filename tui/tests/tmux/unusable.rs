@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use farebox_ledger::sqlite::{Durability, OpenMode, SqliteLedger};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Durability, OpenMode};
 
 fn refusal(path: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_farebox-console")).arg("--ledger").arg(path).output().unwrap();
