@@ -158,9 +158,11 @@ pub struct Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The store has been asked.
+    /// The store has been asked, and has not said whether it opened it.
     Opening,
     Open,
+    /// The store has been asked to end it. Who asked says so when there is no answer.
+    Ending,
     /// Ended, or never opened.
     Ended,
 }
@@ -179,7 +181,8 @@ impl Hold {
         let mut hold = Self { ledger: Arc::clone(&ledger), request, amount, noted, state: State::Opening };
         let opened = ledger.open_hold(new).await;
         hold.state = match opened {
-            Ok(()) | Err(LedgerError::Unknown(_)) => State::Open,
+            Ok(()) => State::Open,
+            Err(LedgerError::Unknown(_)) => State::Opening,
             Err(_) => State::Ended,
         };
         opened.map(|()| hold)
@@ -226,6 +229,7 @@ impl Hold {
     pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
         let finish = Arc::new(Finish { request: self.request, bill, at });
         self.noted = Some(Arc::clone(&finish));
+        self.state = State::Ending;
         let finished = self.ledger.finish_shared(finish).await?;
         self.state = State::Ended;
         Ok(finished)
@@ -245,7 +249,8 @@ impl Drop for Hold {
     fn drop(&mut self) {
         match self.state {
             State::Ended => return,
-            // Ordinary: the customer left before an upstream was asked.
+            State::Ending => {}
+            // Ordinary: the customer left before an upstream was asked, or the ledger could not be reached.
             State::Opening => {
                 tracing::info!(request = %self.request, "a request was abandoned while its hold was being opened; the hold is released")
             }

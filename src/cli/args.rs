@@ -56,7 +56,8 @@ pub struct Args {
     /// Let web pages of this origin use the customers' paths, or * for any origin; may be repeated [default: none]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub cors_origin: Vec<String>,
-    /// When charges are on disk: at most 50 ms later, or before anything is answered
+    /// How safe holds and charges are when they count. On SQLite: on disk at most 50 ms later, or at once. On PostgreSQL: in the
+    /// standby's memory, or on its disk
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
     pub durability: Durability,
     /// Use a database that confirms what no standby has: to try things out
@@ -121,12 +122,12 @@ pub enum Format {
     Markdown,
 }
 
-/// When charges are on disk.
+/// How safe holds and charges are when they count. Payments are on disk with either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// Payments before they are confirmed, charges at most 50 ms later.
+    /// On disk at most 50 ms later; on PostgreSQL in the standby's memory.
     Prompt,
-    /// Everything before it is confirmed.
+    /// On disk; on PostgreSQL on the standby's.
     Strict,
 }
 

@@ -83,7 +83,8 @@ impl Connector {
     /// Makes a connection.
     pub(super) async fn connect(&self) -> Result<Link, String> {
         let connecting = tokio::time::timeout(CONNECT.saturating_mul(2), self.config.connect(self.tls.clone()));
-        let (client, mut connection) = connecting.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
+        let connected = connecting.await.map_err(|_| "no answer".to_owned()).and_then(|made| made.map_err(|error| words(&error)));
+        let (client, mut connection) = connected.map_err(|why| self.unreached(&why))?;
         let warned = Arc::new(AtomicBool::new(false));
         let for_driver = Arc::clone(&warned);
         let driver = tokio::spawn(async move {
@@ -105,6 +106,23 @@ impl Connector {
             }
         }
         Ok(link)
+    }
+
+    /// Which servers were asked, and what helps against the commonest mistake.
+    fn unreached(&self, why: &str) -> String {
+        let ports = self.config.get_ports();
+        let servers: Vec<String> = (self.config.get_hosts().iter().enumerate())
+            .map(|(at, host)| match host {
+                Host::Tcp(name) => format!("{name}:{}", ports.get(at).or(ports.first()).copied().unwrap_or(5432)),
+                Host::Unix(folder) => folder.display().to_string(),
+            })
+            .collect();
+        let hint = if why.contains("UnknownIssuer") {
+            "; make the certificate's authority known to this machine (update-ca-certificates), or name it in SSL_CERT_FILE"
+        } else {
+            ""
+        };
+        format!("{}: {why}{hint}", servers.join(", "))
     }
 }
 

@@ -36,6 +36,12 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// A hold is looked for only when it is this many milliseconds old.
 const SWEEP_AFTER: i64 = 60_000;
 
+/// How far the database's clock is from this machine's, in milliseconds. It was read somewhere between `asked` and `answered`, and
+/// a commit may wait for seconds: what lies between the two is no difference.
+fn apart(database: i64, asked: i64, answered: i64) -> i64 {
+    database.saturating_sub(database.clamp(asked.min(answered), answered))
+}
+
 /// Ends the epoch before and begins the next one.
 pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
     leave(link, before).await;
@@ -178,7 +184,7 @@ impl Node {
     /// Renews the lease, and says with it what runs here. Returns when it was asked for.
     async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
         let Some(link) = &self.link else { return Err(Trouble::Lost("not connected".to_owned())) };
-        let asked = Instant::now();
+        let (asked, began_at) = (Instant::now(), super::now().millis());
         let (configuration, opened, holds) = self.shared.told();
         let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
         let since = self.last_renewal.map_or(EVERY, |last| asked.saturating_duration_since(last)).max(EVERY);
@@ -196,7 +202,7 @@ impl Node {
         (self.last_renewal, self.asked) = (Some(asked), opened);
         self.shared.renewed(asked);
         let mut columns = Columns::of(row);
-        let off = columns.take::<i64>()?.saturating_sub(super::now().millis());
+        let off = apart(columns.take()?, began_at, super::now().millis());
         let run = self.shared.confirmed.run();
         self.shared.confirmed.renewed(Run { renewals: columns.take()?, ..run });
         let shared = Arc::clone(&self.shared);
@@ -347,5 +353,18 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
             Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
             trouble => Err(trouble),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+
+    #[test]
+    fn what_a_commit_waits_is_no_difference_of_clocks() {
+        assert_eq!(apart(5_000, 5_000, 5_002), 0);
+        assert_eq!(apart(5_000, 4_999, 12_000), 0, "it waited for a standby");
+        assert_eq!((apart(4_000, 5_000, 5_002), apart(9_000, 5_000, 5_002)), (-1_000, 3_998));
+        assert_eq!(apart(7_000, 5_000, 4_000), 3_000, "this clock was set back meanwhile");
     }
 }

@@ -24,18 +24,24 @@ pub(super) const fn session(durability: Durability) -> &'static str {
 }
 
 const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '', \
+     position('*' IN current_setting('synchronous_standby_names')) > 0, \
      coalesce(substring(current_setting('synchronous_standby_names') from '(?i)^\\s*(?:first|any)?\\s*(\\d+)\\s*\\(')::bigint, 1), \
      count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming'), \
      count(*) FILTER (WHERE state IS NULL) FROM pg_stat_replication";
+
+/// A running `pg_basebackup` streams as a standby does and keeps nothing: a commit that only it has confirmed is lost with the
+/// primary.
+const ANYBODY: &str = "synchronous_standby_names has a *, which a running pg_basebackup answers to as well: \
+     name the standbys instead, each by its cluster_name";
 
 /// Looks whether commits wait for standbys, and whether enough of them are there. Reads only, so it waits for nobody.
 pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
     let rows = link.query(LOOK, &[]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
     let mut columns = Columns::of(row);
-    let (waits, needed): (bool, i64) = (columns.take()?, columns.take()?);
-    let (streaming, hidden): (i64, i64) = (columns.take()?, columns.take()?);
-    Ok(judge(waits, needed, streaming, hidden, allow_single))
+    let (waits, for_anybody): (bool, bool) = (columns.take()?, columns.take()?);
+    let (needed, streaming, hidden): (i64, i64, i64) = (columns.take()?, columns.take()?, columns.take()?);
+    Ok(if for_anybody { Standby::Missing(ANYBODY.to_owned()) } else { judge(waits, needed, streaming, hidden, allow_single) })
 }
 
 /// Notes what is known of the standbys, and says it when it has changed.
