@@ -77,9 +77,15 @@ fn nothing_is_sold_without_a_standby() {
         pair.run_server(pair.standby());
         becomes("it sells again", async || ledger.stats().is_writable() && !ledger.lapsed()).await;
         ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+        // Whatever streams would do, also a backup that keeps nothing.
+        pair.wait_for("ANY 1 (a, *)");
+        becomes("a setting that any program meets is seen", async || !ledger.stats().is_writable()).await;
+        let refused = ledger.open_hold(new_hold(1, 22, "1")).await;
+        assert!(matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("pg_basebackup")), "{refused:?}");
         // Commits that wait for nobody are refused while it runs, and at the start.
         pair.wait_for_nobody();
-        becomes("commits that wait for nobody are seen", async || !ledger.stats().is_writable()).await;
+        let seen = async || matches!(ledger.stats().standby, Standby::Missing(why) if why.contains("--allow-single"));
+        becomes("commits that wait for nobody are seen", seen).await;
         let refused = open(&pair, OpenMode::Write, None, false).await.map(drop);
         assert!(matches!(&refused, Err(LedgerError::Unusable(why)) if why.contains("--allow-single")), "{refused:?}");
         let trial = open(&pair, OpenMode::Write, None, true).await.unwrap();

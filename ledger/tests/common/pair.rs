@@ -77,8 +77,7 @@ impl Pair {
         run(initdb.arg(pair.data(0)));
         pair.run_server(0);
         pair.build_standbys();
-        pair.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{ANY}'"));
-        pair.sql("SELECT pg_reload_conf()");
+        pair.wait_for(ANY);
         // The server reads its settings a moment after the reload was asked for.
         pair.until(0, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'", &standbys.to_string());
         Some(pair)
@@ -180,7 +179,12 @@ impl Pair {
 
     /// Lets the primary confirm what no standby has.
     pub(crate) fn wait_for_nobody(&self) {
-        self.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+        self.wait_for("");
+    }
+
+    /// Which standbys the primary's commits wait for.
+    pub(crate) fn wait_for(&self, names: &str) {
+        self.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
         self.sql("SELECT pg_reload_conf()");
     }
 
