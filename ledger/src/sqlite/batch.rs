@@ -1,14 +1,15 @@
 //! The writer's transactions, one at a time: what holds a batch of operations together.
 //!
 //! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. From one
-//! transaction to the next it keeps nothing but statements and the numbers of slugs. What operations read and write inside it
-//! is in `tx`.
+//! transaction to the next it keeps its statements, the numbers of slugs, and, unless another connection has committed in
+//! between, the totals and the rows in its `cache`. What operations read and write inside it is in `tx`.
 
 use std::collections::HashMap;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
+use super::cache::Cache;
 use super::rows::{self, malformed, number};
 use super::statements::{Sql, Statements};
 use crate::{Account, Amount, Bill, Totals, tx};
@@ -30,6 +31,9 @@ pub(super) struct Batch<'c> {
     /// Rows of `slugs` and `targets` never change, so they may be remembered as long as no transaction is rolled back.
     slugs: HashMap<String, i64>,
     targets: HashMap<String, i64>,
+    pub(super) cache: Cache,
+    /// The data version that the totals and the cache belong to; none before the first commit and after a rollback.
+    version: Option<u32>,
     opened: i64,
     totals: Totals,
     pub(super) entries: i64,
@@ -45,6 +49,8 @@ impl<'c> Batch<'c> {
             statements: Statements::new(conn),
             slugs: HashMap::new(),
             targets: HashMap::new(),
+            cache: Cache::default(),
+            version: None,
             opened: 0,
             totals: Totals::default(),
             entries: 0,
@@ -54,14 +60,18 @@ impl<'c> Batch<'c> {
         }
     }
 
-    /// Takes the write lock and reads the totals.
+    /// Takes the write lock, and reads the totals if another connection may have changed them.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
+        self.changed = false;
+        if self.version.is_some() && self.version == Some(self.data_version()?) {
+            return Ok(());
+        }
+        self.forget();
         let statement = self.statements.get(Sql::Totals)?;
         (self.totals, self.audits, self.epoch, self.opened) =
             statement.query_row([], |row| Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?)))?;
         self.entries = number(self.totals.entries);
-        self.changed = false;
         Ok(())
     }
 
@@ -69,7 +79,20 @@ impl<'c> Batch<'c> {
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.slugs.clear();
         self.targets.clear();
+        self.forget();
         if self.conn.is_autocommit() { Ok(()) } else { self.conn.execute_batch("ROLLBACK") }
+    }
+
+    fn forget(&mut self) {
+        self.version = None;
+        self.cache.forget();
+    }
+
+    /// Differs from what it was after our last commit when another connection has committed since.
+    fn data_version(&self) -> Result<u32> {
+        let mut version = 0;
+        self.conn.file_control(DEFAULT_NAME, FileControl::DataVersion(&mut version))?;
+        Ok(version)
     }
 
     /// Writes the totals and commits. After an error the caller rolls back.
@@ -93,6 +116,7 @@ impl<'c> Batch<'c> {
             ])?;
         }
         self.statements.get(Sql::Commit)?.execute([])?;
+        self.version = self.data_version().ok();
         Ok(())
     }
 

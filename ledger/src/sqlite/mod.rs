@@ -8,6 +8,7 @@
 
 mod backup;
 mod batch;
+mod cache;
 mod copy;
 mod files;
 mod lists;
