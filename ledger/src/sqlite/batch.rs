@@ -23,6 +23,15 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+/// What of the totals has changed in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    Nothing,
+    /// What holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
+    Running,
+    Anything,
+}
+
 /// The connection that writes, and the transaction open on it.
 #[derive(Debug)]
 pub(super) struct Batch<'c> {
@@ -39,7 +48,7 @@ pub(super) struct Batch<'c> {
     pub(super) entries: i64,
     pub(super) audits: i64,
     pub(super) epoch: i64,
-    changed: bool,
+    changed: Changed,
 }
 
 impl<'c> Batch<'c> {
@@ -56,14 +65,14 @@ impl<'c> Batch<'c> {
             entries: 0,
             audits: 0,
             epoch: 0,
-            changed: false,
+            changed: Changed::Nothing,
         }
     }
 
     /// Takes the write lock, and reads the totals if another connection may have changed them.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
-        self.changed = false;
+        self.changed = Changed::Nothing;
         if self.version.is_some() && self.version == Some(self.data_version()?) {
             return Ok(());
         }
@@ -97,23 +106,30 @@ impl<'c> Batch<'c> {
 
     /// Writes the totals and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
-        if self.changed {
-            let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
-            let (entries, audits, epoch) = (self.entries, self.audits, self.epoch);
-            self.statements.get(Sql::UpdateTotals)?.execute(params![
-                number(keys),
-                entries,
-                audits,
-                number(holds),
-                epoch,
-                credit.to_string(),
-                spent.to_string(),
-                held.to_string(),
-                loss.to_string(),
-                self.opened,
-                exposure.to_string(),
-                cost.to_string(),
-            ])?;
+        let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
+        let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
+        let (entries, audits, epoch, opened) = (self.entries, self.audits, self.epoch, self.opened);
+        match self.changed {
+            Changed::Nothing => {}
+            Changed::Running => {
+                self.statements.get(Sql::UpdateRunning)?.execute(params![entries, holds, opened, spent, held])?;
+            }
+            Changed::Anything => {
+                self.statements.get(Sql::UpdateTotals)?.execute(params![
+                    number(keys),
+                    entries,
+                    audits,
+                    holds,
+                    epoch,
+                    credit.to_string(),
+                    spent,
+                    held,
+                    loss.to_string(),
+                    opened,
+                    exposure.to_string(),
+                    cost.to_string(),
+                ])?;
+            }
         }
         self.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
@@ -124,40 +140,45 @@ impl<'c> Batch<'c> {
 
     pub(super) fn count_key(&mut self) {
         self.totals.keys = self.totals.keys.saturating_add(1);
-        self.changed = true;
+        self.note(Changed::Anything);
     }
 
     pub(super) fn count_hold(&mut self, opened: bool) {
         let holds = self.totals.holds;
         self.opened = self.opened.saturating_add(i64::from(opened));
         self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
-        self.changed = true;
+        self.note(Changed::Running);
     }
 
     pub(super) fn count_act(&mut self) {
         self.audits = self.audits.saturating_add(1);
-        self.changed = true;
+        self.note(Changed::Anything);
     }
 
     pub(super) fn set_epoch(&mut self, epoch: i64) {
         self.epoch = epoch;
-        self.changed = true;
+        self.note(Changed::Anything);
     }
 
     /// Adds what moved in an account, and what an ended request cost the operator.
     pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
         let moved = |sum: &mut i128, from: Amount, to: Amount| {
             *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
+            if from == to { Changed::Nothing } else { Changed::Anything }
         };
-        moved(&mut self.totals.credit, before.credit, after.credit);
         moved(&mut self.totals.spent, before.spent, after.spent);
         moved(&mut self.totals.held, before.held, after.held);
+        let mut rest = moved(&mut self.totals.credit, before.credit, after.credit);
         if let Some(bill) = bill {
-            moved(&mut self.totals.loss, Amount::ZERO, bill.loss);
-            moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure);
-            moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default());
+            rest = rest.max(moved(&mut self.totals.loss, Amount::ZERO, bill.loss));
+            rest = rest.max(moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure));
+            rest = rest.max(moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default()));
         }
-        self.changed = true;
+        self.note(rest.max(Changed::Running));
+    }
+
+    fn note(&mut self, changed: Changed) {
+        self.changed = self.changed.max(changed);
     }
 
     /// The number of a slug, which gets one when it is first used.

@@ -2,9 +2,9 @@
 //!
 //! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
 //! log (`upkeep`); readers have connections of their own (`readers`).
-//! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
-//! nothing is cached between batches. The schema repeats the rules of `account`, so that even a faulty program cannot store an
-//! impossible account.
+//! Several processes may have the file open: SQLite's locks order their batches, and every batch decides on the newest rows. Rows
+//! that this process wrote last it remembers (`cache`), until another one commits. The schema repeats the rules of `account`, so
+//! that even a faulty program cannot store an impossible account.
 
 mod backup;
 mod batch;

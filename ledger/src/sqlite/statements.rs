@@ -20,8 +20,11 @@ statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
     Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
+    // WHERE says that it is one row. SQLite keeps copies of the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
-         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12";
+         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12 WHERE id = 1";
+    // What holds and most of their ends change.
+    UpdateRunning = "UPDATE totals SET entries = ?1, holds = ?2, opened = ?3, spent = ?4, held = ?5 WHERE id = 1";
 
     Account = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at, a.seq, a.last, a.hash, a.last_at
          FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1";
