@@ -5,14 +5,16 @@
 //! between, the totals and the rows in its `cache`. What operations read and write inside it is in `tx`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
 use super::cache::Cache;
+use super::remembered::{Moved, Remembered};
 use super::rows::{self, malformed, number};
 use super::statements::{Sql, Statements};
-use crate::{Account, Amount, Bill, Totals, tx};
+use crate::{Account, Amount, Bill, KeyId, Totals, tx};
 
 /// Why an operation had no effect.
 pub(super) type Fault = tx::Fault<rusqlite::Error>;
@@ -49,10 +51,13 @@ pub(super) struct Batch<'c> {
     pub(super) audits: i64,
     pub(super) epoch: i64,
     changed: Changed,
+    /// Keys that readers remember, and what this transaction does to them.
+    remembered: Option<Arc<Remembered>>,
+    moved: Vec<(KeyId, Moved)>,
 }
 
 impl<'c> Batch<'c> {
-    pub(super) fn new(conn: &'c Connection) -> Self {
+    pub(super) fn new(conn: &'c Connection, remembered: Option<Arc<Remembered>>) -> Self {
         Self {
             conn,
             statements: Statements::new(conn),
@@ -66,6 +71,8 @@ impl<'c> Batch<'c> {
             audits: 0,
             epoch: 0,
             changed: Changed::Nothing,
+            remembered,
+            moved: Vec::new(),
         }
     }
 
@@ -73,6 +80,10 @@ impl<'c> Batch<'c> {
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
         self.changed = Changed::Nothing;
+        if let Some(remembered) = &self.remembered {
+            remembered.begin();
+        }
+        self.moved.clear();
         if self.version.is_some() && self.version == Some(self.data_version()?) {
             return Ok(());
         }
@@ -133,31 +144,42 @@ impl<'c> Batch<'c> {
         }
         self.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
+        // Only then was a row written for certain, and the commit counted. Otherwise what is remembered ends with this batch.
+        if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed != Changed::Nothing) {
+            remembered.committed(self.moved.drain(..));
+        }
         Ok(())
+    }
+
+    /// Notes what this transaction does to a key.
+    pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
+        if self.remembered.is_some() {
+            self.moved.push((key, moved));
+        }
     }
 
     // --- the totals, written once for each batch ---
 
     pub(super) fn count_key(&mut self) {
         self.totals.keys = self.totals.keys.saturating_add(1);
-        self.note(Changed::Anything);
+        self.mark(Changed::Anything);
     }
 
     pub(super) fn count_hold(&mut self, opened: bool) {
         let holds = self.totals.holds;
         self.opened = self.opened.saturating_add(i64::from(opened));
         self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
-        self.note(Changed::Running);
+        self.mark(Changed::Running);
     }
 
     pub(super) fn count_act(&mut self) {
         self.audits = self.audits.saturating_add(1);
-        self.note(Changed::Anything);
+        self.mark(Changed::Anything);
     }
 
     pub(super) fn set_epoch(&mut self, epoch: i64) {
         self.epoch = epoch;
-        self.note(Changed::Anything);
+        self.mark(Changed::Anything);
     }
 
     /// Adds what moved in an account, and what an ended request cost the operator.
@@ -174,10 +196,10 @@ impl<'c> Batch<'c> {
             rest = rest.max(moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure));
             rest = rest.max(moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default()));
         }
-        self.note(rest.max(Changed::Running));
+        self.mark(rest.max(Changed::Running));
     }
 
-    fn note(&mut self, changed: Changed) {
+    fn mark(&mut self, changed: Changed) {
         self.changed = self.changed.max(changed);
     }
 

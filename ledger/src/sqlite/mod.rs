@@ -2,9 +2,9 @@
 //!
 //! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
 //! log (`upkeep`); readers have connections of their own (`readers`).
-//! Several processes may have the file open: SQLite's locks order their batches, and every batch decides on the newest rows. Rows
-//! that this process wrote last it remembers (`cache`), until another one commits. The schema repeats the rules of `account`, so
-//! that even a faulty program cannot store an impossible account.
+//! Several processes may have the file open: SQLite's locks order their batches, and every batch decides on the newest rows. What is
+//! kept in memory, of keys for the gateway's door (`remembered`) and of rows for the writer (`cache`), is used only while it equals
+//! the file. The schema repeats the rules of `account`, so that even a faulty program cannot store an impossible account.
 
 mod backup;
 mod batch;
@@ -17,6 +17,9 @@ mod lock;
 mod migrations;
 mod readers;
 mod reads;
+mod remembered;
+#[cfg(test)]
+mod remembered_tests;
 mod reopen;
 mod rows;
 mod statements;
@@ -46,6 +49,7 @@ use crate::{
 };
 use location::{FileId, Location};
 use readers::Readers;
+use remembered::Remembered;
 use writer::{Work, Writer};
 
 /// A ledger in one SQLite file.
@@ -69,6 +73,8 @@ pub struct SqliteLedger {
 struct Opened {
     location: Arc<Location>,
     readers: Readers,
+    /// Only in the gateway.
+    remembered: Option<Arc<Remembered>>,
     writer: Option<Writer>,
 }
 
@@ -184,7 +190,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.current()?.readers.point(|conn| reads::find_key(conn, id))
+        let opened = self.current()?;
+        let read = || opened.readers.point(|conn| reads::find_key(conn, id));
+        match &opened.remembered {
+            Some(remembered) => remembered.find(id, read),
+            None => read(),
+        }
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {

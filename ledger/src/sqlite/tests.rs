@@ -208,7 +208,7 @@ fn finish(number: u64) -> Operation {
 #[test]
 fn a_pair_takes_six_statements() {
     let (_dir, _path, conn) = connection();
-    let mut batch = Batch::new(&conn);
+    let mut batch = Batch::new(&conn, None);
     commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
     let mut statements = 0;
     for pair in 0..3 {
@@ -226,7 +226,7 @@ fn a_pair_takes_six_statements() {
 fn what_is_remembered_does_not_survive_another_programs_commit() {
     let (_dir, path, conn) = connection();
     let other = files::open(&path, OpenMode::Write).unwrap();
-    let (mut gateway, mut console) = (Batch::new(&conn), Batch::new(&other));
+    let (mut gateway, mut console) = (Batch::new(&conn, None), Batch::new(&other, None));
     commit(&mut gateway, &Operation::Create(Box::new(new_key()))).unwrap();
     commit(&mut gateway, &Operation::Open(new_hold(100))).unwrap();
     commit(&mut gateway, &Operation::Open(new_hold(101))).unwrap();
@@ -255,7 +255,7 @@ fn batch_totals(conn: &rusqlite::Connection) -> (i64, i64) {
 #[test]
 fn what_is_remembered_does_not_survive_a_rollback() {
     let (_dir, _path, conn) = connection();
-    let mut batch = Batch::new(&conn);
+    let mut batch = Batch::new(&conn, None);
     commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
     batch.begin().unwrap();
     apply(&mut batch, &Operation::Open(new_hold(100))).unwrap();
@@ -272,7 +272,7 @@ fn what_is_remembered_does_not_survive_a_rollback() {
 fn a_row_that_is_not_what_was_remembered_is_not_overwritten() {
     for sql in ["UPDATE accounts SET held = held + 1", "UPDATE accounts SET seq = seq + 1", "DELETE FROM holds"] {
         let (_dir, _path, conn) = connection();
-        let mut batch = Batch::new(&conn);
+        let mut batch = Batch::new(&conn, None);
         commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
         commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
         batch.begin().unwrap();

@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Result, params};
 
 use super::batch::{Batch, Fault};
 use super::cache::Known;
+use super::remembered::Moved;
 use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
 use crate::audit::Record;
@@ -83,6 +84,7 @@ impl Tx for Batch<'_> {
         let values = params![key, after.held, before.credit, before.spent, before.held];
         one(self.statements.get(Sql::SetHeld)?.execute(values)?)?;
         self.cache.moved(key, after, None);
+        self.note(key, Moved::Held(after));
         self.add_up(before, after, None);
         Ok(())
     }
@@ -170,6 +172,7 @@ impl Tx for Batch<'_> {
             audit.hash
         ])?;
         self.statements.get(Sql::InsertAccount)?.execute(params![key.id, head.hash])?;
+        self.note(key.id, Moved::Changed);
         self.count_key();
         Ok(())
     }
@@ -190,6 +193,7 @@ impl Tx for Batch<'_> {
             key.old_secret.map(|(_, until)| until)
         ])?;
         self.cache.forget_key(key.id);
+        self.note(key.id, Moved::Changed);
         Ok(())
     }
 
@@ -302,6 +306,7 @@ impl Batch<'_> {
         self.cache.moved(entry.key, after, Some(head));
         self.cache.entered(entry.operation);
         self.entries = entry.position;
+        self.note(entry.key, Moved::Entered(after, entry.at));
         self.add_up(before, after, entry.bill.as_ref());
         Ok(())
     }
