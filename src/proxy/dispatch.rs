@@ -102,6 +102,6 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
     let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
-    let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
-    Some(Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() })
+    let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
+    Some(Prepared { body, headers: admitted.request.headers.clone() })
 }

@@ -150,7 +150,7 @@ impl Forms {
         // The encoder wrote every member itself, so a provider's `pass` list of another family does not apply.
         let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
-        Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
+        Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
     }
 
     /// The form of the target that answered: what its answer needs, what was lost, and whether it reasons without showing it. The

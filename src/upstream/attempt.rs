@@ -46,7 +46,7 @@ pub(super) async fn attempt(
     let answer = async {
         let reply = match pool.request(call, prepared).map_err(AttemptFailure::Operator)? {
             Some(request) => send(request).await?,
-            None => simulated.answer(call, &target.model, &prepared.body),
+            None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
         judge(reply, call, room).await
     };

@@ -20,7 +20,7 @@ pub(super) use super::places::Place;
 use super::places::Places;
 use super::retry::Budget;
 use super::secret_forms::SecretForms;
-use super::{Call, Operation, Prepared};
+use super::{Call, Operation, Prepared, pieces};
 use crate::byte_room::Holder;
 use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
@@ -129,7 +129,7 @@ impl Pool {
             headers.insert(name, value);
         }
         headers.extend(http.headers.clone());
-        Ok(Some(http.client.post(url).headers(headers).body(prepared.body.clone())))
+        Ok(Some(http.client.post(url).headers(headers).body(pieces::body(&prepared.body))))
     }
 
     fn next_key(&self) -> Option<&str> {

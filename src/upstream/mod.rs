@@ -9,6 +9,7 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
+mod pieces;
 mod places;
 pub mod redact;
 mod reply;
@@ -116,8 +117,8 @@ pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send +
 /// A request as one target gets it, made by the caller for each try.
 #[derive(Debug, Clone, Default)]
 pub struct Prepared {
-    /// The body.
-    pub body: Bytes,
+    /// The body, in pieces that follow one another.
+    pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
 }

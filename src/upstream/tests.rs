@@ -103,7 +103,7 @@ impl Desk {
             stream,
             abandoned: None,
         };
-        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: body.clone(), headers: headers.clone() })).await
+        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: vec![body.clone()], headers: headers.clone() })).await
     }
 
     fn state(&self, at: usize) -> TargetState {

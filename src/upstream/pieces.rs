@@ -1,0 +1,43 @@
+//! The body of a request that goes out in the pieces it is made of, so that what stays as the customer wrote it is not copied.
+//!
+//! Its length is known from the beginning, so it is announced and not sent in chunks, and all pieces go into one system call.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+/// The body to send.
+pub(super) fn body(pieces: &[Bytes]) -> reqwest::Body {
+    match pieces {
+        [whole] => reqwest::Body::from(whole.clone()),
+        _ => reqwest::Body::wrap(Pieces { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.to_vec().into_iter() }),
+    }
+}
+
+struct Pieces {
+    pieces: std::vec::IntoIter<Bytes>,
+    /// Bytes that are still to be sent.
+    left: usize,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.pieces.next();
+        self.left -= piece.as_ref().map_or(0, Bytes::len);
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
