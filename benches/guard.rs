@@ -180,12 +180,12 @@ fn body(bytes: usize, stream: bool) -> Bytes {
     Bytes::from(format!(r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#))
 }
 
-fn patch(body: &[u8], times: u64) {
+fn patch(body: &Bytes, times: u64) {
     let protocol = Family::Chat.protocol();
     for _ in 0..times {
         let seen = protocol.inspect(black_box(body), 0).unwrap();
         let edits = Edits { model: "upstream-model-name", limit: None, pass: &[] };
-        black_box(protocol.patch(body, &seen, &edits));
+        black_box(protocol.pieces(body, &seen, &edits));
     }
 }
 

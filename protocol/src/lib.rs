@@ -25,6 +25,7 @@ pub mod paths;
 pub mod prompt;
 pub mod responses;
 mod sample;
+mod shape;
 pub mod sse;
 pub mod synthetic;
 mod text_size;
