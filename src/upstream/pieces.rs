@@ -10,17 +10,16 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// The body to send.
-pub(super) fn body(pieces: &[Bytes]) -> reqwest::Body {
-    match pieces {
-        [whole] => reqwest::Body::from(whole.clone()),
-        _ => reqwest::Body::wrap(Pieces { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.to_vec().into_iter() }),
-    }
-}
-
-struct Pieces {
+pub(super) struct Pieces {
     pieces: std::vec::IntoIter<Bytes>,
     /// Bytes that are still to be sent.
     left: usize,
+}
+
+impl Pieces {
+    pub(super) fn of(pieces: &[Bytes]) -> Self {
+        Self { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.to_vec().into_iter() }
+    }
 }
 
 impl Body for Pieces {
