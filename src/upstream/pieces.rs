@@ -2,6 +2,7 @@
 //!
 //! Its length is known from the beginning, so it is announced and not sent in chunks, and all pieces go into one system call.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,15 +11,16 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// The body to send.
+#[derive(Default)]
 pub(super) struct Pieces {
-    pieces: std::vec::IntoIter<Bytes>,
+    pieces: VecDeque<Bytes>,
     /// Bytes that are still to be sent.
     left: usize,
 }
 
 impl Pieces {
     pub(super) fn of(pieces: &[Bytes]) -> Self {
-        Self { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.to_vec().into_iter() }
+        Self { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.iter().cloned().collect() }
     }
 }
 
@@ -27,7 +29,7 @@ impl Body for Pieces {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.pieces.next();
+        let piece = self.pieces.pop_front();
         self.left -= piece.as_ref().map_or(0, Bytes::len);
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
