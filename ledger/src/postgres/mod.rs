@@ -184,7 +184,7 @@ impl PostgresLedger {
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
 async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
     let mode = opening.mode;
-    let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let mut link = connector.connect_for_batches().await.map_err(LedgerError::Unusable)?;
     let state = if mode == OpenMode::Serve { opening.state.clone() } else { None };
     let shared = Arc::new(Shared::new(&opening, Confirmed::load(state)?));
     if mode != OpenMode::ReadOnly {
