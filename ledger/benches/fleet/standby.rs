@@ -1,7 +1,7 @@
 //! A standby of the bench's cluster, which commits wait for or not, so that both are measured in one run.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, ordinary, programs};
 
@@ -21,7 +21,10 @@ impl StreamingStandby {
         let script = "folder=$1; shift; \"$@\" >\"$folder/log\" 2>&1 </dev/null & server=$!; cat >/dev/null; kill -QUIT $server";
         let mut keeper: Command = ordinary("/bin/sh".as_ref());
         keeper.args(["-c", script, "sh"]).arg(&folder).arg(bin.join("postgres")).arg("-D").arg(&folder);
-        keeper.args(["-c", "listen_addresses=", "-c"]).arg(format!("unix_socket_directories={}", folder.display()));
+        // A standby needs as many connections as its primary has (`cluster`).
+        keeper
+            .args(["-c", "max_connections=200", "-c", "listen_addresses=", "-c"])
+            .arg(format!("unix_socket_directories={}", folder.display()));
         let keeper = keeper.current_dir("/").stdin(Stdio::piped()).spawn().unwrap();
         until(cluster, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
         Self { _keeper: keeper }
@@ -38,7 +41,9 @@ impl StreamingStandby {
 }
 
 fn until(cluster: &Cluster, sql: &str, result: &str) {
+    let begun = Instant::now();
     while cluster.psql("postgres", sql).unwrap() != result {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{sql} is not {result}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
