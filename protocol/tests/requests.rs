@@ -332,7 +332,7 @@ fn a_part_that_says_picture_is_one_wherever_the_picture_is() {
         json!({"type": "image", "image": "https://example.com/a.png"}),
     ] {
         let seen = with(Family::Chat, "messages", json!([{"role": "user", "content": [part]}])).expect("good");
-        assert_eq!(seen.content.pictures, [largest.clone()], "{part}");
+        assert_eq!(seen.content.pictures, std::slice::from_ref(&largest), "{part}");
     }
 }
 
