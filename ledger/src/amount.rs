@@ -193,9 +193,9 @@ impl AmountError {
 }
 
 /// Sign, whole dollars and all twelve decimals.
-fn parts(picos: i128) -> (&'static str, u128, String) {
-    let unit = u128::from(PICOS_PER_USD);
-    let magnitude = picos.unsigned_abs();
+fn parts(picos: i128) -> (&'static str, u64, String) {
+    // Rounding down goes at most one dollar below the smallest amount, whose magnitude is half of what fits.
+    let (unit, magnitude) = (PICOS_PER_USD, u64::try_from(picos.unsigned_abs()).unwrap_or(u64::MAX));
     let sign = if picos < 0 { "-" } else { "" };
     (sign, magnitude.div_euclid(unit), format!("{:012}", magnitude.rem_euclid(unit)))
 }

@@ -182,7 +182,7 @@ fn encode(mut number: u128, chars: usize) -> String {
         *place = usize::try_from(number & 31).ok().and_then(|digit| ALPHABET.get(digit)).copied().unwrap_or(b'0');
         number >>= 5;
     }
-    text.iter().map(|byte| char::from(*byte)).collect()
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn decode(text: &str, chars: usize) -> Option<u128> {

@@ -129,7 +129,7 @@ fn base_62(number: &mut [u8], chars: usize) -> String {
         *place = BASE_62.get(usize::from(rest)).copied().unwrap_or(b'0');
     }
     number.zeroize();
-    text.iter().map(|byte| char::from(*byte)).collect()
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn checksum(body: &str) -> String {

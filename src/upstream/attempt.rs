@@ -6,7 +6,8 @@
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
-use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
+use hyper_util::client::legacy::{Error, ResponseFuture};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
@@ -44,8 +45,8 @@ pub(super) async fn attempt(
     let timeouts = &pool.provider.timeouts;
     let limit = if call.stream { timeouts.first_byte } else { timeouts.whole };
     let answer = async {
-        let reply = match pool.request(call, prepared).map_err(AttemptFailure::Operator)? {
-            Some(request) => send(request).await?,
+        let reply = match pool.send(call, prepared).map_err(AttemptFailure::Operator)? {
+            Some(sent) => received(sent).await?,
             None => simulated.answer(call, &target.model, &prepared.body),
         };
         judge(reply, call, room).await
@@ -60,26 +61,25 @@ pub(super) async fn attempt(
     })
 }
 
-async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
-    let response = request.send().await.map_err(|error| match error {
+async fn received(sent: ResponseFuture) -> Result<Reply, AttemptFailure> {
+    let response = sent.await.map_err(|error| match error {
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
-        error if error.is_builder() => AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error))),
         error if error.is_connect() => AttemptFailure::Unsent(cause(&error)),
         error => AttemptFailure::Broken(cause(&error)),
     })?;
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = Kind::of(text(CONTENT_TYPE));
-    let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
-    let status = response.status().as_u16();
-    let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let (head, body) = response.into_parts();
+    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let codings = head.headers.get_all(TRANSFER_ENCODING).iter();
     if !codings.into_iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
         return Err(AttemptFailure::Broken("a transfer coding that was not asked for".to_owned()));
     }
-    Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
+    let kind = Kind::of(text(CONTENT_TYPE));
+    let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
+    Ok(Reply { status: head.status.as_u16(), kind, retry_after, body: Body::Network(Box::new(body)) })
 }
 
 /// Whether a connection failed because we have no descriptor, port or memory left.
-fn is_our_own(error: &reqwest::Error) -> bool {
+fn is_our_own(error: &Error) -> bool {
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {

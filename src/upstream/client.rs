@@ -1,21 +1,19 @@
 //! Connections to one provider: a pool, its keys in turn, and the headers that may leave.
 //!
 //! What goes out is what the caller prepared plus this provider's own authentication; a customer's credential is refused here
-//! even when a caller forwards it by mistake. Redirects, proxies from the environment and compression are off, and HTTP/1.1
-//! is spoken because one shared HTTP/2 connection would queue streams behind its limit.
+//! even when a caller forwards it by mistake.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, Family};
-use reqwest::Url;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use http_body_util::Full;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Uri};
+use hyper_util::client::legacy::ResponseFuture;
 use tokio::time::Instant;
 
+use super::connect::{self, Client, Trust};
 pub(super) use super::places::Place;
 use super::places::Places;
 use super::retry::Budget;
@@ -26,33 +24,7 @@ use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
 /// Requests to count tokens that a provider gets at once.
 const SIDE_PLACES: u32 = 8;
-const POOL_IDLE: Duration = Duration::from_secs(40);
-const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
-
-/// Where system certificates are kept, whatever the distribution.
-const SYSTEM_BUNDLES: [&str; 4] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"];
-
-/// Trust in certificates, read once for all pools.
-#[derive(Clone)]
-pub(super) struct Trust(ClientConfig);
-
-impl Trust {
-    /// The built-in roots, so that a machine without a store works, and those of the machine.
-    pub(super) fn load() -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-        if let Some(found) = SYSTEM_BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok()) {
-            roots.add_parsable_certificates(found.filter_map(Result::ok));
-        }
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(config))
-    }
-}
+const PRODUCT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
 /// One provider's connections and what is shared by all its targets.
 pub(super) struct Pool {
@@ -71,9 +43,9 @@ pub(super) struct Pool {
 
 /// A client, and what is the same for every request it sends.
 struct Http {
-    client: reqwest::Client,
-    /// Where each path of a family is, put together once: parsing a URL takes as long as reading a small answer.
-    urls: Vec<(&'static str, Url)>,
+    client: Client,
+    /// Where each path of a family is, parsed once.
+    urls: Vec<(&'static str, Uri)>,
     /// The operator's own headers.
     headers: HeaderMap,
 }
@@ -110,8 +82,8 @@ impl Pool {
         with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The request as it leaves, or `None` for the built-in provider.
-    pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
+    /// Sends a request; `None` for the built-in provider.
+    pub(super) fn send(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<ResponseFuture>, String> {
         let Some(http) = &self.http else { return Ok(None) };
         let protocol = call.family.protocol();
         let path = match call.operation {
@@ -119,8 +91,8 @@ impl Pool {
             Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
         let url = http.urls.iter().find(|(known, _)| *known == path).map(|(_, url)| url.clone());
-        let url = url.ok_or_else(|| format!("{path} has no URL"))?;
         let mut headers = forwarded(&prepared.headers)?;
+        headers.insert(USER_AGENT, HeaderValue::from_static(PRODUCT));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(ACCEPT, HeaderValue::from_static(if call.stream { "text/event-stream" } else { "application/json" }));
@@ -129,7 +101,11 @@ impl Pool {
             headers.insert(name, value);
         }
         headers.extend(http.headers.clone());
-        Ok(Some(http.client.post(url).headers(headers).body(prepared.body.clone())))
+        let mut request = Request::new(Full::new(prepared.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = url.ok_or_else(|| format!("{path} has no URL"))?;
+        *request.headers_mut() = headers;
+        Ok(Some(http.client.request(request)))
     }
 
     fn next_key(&self) -> Option<&str> {
@@ -147,41 +123,20 @@ impl Http {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let base = Url::parse(base).map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
-        Ok(Self { client: client(provider, trust)?, urls: urls(&base), headers })
+        let urls = urls(base).map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
+        Ok(Self { client: connect::client(trust, provider.timeouts.connect), urls, headers })
     }
 }
 
 /// Every path that a family has at a provider.
-fn urls(base: &Url) -> Vec<(&'static str, Url)> {
+fn urls(base: &str) -> Result<Vec<(&'static str, Uri)>, hyper::http::uri::InvalidUri> {
     let paths = Family::ALL.into_iter().flat_map(|family| [Some(family.protocol().path()), family.protocol().count_path()]);
-    let below = base.path().trim_end_matches('/');
-    let place = |path: &'static str| {
-        let mut url = base.clone();
-        url.set_path(&[below, path].concat());
-        (path, url)
-    };
-    paths.flatten().map(place).collect()
-}
-
-fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(trust.0.clone())
-        .http1_only()
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy()
-        .referer(false)
-        .user_agent(USER_AGENT)
-        .tcp_nodelay(true)
-        .connect_timeout(provider.timeouts.connect)
-        .pool_idle_timeout(POOL_IDLE)
-        .build()
-        .map_err(|error| format!("no client for provider {}: {}", provider.name, error.without_url()))
+    let below = base.trim_end_matches('/');
+    paths.flatten().map(|path| Ok((path, Uri::try_from([below, path].concat())?))).collect()
 }
 
 fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::with_capacity(prepared.len() + 5);
+    let mut headers = HeaderMap::with_capacity(prepared.len() + 6);
     for (name, value) in
         prepared.iter().filter(|(name, _)| !RESERVED_HEADERS.iter().any(|refused| name.eq_ignore_ascii_case(refused)))
     {
@@ -238,14 +193,9 @@ mod tests {
 
     #[test]
     fn every_path_is_below_the_base() {
-        let urls = urls(&Url::parse("http://provider.test/some/v1/").unwrap());
-        let shown: Vec<&str> = urls.iter().map(|(_, url)| url.as_str()).collect();
-        assert!(shown.contains(&"http://provider.test/some/v1/chat/completions"), "{shown:?}");
+        let urls = urls("http://provider.test/some/v1/").unwrap();
+        let shown: Vec<String> = urls.iter().map(|(_, url)| url.to_string()).collect();
+        assert!(shown.iter().any(|url| url == "http://provider.test/some/v1/chat/completions"), "{shown:?}");
         assert!(urls.iter().all(|(path, url)| url.path() == ["/some/v1", path].concat()), "{shown:?}");
-    }
-
-    #[test]
-    fn trust_loads_without_a_default_provider() {
-        assert!(Trust::load().is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Calls to providers. The only room that uses reqwest; it knows nothing about money.
+//! Calls to providers, which nobody else makes; it knows nothing about money.
 //!
 //! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a
 //! 200 can begin with an error), or the last failure. After that there is no retry: a customer never gets two beginnings.
@@ -8,6 +8,7 @@ mod attempt;
 mod breaker;
 mod classify;
 mod client;
+mod connect;
 mod health;
 mod places;
 pub mod redact;
@@ -36,7 +37,8 @@ use attempt::Begun;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{Class, GivenUp};
-use client::{Pool, Trust};
+use client::Pool;
+use connect::Trust;
 use health::Health;
 pub use health::TargetState;
 use redact::{CustomerError, Redacted};

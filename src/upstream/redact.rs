@@ -156,12 +156,16 @@ fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String,
 }
 
 fn shorten(text: &str, longest: usize) -> String {
-    text.chars().take(longest).collect()
+    // No character is shorter than a byte.
+    if text.len() <= longest { text.to_owned() } else { text.chars().take(longest).collect() }
 }
 
 /// Control characters, and those that change the direction of a line or end it, become spaces: taking them out could put the
 /// halves of a secret together.
 fn printable(text: &str) -> String {
+    if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        return text.to_owned();
+    }
     text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 

@@ -28,7 +28,7 @@ const UNCOUNTED: usize = 64 * 1024;
 /// The bytes of one answer.
 pub(super) enum Body {
     /// From a connection. Without the answer's head, which would keep the buffer that it was read into.
-    Network(Box<reqwest::Body>),
+    Network(Box<hyper::body::Incoming>),
     /// From the built-in provider.
     Paced(Paced),
     /// Ended or given up.
@@ -81,12 +81,11 @@ impl Body {
 }
 
 /// The innermost reason: it is the most specific and never repeats a URL.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    let Some(mut inner) = error.source() else { return "the request failed".to_owned() };
-    while let Some(deeper) = inner.source() {
-        inner = deeper;
+pub(super) fn cause(mut error: &dyn Error) -> String {
+    while let Some(inner) = error.source() {
+        error = inner;
     }
-    inner.to_string()
+    error.to_string()
 }
 
 /// Bytes that arrive at a given pace, and how they end.

@@ -1,11 +1,12 @@
 //! Who may call: missing, mistyped, unknown, blocked, expired and revoked keys, on both path families.
 
 use farebox_ledger::key::Change;
-use farebox_ledger::{KeySettings, Timestamp};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, Ledger, OpenMode, SecretHash, Timestamp};
 use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, chat, talking};
+use crate::support::{Answer, Gateway, TestKey, act, chat, payment, talking};
 
 #[tokio::test]
 async fn a_key_that_is_missing_mistyped_or_unknown_is_a_401_that_is_not_retried() {
@@ -41,6 +42,44 @@ async fn a_blocked_key_is_refused_at_once_and_served_again_after_unblock() {
     gateway.change(&key, Change::Revoke).await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_revoked")));
+}
+
+#[tokio::test]
+async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let console = SqliteLedger::open(gateway.ledger_path(), OpenMode::Write, Durability::Prompt).unwrap();
+    // Twice, so that the door knows the key by heart.
+    let served = async || {
+        for _ in 0..2 {
+            let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+        }
+    };
+    let refused = async || gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status;
+    let change = async |change| console.change_key(KeyChange { key: key.id, change, act: act() }).await.unwrap();
+
+    served().await;
+    change(Change::Block).await;
+    assert_eq!(refused().await, 403);
+    change(Change::Unblock).await;
+    served().await;
+
+    let one_is_left = gateway.account(&key).await.account.available().checked_sub(Amount::from_picos(1)).unwrap();
+    let kind = CreditKind::Adjust { reason: "taken back".to_owned() };
+    let taken = payment(key.id, one_is_left.checked_neg().unwrap(), "taken back".to_owned());
+    console.credit(Credit { kind, ..taken }).await.unwrap();
+    assert_eq!(refused().await, 429);
+    console.credit(payment(key.id, Amount::from_usd_str("5").unwrap(), "paid again".to_owned())).await.unwrap();
+    served().await;
+
+    change(Change::Set(KeySettings { models: Some(vec!["another".to_owned()]), ..KeySettings::default() })).await;
+    assert_eq!(refused().await, 403);
+    change(Change::Set(KeySettings::default())).await;
+    served().await;
+    change(Change::Rotate { secret: SecretHash::of("another"), old_until: None }).await;
+    assert_eq!(refused().await, 401);
 }
 
 #[tokio::test]

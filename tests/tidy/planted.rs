@@ -41,7 +41,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
     ("src/upstream/mod.rs", "fn planted() { tokio::spawn(async {}); }", rules::bans),
     ("src/config/mod.rs", "use tokio::task; fn planted() { task::spawn(x); }", rules::bans),
     ("src/upstream/mod.rs", "fn planted() { std::thread::spawn(|| ()); }", rules::bans),
-    ("src/upstream/mod.rs", "fn planted() { reqwest::Client::new(); }", rules::bans),
+    ("src/upstream/mod.rs", "fn planted(builder: hyper_util::client::legacy::Builder) {}", rules::bans),
     ("src/proxy/mod.rs", "fn planted(error: &farebox_protocol::UpstreamError) {}", rules::bans),
     ("src/server/mod.rs", "use farebox_protocol::UpstreamError as E; fn planted(error: E) {}", rules::bans),
     ("src/upstream/mod.rs", "fn planted(x: X) { x.config.current(); }", rules::bans),

@@ -66,8 +66,8 @@ const BANS: &[Ban] = &[
                   its words through src/upstream/redact.rs to everybody else",
     },
     Ban {
-        paths: &["reqwest::Client::new", "reqwest::Client::builder", "reqwest::ClientBuilder", "reqwest::get"],
-        allowed: &["src/upstream/client.rs", "bench/"],
+        paths: &["hyper_util::client"],
+        allowed: &["src/upstream/attempt.rs", "src/upstream/client.rs", "src/upstream/connect.rs", "bench/"],
         instead: "ask the pools of src/upstream: they have no proxy, no redirects and our trust",
     },
 ];

@@ -5,13 +5,15 @@
 //! is in `tx`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, Result, params};
 
+use super::remembered::{Moved, Remembered};
 use super::rows::{self, malformed, number};
 use super::statements::{Sql, Statements};
-use crate::{Account, Amount, Bill, Totals, tx};
+use crate::{Account, Amount, Bill, KeyId, Totals, tx};
 
 /// Why an operation had no effect.
 pub(super) type Fault = tx::Fault<rusqlite::Error>;
@@ -36,10 +38,13 @@ pub(super) struct Batch<'c> {
     pub(super) audits: i64,
     pub(super) epoch: i64,
     changed: bool,
+    /// Keys that readers remember, and what this transaction does to them.
+    remembered: Option<Arc<Remembered>>,
+    moved: Vec<(KeyId, Moved)>,
 }
 
 impl<'c> Batch<'c> {
-    pub(super) fn new(conn: &'c Connection) -> Self {
+    pub(super) fn new(conn: &'c Connection, remembered: Option<Arc<Remembered>>) -> Self {
         Self {
             conn,
             statements: Statements::new(conn),
@@ -51,12 +56,18 @@ impl<'c> Batch<'c> {
             audits: 0,
             epoch: 0,
             changed: false,
+            remembered,
+            moved: Vec::new(),
         }
     }
 
     /// Takes the write lock and reads the totals.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
+        if let Some(remembered) = &self.remembered {
+            remembered.begin();
+        }
+        self.moved.clear();
         let statement = self.statements.get(Sql::Totals)?;
         (self.totals, self.audits, self.epoch, self.opened) =
             statement.query_row([], |row| Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?)))?;
@@ -93,7 +104,18 @@ impl<'c> Batch<'c> {
             ])?;
         }
         self.statements.get(Sql::Commit)?.execute([])?;
+        // Only then was a row written for certain, and the commit counted. Otherwise what is remembered ends with this batch.
+        if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed) {
+            remembered.committed(self.moved.drain(..));
+        }
         Ok(())
+    }
+
+    /// Notes what this transaction does to a key.
+    pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
+        if self.remembered.is_some() {
+            self.moved.push((key, moved));
+        }
     }
 
     // --- the totals, written once for each batch ---

@@ -153,7 +153,7 @@ impl Target for CopyTarget {
     }
 
     async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
-        let mut batch = Batch::new(self.conn()?);
+        let mut batch = Batch::new(self.conn()?, None);
         batch.begin().map_err(failed)?;
         match part {
             Part::Keys(keys) => keys.iter().try_for_each(|stored| key(&mut batch, stored)),

@@ -2,8 +2,8 @@
 //!
 //! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
 //! log (`upkeep`); readers have connections of their own (`readers`).
-//! Several processes may have the file open: SQLite's locks order their batches, every batch reads what it decides on, and
-//! nothing is cached between batches. The schema repeats the rules of `account`, so that even a faulty program cannot store an
+//! Several processes may have the file open: SQLite's locks order their batches, and every batch reads what it decides on. What
+//! the gateway keeps of keys in memory is given out only while it equals the file (`remembered`). The schema repeats the rules of `account`, so that even a faulty program cannot store an
 //! impossible account.
 
 mod backup;
@@ -16,6 +16,9 @@ mod lock;
 mod migrations;
 mod readers;
 mod reads;
+mod remembered;
+#[cfg(test)]
+mod remembered_tests;
 mod reopen;
 mod rows;
 mod statements;
@@ -45,6 +48,7 @@ use crate::{
 };
 use location::{FileId, Location};
 use readers::Readers;
+use remembered::Remembered;
 use writer::{Work, Writer};
 
 /// A ledger in one SQLite file.
@@ -68,6 +72,8 @@ pub struct SqliteLedger {
 struct Opened {
     location: Arc<Location>,
     readers: Readers,
+    /// Only in the gateway.
+    remembered: Option<Arc<Remembered>>,
     writer: Option<Writer>,
 }
 
@@ -183,7 +189,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.current()?.readers.point(|conn| reads::find_key(conn, id))
+        let opened = self.current()?;
+        let read = || opened.readers.point(|conn| reads::find_key(conn, id));
+        match &opened.remembered {
+            Some(remembered) => remembered.find(id, read),
+            None => read(),
+        }
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::location::{Displaced, FileId, Location};
 use super::readers::Readers;
+use super::remembered::Remembered;
 use super::writer::Writer;
 use super::{Opened, SqliteLedger, files};
 use crate::{Durability, LedgerError, OpenMode};
@@ -142,10 +143,12 @@ impl Opened {
     ) -> Result<Self, LedgerError> {
         let location = Arc::new(location);
         let readers = Readers::open(&location, mode)?;
+        // Only the gateway reads a key so often that it pays.
+        let remembered = if mode == OpenMode::Serve { Some(Arc::new(Remembered::open(&location)?)) } else { None };
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(Writer::start(conn, &location, mode, durability, fatal.clone())?),
+            _ => Some(Writer::start(conn, &location, remembered.clone(), (mode, durability), fatal.clone())?),
         };
-        Ok(Self { location, readers, writer })
+        Ok(Self { location, readers, remembered, writer })
     }
 }

@@ -188,7 +188,7 @@ fn a_closed_ledger_is_whole_in_its_one_file() {
 fn a_pair_takes_ten_statements() {
     let dir = tempfile::tempdir().unwrap();
     let conn = files::open(&dir.path().join("farebox.db"), OpenMode::Create).unwrap();
-    let mut batch = Batch::new(&conn);
+    let mut batch = Batch::new(&conn, None);
     let mut statements = 0;
     for pair in 0..3 {
         batch.begin().unwrap();

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::batch::{Batch, Fault};
+use super::remembered::Moved;
 use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
 use crate::audit::Record;
@@ -77,6 +78,7 @@ impl Tx for Batch<'_> {
 
     fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Answer<()> {
         self.statements.get(Sql::SetHeld)?.execute(params![key, after.held])?;
+        self.note(key, Moved::Held(after));
         self.add_up(before, after, None);
         Ok(())
     }
@@ -164,6 +166,7 @@ impl Tx for Batch<'_> {
             audit.hash
         ])?;
         self.statements.get(Sql::InsertAccount)?.execute(params![key.id, head.hash])?;
+        self.note(key.id, Moved::Changed);
         self.count_key();
         Ok(())
     }
@@ -183,6 +186,7 @@ impl Tx for Batch<'_> {
             key.old_secret.map(|(hash, _)| hash),
             key.old_secret.map(|(_, until)| until)
         ])?;
+        self.note(key.id, Moved::Changed);
         Ok(())
     }
 
@@ -262,6 +266,7 @@ impl Batch<'_> {
             hash
         ])?;
         self.entries = entry.position;
+        self.note(entry.key, Moved::Entered(after, entry.at));
         self.add_up(before, after, entry.bill.as_ref());
         Ok(())
     }

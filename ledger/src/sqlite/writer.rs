@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::batch::{Batch, Fault};
 use super::location::{Displaced, Location};
+use super::remembered::Remembered;
 use super::upkeep::{self, Chore};
 use crate::apply::apply;
 use crate::batching::{Batching, MAX_BATCH};
@@ -175,8 +176,8 @@ impl Writer {
     pub(super) fn start(
         conn: Connection,
         location: &Arc<Location>,
-        mode: OpenMode,
-        durability: Durability,
+        remembered: Option<Arc<Remembered>>,
+        (mode, durability): (OpenMode, Durability),
         fatal: watch::Sender<Option<String>>,
     ) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
@@ -195,7 +196,7 @@ impl Writer {
             checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
-        let work = move || Worker::new(for_worker, &conn, location, chores, durability).run();
+        let work = move || Worker::new(for_worker, Batch::new(&conn, remembered), location, chores, durability).run();
         let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work).map_err(no_thread)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
@@ -369,10 +370,10 @@ impl Drop for Worker<'_> {
 }
 
 impl<'c> Worker<'c> {
-    fn new(shared: Arc<Shared>, conn: &'c Connection, location: Arc<Location>, chores: Chores, durability: Durability) -> Self {
+    fn new(shared: Arc<Shared>, batch: Batch<'c>, location: Arc<Location>, chores: Chores, durability: Durability) -> Self {
         Self {
             shared,
-            batch: Batch::new(conn),
+            batch,
             location,
             chores,
             strict: durability == Durability::Strict,

@@ -183,7 +183,7 @@ fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'sta
     if authority.contains('@') {
         return Err(("has a user name or password in it", "keys go into `key`"));
     }
-    if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['\\', '"', '<', '>', '{', '}']) {
+    if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['\\', '"', '<', '>', '{', '}', '`']) {
         return Err(("has characters that cannot be in a URL", "write it in ASCII, percent-encoded where needed"));
     }
     let (host, port) = match authority.rsplit_once(':') {
