@@ -80,6 +80,14 @@ pub struct Heads {
     pub opened: i64,
     /// Keys with a new entry or a new act.
     pub keys: Vec<KeyHeads>,
+    /// The generation of a ledger in a database, in which an accepted loss takes away what earlier ones had; 0 for a file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub generation: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(generation: &i64) -> bool {
+    *generation == 0
 }
 
 /// Where a key's two chains ended.
@@ -103,7 +111,7 @@ pub struct KeyHeads {
 impl Anchor {
     /// What a ledger without any row comes to.
     pub(crate) const fn start() -> Self {
-        Self::Heads(Heads { at: String::new(), entries: 0, acts: 0, opened: 0, keys: Vec::new() })
+        Self::Heads(Heads { at: String::new(), entries: 0, acts: 0, opened: 0, keys: Vec::new(), generation: 0 })
     }
 
     /// When it was made.
@@ -139,6 +147,17 @@ impl Anchor {
         match self {
             Self::Digests(_) => 0,
             Self::Heads(heads) => heads.opened,
+        }
+    }
+}
+
+impl Anchor {
+    /// The generation of the ledger that it covers; 0 for a file.
+    #[must_use]
+    pub const fn generation(&self) -> i64 {
+        match self {
+            Self::Digests(_) => 0,
+            Self::Heads(heads) => heads.generation,
         }
     }
 }
@@ -200,6 +219,8 @@ pub struct AnchorFile {
     path: PathBuf,
     file: File,
     last: Anchor,
+    /// What the file says of each key, where the ledger is in a database and names all of them.
+    known: HashMap<KeyId, KeyHeads>,
 }
 
 impl AnchorFile {
@@ -217,7 +238,12 @@ impl AnchorFile {
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |end| end.saturating_add(1));
-        let last = parse(text.get(..whole).unwrap_or_default())?.pop().unwrap_or_else(Anchor::start);
+        let mut anchors = parse(text.get(..whole).unwrap_or_default())?;
+        let last = anchors.last().cloned().unwrap_or_else(Anchor::start);
+        anchors.retain(|anchor| anchor.generation() > 0 && anchor.generation() == last.generation());
+        let of_keys =
+            anchors.into_iter().flat_map(|anchor| if let Anchor::Heads(heads) = anchor { heads.keys } else { Vec::new() });
+        let known = of_keys.map(|key| (key.key, key)).collect();
         let torn = text.get(whole..).unwrap_or_default();
         if !torn.is_empty() {
             if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
@@ -226,7 +252,7 @@ impl AnchorFile {
             tracing::warn!("{}: the last line is incomplete and was removed", path.display());
             file.set_len(whole.try_into().unwrap_or(u64::MAX))?;
         }
-        Ok(Self { path: path.to_owned(), file, last })
+        Ok(Self { path: path.to_owned(), file, last, known })
     }
 
     /// The newest anchor.
@@ -235,18 +261,33 @@ impl AnchorFile {
         &self.last
     }
 
-    /// Appends an anchor and brings it to the disk. One that covers nothing new is left out.
+    /// Appends an anchor and brings it to the disk. One that covers nothing new is left out, and so are keys that have not
+    /// changed since an earlier one.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&mut self, anchor: Anchor) -> Result<()> {
-        if (anchor.entries(), anchor.acts()) == (self.last.entries(), self.last.acts()) {
+    pub fn append(&mut self, mut anchor: Anchor) -> Result<()> {
+        let counts = |anchor: &Anchor| (anchor.generation(), anchor.entries(), anchor.acts());
+        if counts(&anchor) == counts(&self.last) {
             return Ok(());
+        }
+        if anchor.generation() != self.last.generation() {
+            self.known.clear();
+        }
+        if let Anchor::Heads(heads) = &mut anchor
+            && heads.generation > 0
+        {
+            heads.keys.retain(|key| self.known.get(&key.key) != Some(key));
         }
         let line = serde_json::to_string(&anchor).map_err(Error::other)? + "\n";
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()?;
         tracing::debug!(entries = anchor.entries(), "anchored in {}", self.path.display());
+        if let Anchor::Heads(heads) = &anchor
+            && heads.generation > 0
+        {
+            self.known.extend(heads.keys.iter().map(|key| (key.key, key.clone())));
+        }
         self.last = anchor;
         Ok(())
     }
@@ -295,7 +336,33 @@ mod tests {
 
     fn anchor(rows: u8) -> Anchor {
         let key = KeyHeads { key: KeyId::from_random(1), seq: rows.into(), hash: [rows; 32], act: 1, act_hash: [9; 32] };
-        Anchor::Heads(Heads { at: "now".to_owned(), entries: rows.into(), acts: 1, opened: 0, keys: vec![key] })
+        Anchor::Heads(Heads { at: "now".to_owned(), entries: rows.into(), acts: 1, opened: 0, keys: vec![key], generation: 0 })
+    }
+
+    #[test]
+    fn a_database_names_all_keys_and_the_file_has_those_that_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anchors");
+        let key = |number, seq: u8| {
+            let (key, hash) = (KeyId::from_random(number), [seq; 32]);
+            KeyHeads { key, seq: seq.into(), hash, act: 1, act_hash: [9; 32] }
+        };
+        let all = |generation, keys: Vec<KeyHeads>| {
+            let entries = keys.iter().map(|key| key.seq).sum();
+            Anchor::Heads(Heads { at: "now".to_owned(), entries, acts: 2, opened: 0, keys, generation })
+        };
+        AnchorFile::open(&path).unwrap().append(all(1, vec![key(1, 1), key(2, 1)])).unwrap();
+        let mut file = AnchorFile::open(&path).unwrap();
+        file.append(all(1, vec![key(1, 1), key(2, 2)])).unwrap();
+        file.append(all(1, vec![key(1, 2), key(2, 2)])).unwrap();
+        // What an accepted loss has left is said again.
+        file.append(all(2, vec![key(1, 2), key(2, 2)])).unwrap();
+        let keys: Vec<Vec<KeyHeads>> = read(&path)
+            .unwrap()
+            .into_iter()
+            .map(|anchor| if let Anchor::Heads(heads) = anchor { heads.keys } else { vec![] })
+            .collect();
+        assert_eq!(keys, [vec![key(1, 1), key(2, 1)], vec![key(2, 2)], vec![key(1, 2)], vec![key(1, 2), key(2, 2)]]);
     }
 
     #[test]

@@ -34,6 +34,17 @@ impl LedgerAddress {
         }
     }
 
+    /// Every loss that operators have accepted, oldest first; none of a file.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    pub async fn accepted_losses(&self) -> Result<Vec<AcceptedLoss>, LedgerError> {
+        match self {
+            Self::Postgres(config) => PostgresLedger::accepted_losses(config).await,
+            Self::File(_) => Ok(Vec::new()),
+        }
+    }
+
     /// Every slug that the ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files
     /// before it takes the ledger.
     ///

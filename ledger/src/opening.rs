@@ -42,12 +42,14 @@ pub struct Opening {
     pub allow_single: bool,
     /// The file in which a gateway remembers what a database has confirmed to it.
     pub state: Option<PathBuf>,
+    /// The file with the anchors of a ledger in a database: the newest must be covered.
+    pub anchors: Option<PathBuf>,
 }
 
 impl Opening {
     /// With prompt durability, and with standbys where the ledger is in a database.
     #[must_use]
     pub const fn new(mode: OpenMode) -> Self {
-        Self { mode, durability: Durability::Prompt, allow_single: false, state: None }
+        Self { mode, durability: Durability::Prompt, allow_single: false, state: None, anchors: None }
     }
 }

@@ -49,6 +49,9 @@ pub trait Store: Ledger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError>;
 
+    /// Takes the newest anchor, which a database must cover after every interruption.
+    fn anchored(&self, _newest: &Anchor) {}
+
     /// As [`Ledger::verify`], and compares the ledger with its anchors.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
@@ -102,18 +103,7 @@ fn a_locked_key_keeps_nobody_else_waiting() {
             ledger.create_key(new_key(number, 10 + number, Some("50"))).await.unwrap();
         }
         ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-        let locked = {
-            let (hot, database) = (key(1).to_i64(), database.clone());
-            std::thread::spawn(move || {
-                cluster
-                    .psql(&database, &format!("BEGIN; SELECT 1 FROM accounts WHERE id = {hot} FOR UPDATE; SELECT pg_sleep(1.5)"))
-            })
-        };
-        let waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1.5)' AND state = 'active' \
-             AND datname = current_database() AND pid <> pg_backend_pid()";
-        while cluster.psql(&database, waits).unwrap() != "1" {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let locked = lock_key(cluster, &database, 1, "1.5");
         let begun = Instant::now();
         let hot: Vec<_> = (30..34)
             .map(|number| {
@@ -135,13 +125,52 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         for task in hot {
             assert!(task.await.unwrap() > Duration::from_millis(500), "it waited for the lock");
         }
-        locked.join().unwrap().unwrap();
+        locked.join().unwrap();
         ledger.finish_hold(finish(20, 1)).await.unwrap();
         let begun = Instant::now();
         while ledger.open_holds(Some(key(1)), 10).await.unwrap().len() != 4 {
             assert!(begun.elapsed() < Duration::from_secs(5), "the hold of the request that left has ended");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        sound(&*ledger).await;
+    });
+}
+
+/// Locks a key's account for a while, as another gateway's commit that waits for a standby does.
+fn lock_key(cluster: &'static Cluster, database: &str, number: u64, seconds: &str) -> JoinHandle<()> {
+    let (account, database) = (key(number).to_i64(), database.to_owned());
+    let sql = format!("BEGIN; SELECT 1 FROM accounts WHERE id = {account} FOR UPDATE; SELECT pg_sleep({seconds})");
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep({seconds})' AND state = 'active' \
+         AND datname = current_database() AND pid <> pg_backend_pid()"
+    );
+    let locked = std::thread::spawn({
+        let database = database.clone();
+        move || drop(cluster.psql(&database, &sql).unwrap())
+    });
+    while cluster.psql(&database, &waits).unwrap() != "1" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    locked
+}
+
+#[test]
+fn a_hold_that_could_not_be_ended_is_ended_without_another_operation() {
+    with_cluster("a hold whose end was given up for a while", async |cluster| {
+        let database = cluster.database();
+        let ledger = gateway(&cluster.url(&database)).await;
+        ledger.create_key(new_key(1, 11, Some("5"))).await.unwrap();
+        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        // Longer than the lane of the key has patience.
+        let locked = lock_key(cluster, &database, 1, "5.5");
+        ledger.abandon_hold(Arc::new(finish(20, 250_000)));
+        locked.join().unwrap();
+        let begun = Instant::now();
+        while !ledger.open_holds(None, 1).await.unwrap().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(4), "nobody ends the hold: {:?}", ledger.stats());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(ledger.find_key(key(1)).await.unwrap().unwrap().account.spent, usd("0.25"));
         sound(&*ledger).await;
     });
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use common::cluster::Cluster;
 use common::*;
 use farebox_ledger::OpenMode;
+use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
@@ -302,6 +303,48 @@ const FREE: [&str; 20] = [
     "nodes.*",
     "late_bills.*",
 ];
+
+#[test]
+fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
+    with_cluster("anchors of a database", async |cluster| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anchors");
+        let mut file = AnchorFile::open(&path).unwrap();
+        let (database, mut gateways) = fleet(cluster, 1).await;
+        let ledger = gateways.remove(0);
+        for number in 1..=2 {
+            ledger.create_key(new_key(number, 10 * number, Some("5"))).await.unwrap();
+        }
+        file.append(ledger.anchor(file.last(), at(2)).await.unwrap()).unwrap();
+        drop(ledger);
+        let older = cluster.copy_of(&database);
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
+        ledger.recover(at(3)).await.unwrap();
+        ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
+        ledger.finish_hold(finish(30, 250_000)).await.unwrap();
+        file.append(ledger.anchor(file.last(), at(4)).await.unwrap()).unwrap();
+        let anchors = anchor::read(&path).unwrap();
+        let keys = |anchor: &anchor::Anchor| if let anchor::Anchor::Heads(heads) = anchor { heads.keys.len() } else { 0 };
+        assert_eq!(anchors.iter().map(keys).collect::<Vec<_>>(), [2, 1], "only what has changed");
+        let report = ledger.verify_with(anchors.clone()).await.unwrap();
+        assert_eq!((report.anchors, report.faults), (2, Vec::<String>::new()));
+
+        let older = postgres(&cluster.url(&older), OpenMode::ReadOnly).await.unwrap();
+        let faults = older.verify_with(anchors.clone()).await.unwrap().faults;
+        assert!(faults.iter().any(|fault| fault.contains("entry 2 of key") && fault.contains("is missing")), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains("more holds were opened")), "{faults:?}");
+        // The same keys with other money, sound by itself.
+        let other = fleet(cluster, 1).await.1.remove(0);
+        for number in 1..=2 {
+            other.create_key(new_key(number, 10 * number, Some("6"))).await.unwrap();
+        }
+        let faults = other.verify_with(anchors).await.unwrap().faults;
+        assert!(
+            faults.iter().any(|fault| fault.contains("entry 1 of key") && fault.contains("is not the one it covers")),
+            "{faults:?}"
+        );
+    });
+}
 
 #[test]
 fn an_edited_column_is_found() {

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use common::pair::Pair;
 use common::*;
+use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
-use farebox_ledger::{OpenMode, Standby};
+use farebox_ledger::{Durability, OpenMode, Standby};
 
 fn with_pair(what: &str, test: impl AsyncFnOnce(Pair)) {
     match Pair::start() {
@@ -25,9 +26,28 @@ fn with_pair(what: &str, test: impl AsyncFnOnce(Pair)) {
 
 /// Opens the ledger that both servers may have.
 async fn open(pair: &Pair, mode: OpenMode, state: Option<&Path>, allow_single: bool) -> Result<Arc<PostgresLedger>, LedgerError> {
+    open_as(pair, &Opening { allow_single, state: state.map(Path::to_owned), ..Opening::new(mode) }).await
+}
+
+async fn open_as(pair: &Pair, opening: &Opening) -> Result<Arc<PostgresLedger>, LedgerError> {
     let LedgerAddress::Postgres(config) = pair.url("postgres").parse().unwrap() else { unreachable!() };
-    let opening = Opening { allow_single, state: state.map(Path::to_owned), ..Opening::new(mode) };
-    PostgresLedger::open(&config, &opening).await.map(Arc::new)
+    PostgresLedger::open(&config, opening).await.map(Arc::new)
+}
+
+/// A payment that is confirmed although the standby has not heard of it, as an operator should never permit; then the primary is
+/// gone. `known` runs before that.
+async fn lose_a_payment(pair: &mut Pair, ledger: &PostgresLedger, known: impl AsyncFnOnce()) {
+    let replayed = "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication";
+    becomes("the standby has the key", async || pair.sql(replayed) == "t").await;
+    pair.signal(pair.standby(), "STOP");
+    ledger.credit(top_up(1, 30, "1", "paid")).await.unwrap();
+    known().await;
+    pair.kill(pair.primary());
+    // What its socket has of the entry must not arrive after all.
+    pair.kill(pair.standby());
+    pair.run_server(pair.standby());
+    pair.promote();
+    pair.wait_for_nobody();
 }
 
 /// Waits until something is so.
@@ -103,22 +123,12 @@ fn a_ledger_that_went_back_in_time_is_refused_until_the_loss_is_accepted() {
     with_pair("going back in time", async |mut pair| {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state.json");
-        // As an operator should never run it: nobody waits for the standby.
         pair.wait_for_nobody();
         let ledger = open(&pair, OpenMode::Serve, Some(&state), true).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
         ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        let replayed = "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication";
-        becomes("the standby has the key", async || pair.sql(replayed) == "t").await;
-        pair.signal(pair.standby(), "STOP");
-        ledger.credit(top_up(1, 30, "1", "paid")).await.unwrap();
-        becomes("the file knows it", async || std::fs::read_to_string(&state).is_ok_and(|text| text.contains("\"seq\":2"))).await;
-        pair.kill(pair.primary());
-        // What its socket has of the entry must not arrive after all.
-        pair.kill(pair.standby());
-        pair.run_server(pair.standby());
-        pair.promote();
-        pair.wait_for_nobody();
+        let knows = async || std::fs::read_to_string(&state).is_ok_and(|text| text.contains("\"seq\":2"));
+        lose_a_payment(&mut pair, &ledger, async || becomes("the file knows it", knows).await).await;
         becomes("the loss is found", async || ledger.stats().uncertain().is_some_and(|why| why.contains("back in time"))).await;
         assert!(!ledger.stats().is_writable());
         for refused in [
@@ -140,5 +150,66 @@ fn a_ledger_that_went_back_in_time_is_refused_until_the_loss_is_accepted() {
         sound(&*ledger).await;
         drop(ledger);
         drop(open(&pair, OpenMode::Serve, Some(&state), true).await.unwrap());
+    });
+}
+
+#[test]
+fn a_ledger_without_what_the_newest_anchor_covers_is_refused_until_the_loss_is_accepted() {
+    with_pair("an anchor that is not covered", async |mut pair| {
+        let folder = tempfile::tempdir().unwrap();
+        let anchors = folder.path().join("anchors");
+        pair.wait_for_nobody();
+        let serve = Opening { allow_single: true, anchors: Some(anchors.clone()), ..Opening::new(OpenMode::Serve) };
+        let ledger = open_as(&pair, &serve).await.unwrap();
+        ledger.recover(at(1)).await.unwrap();
+        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let mut file = AnchorFile::open(&anchors).unwrap();
+        lose_a_payment(&mut pair, &ledger, async || {
+            file.append(ledger.anchor(file.last(), at(2)).await.unwrap()).unwrap();
+        })
+        .await;
+        drop(ledger);
+        // Another gateway, which has written nothing itself.
+        let refused = open_as(&pair, &serve).await.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("back in time: entry 2 of") && refused.contains("accept --lost"), "{refused}");
+        let address: LedgerAddress = pair.url("postgres").parse().unwrap();
+        let write = Opening { mode: OpenMode::Write, ..serve.clone() };
+        let accepted = address.accept_lost(&write, "ada", at(700)).await.unwrap();
+        assert!(accepted.generation == 2 && accepted.lost.len() == 2, "{accepted:?}");
+        let again = address.accept_lost(&write, "ada", at(701)).await.unwrap_err().to_string();
+        assert!(again.contains("nothing is missing"), "{again}");
+        let ledger = open_as(&pair, &serve).await.unwrap();
+        ledger.recover(at(3)).await.unwrap();
+        // What is left is said again, for the generation that has begun.
+        let next = ledger.anchor(file.last(), at(4)).await.unwrap();
+        file.append(next).unwrap();
+        let report = ledger.verify_with(anchor::read(&anchors).unwrap()).await.unwrap();
+        assert_eq!((report.anchors, report.faults), (1, Vec::<String>::new()));
+    });
+}
+
+#[test]
+fn strict_waits_until_the_standby_has_everything_on_disk() {
+    with_pair("strict durability on PostgreSQL", async |pair| {
+        pair.sql("ALTER SYSTEM SET log_statement = 'all'");
+        pair.sql("SELECT pg_reload_conf()");
+        let logged = async || {
+            pair.sql("SELECT 'logged'");
+            pair.log(pair.primary()).contains("statement: SELECT 'logged'")
+        };
+        becomes("statements are logged", logged).await;
+        for (number, durability) in [(1, Durability::Strict), (2, Durability::Prompt)] {
+            let before = pair.log(pair.primary()).len();
+            let ledger = open_as(&pair, &Opening { durability, ..Opening::new(OpenMode::Serve) }).await.unwrap();
+            ledger.recover(at(1)).await.unwrap();
+            ledger.create_key(new_key(number, 10 * number, Some("5"))).await.unwrap();
+            ledger.open_hold(new_hold(number, 10 * number + 1, "1")).await.unwrap();
+            ledger.finish_hold(finish(10 * number + 1, 250_000)).await.unwrap();
+            becomes("its lease is renewed", async || pair.log(pair.primary())[before..].contains("UPDATE nodes SET renewals"))
+                .await;
+            let log = pair.log(pair.primary()).split_off(before);
+            assert_eq!(log.contains("synchronous_commit = remote_write"), durability == Durability::Prompt, "{durability:?}");
+            sound(&*ledger).await;
+        }
     });
 }

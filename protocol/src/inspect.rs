@@ -45,6 +45,8 @@ pub struct Inspection {
     pub hidden_reasoning: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
     pub reasoning_off: bool,
+    /// The request names texts at which the answer ends: it may be over before its first word.
+    pub has_stops: bool,
     /// What the model will read.
     pub content: Content,
     /// A cache write for one hour or longer is asked for somewhere.
@@ -420,6 +422,13 @@ pub(crate) enum Verdict {
 pub(crate) fn known(name: &str, known: &[&str], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
     text(cursor, seen)?;
     Ok(if known.contains(&name) { Verdict::Stays } else { Verdict::Unknown })
+}
+
+/// Reads the texts at which the answer ends; they count as every text does.
+pub(crate) fn stops(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
+    seen.has_stops = cursor.peek()? != Kind::Null;
+    text(cursor, seen)?;
+    Ok(Verdict::Stays)
 }
 
 /// Reads `model`.

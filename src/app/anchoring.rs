@@ -25,15 +25,16 @@ pub(super) struct Anchoring {
 }
 
 impl Anchoring {
-    /// Goes on with an anchor file, or begins one.
+    /// Goes on with an anchor file, or begins one. A ledger in a database was compared with it when it was opened; of a file the
+    /// entries are counted.
     ///
     /// # Errors
     /// When it cannot be used, or the ledger has less than it covers: an older copy was put in its place.
-    pub(super) async fn open(path: &Path, ledger: SharedStore) -> Result<Self, LedgerError> {
+    pub(super) async fn open(path: &Path, ledger: SharedStore, is_file: bool) -> Result<Self, LedgerError> {
         let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
         let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);
-        if i64::try_from(entries).is_ok_and(|entries| entries < covered) {
+        if is_file && i64::try_from(entries).is_ok_and(|entries| entries < covered) {
             let why = format!("they cover {covered} entries, but the ledger has {entries}; was an older copy restored?");
             return Err(unusable(why + " To serve from it anyway, move the anchor file away"));
         }
@@ -57,7 +58,9 @@ impl Anchoring {
         let next = self.ledger.anchor(self.file.last(), clock::now()).await;
         tokio::time::sleep(wait).await;
         let written = match next {
-            Ok(next) => self.file.append(next).map_err(|error| error.to_string()),
+            Ok(next) => {
+                self.file.append(next).map(|()| self.ledger.anchored(self.file.last())).map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {

@@ -72,7 +72,7 @@ impl App {
 
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
-            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger)).await?),
+            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), file.is_some()).await?),
             None => None,
         };
         if let Some(reloader) = &reloader {
@@ -203,12 +203,8 @@ impl App {
 async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
     let (mode, durability) = (OpenMode::Serve, settings.durability);
     let Some(path) = settings.ledger.path() else {
-        if settings.anchors.is_some() {
-            let why = "--anchors is for a ledger in a SQLite file; leave it out with a ledger on PostgreSQL";
-            return Err(LedgerError::Unusable(why.to_owned()));
-        }
-        let (allow_single, state) = (settings.allow_single, settings.state.clone());
-        let opening = Opening { mode, durability, allow_single, state };
+        let (state, anchors) = (settings.state.clone(), settings.anchors.clone());
+        let opening = Opening { mode, durability, allow_single: settings.allow_single, state, anchors };
         return Ok((settings.ledger.open(&opening).await?, None));
     };
     let lock = ServeLock::acquire(path, settings.wait_lock)?;

@@ -389,7 +389,7 @@ pub enum LedgerCommand {
     Backup(BackupOptions),
     /// Copy the ledger, which must not be served, to the other kind of store, SQLite or PostgreSQL
     Copy(CopyOptions),
-    /// Sell again after the database has gone back in time: list what the --state file knows and the database does not have, and begin a new generation
+    /// Sell again after the database has gone back in time: list what the files of --state and --anchors know and the database does not have, and begin a new generation. Without --lost: list what was accepted before
     Accept(AcceptOptions),
 }
 
@@ -397,7 +397,7 @@ pub enum LedgerCommand {
 #[derive(Debug, ClapArgs)]
 pub struct AcceptOptions {
     /// You have found out what was lost
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub lost: bool,
 }
 

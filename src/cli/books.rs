@@ -16,7 +16,8 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Fai
 
 /// How the settings say that the ledger is opened.
 pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
-    Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state: args.state.clone() }
+    let (state, anchors) = (args.state.clone(), args.anchors.clone());
+    Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state, anchors }
 }
 
 /// An administrative act in the name of the user who runs this command.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use farebox_ledger::postgres::AcceptedLoss;
 use farebox_ledger::{Entry, EntryQuery, LedgerError, OpenMode, VerifyReport, anchor, document};
 use serde_json::json;
 
 use tokio::time::Instant;
 
-use super::args::{Args, BackupOptions, CopyOptions, EntriesOptions, Format};
+use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOptions, Format};
 use super::books;
 use super::output::{self, Exit, Failed};
 use crate::clock;
@@ -95,19 +96,38 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
     Ok(())
 }
 
-/// Accepts what a database has lost of what a gateway remembers.
-pub(super) async fn accept(args: &Args) -> Result<(), Failed> {
-    if args.state.is_none() {
+/// Accepts what a database has lost of what a gateway remembers, or lists what was accepted before.
+pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), Failed> {
+    if !options.lost {
+        let losses = args.ledger.accepted_losses().await?;
+        match args.format() {
+            Format::Json => output::print_json(&json!({ "accepted": losses.iter().map(loss).collect::<Vec<_>>() })),
+            _ if losses.is_empty() => output::note("No loss was ever accepted."),
+            _ => losses.iter().for_each(|accepted| {
+                let AcceptedLoss { lost, generation, actor, at } = accepted;
+                let lost: Vec<String> = lost.iter().map(|lost| output::plain(lost)).collect();
+                output::print(&format!("{at} {}: generation {generation} began\n  {}", output::plain(actor), lost.join("\n  ")));
+            }),
+        }
+        return Ok(());
+    }
+    if args.state.is_none() && args.anchors.is_none() {
         return Err(Failed::refused(
-            "nothing was done; name the file of the gateway that stopped selling: --state FILE".to_owned(),
+            "nothing was done; name the files of the gateway that stopped selling: --state FILE, --anchors FILE or both"
+                .to_owned(),
         ));
     }
     let accepted = args.ledger.accept_lost(&books::opening(args, OpenMode::Write), &args.actor(), clock::now()).await?;
     match args.format() {
-        Format::Json => output::print_json(&json!({ "lost": accepted.lost, "generation": accepted.generation })),
+        Format::Json => output::print_json(&loss(&accepted)),
         _ => output::print(&format!("{}\naccepted; generation {} begins", accepted.lost.join("\n"), accepted.generation)),
     }
     Ok(())
+}
+
+fn loss(accepted: &AcceptedLoss) -> serde_json::Value {
+    let AcceptedLoss { lost, generation, actor, at } = accepted;
+    json!({ "lost": lost, "generation": generation, "actor": actor, "at": at })
 }
 
 fn summary(report: &VerifyReport) -> String {

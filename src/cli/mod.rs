@@ -71,7 +71,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,
-        Command::Ledger(LedgerCommand::Accept(_)) => ledger::accept(args).await,
+        Command::Ledger(LedgerCommand::Accept(options)) => ledger::accept(args, options).await,
         Command::Ledger(LedgerCommand::Copy(options)) => ledger::copy(args, options).await,
     }
 }

@@ -42,6 +42,8 @@ pub struct Meter {
     reasoning_outside: bool,
     /// The request asked for cache writes of the dearer kind.
     one_hour_cache: bool,
+    /// An answer without a word may be what the customer asked for.
+    silence_asked: bool,
     shown: TextSize,
     /// Tokens that a tokenizer makes of what was shown, in thousandths of what is assumed for text of this size.
     density: u64,
@@ -133,6 +135,7 @@ impl Meter {
             predicted: start.predicted,
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
+            silence_asked: false,
             shown: TextSize::default(),
             density: USUAL,
             weighed: TextSize::default(),
@@ -149,6 +152,12 @@ impl Meter {
     /// Says how the provider that answers counts its reasoning.
     pub fn reasoning_outside(&mut self, outside: bool) {
         self.reasoning_outside = outside;
+    }
+
+    /// Notes that an answer without a word may be the customer's doing: stop texts in the request, or its output limit used up by
+    /// reasoning. Then the prompt is charged whether or not the provider says what it counted.
+    pub fn ask_silence(&mut self) {
+        self.silence_asked = true;
     }
 
     /// Takes in one frame of a stream.
@@ -326,7 +335,10 @@ impl Meter {
             Ending::Nothing => false,
             Ending::Broken | Ending::Lost => true,
             Ending::Cut => !self.counted_whole(),
-            Ending::Complete => !self.counted_whole() && (!self.complete || self.shown_anything() || self.claimed.is_some()),
+            Ending::Complete => {
+                let charged = !self.complete || self.shown_anything() || self.silence_asked || self.claimed.is_some();
+                charged && !self.counted_whole()
+            }
         }
     }
 
@@ -334,8 +346,8 @@ impl Meter {
     fn counted_whole(&self) -> bool {
         let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
         let something = |usage: &Usage| {
-            let zero = price::input_total(usage) == 0 || output_total(usage) == 0;
-            !(zero && self.shown_anything())
+            let (input, output) = (price::input_total(usage), output_total(usage));
+            (input > 0 || !self.silence_asked) && (input > 0 && output > 0 || !self.shown_anything())
         };
         all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
     }
@@ -363,11 +375,14 @@ impl Meter {
             (Ending::Complete | Ending::Cut, Some(usage), None) if self.counted_whole() => {
                 self.counted(*usage, Evidence::Provider)
             }
-            (Ending::Complete, Some(usage), None) if self.complete && !self.shown_anything() => {
+            (Ending::Complete, Some(usage), None) if self.complete && !self.shown_anything() && !self.silence_asked => {
                 self.counted(*usage, Evidence::Provider)
             }
-            (Ending::Complete, ..) if !self.shown_anything() => free(),
-            (Ending::Complete, ..) => self.counted(self.running(local, 0), Evidence::Local),
+            (Ending::Complete, ..) if self.shown_anything() => self.counted(self.running(local, 0), Evidence::Local),
+            (Ending::Complete, ..) if self.silence_asked => {
+                self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)
+            }
+            (Ending::Complete, ..) => free(),
             (Ending::Cut, ..) => self.counted(self.running(local, self.hidden_tokens()), Evidence::Local),
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, Facts, Finished, Hold, SharedLedger, Usage};
+use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::Inspection;
 use farebox_protocol::translate::Losses;
 use tokio::sync::oneshot;
@@ -122,7 +122,10 @@ impl Admitted {
             predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
         };
-        let meter = Meter::new(Arc::clone(&model), start);
+        let mut meter = Meter::new(Arc::clone(&model), start);
+        if seen.has_stops {
+            meter.ask_silence();
+        }
         // Boxed, because every step moves it: a future that passes two kilobytes on by value grows to twenty.
         Box::new(Self {
             proxy,
@@ -168,6 +171,9 @@ impl Admitted {
 
     /// Ends the hold. This is the only place where a request's money is settled.
     pub(super) async fn settle(mut self: Box<Self>, end: &End) -> Settled {
+        if end.reason == EndReason::Length {
+            self.meter.ask_silence();
+        }
         // Boxed, because few answers need it and it would enlarge the task of every open stream.
         let counted = Box::pin(self.counted(end.ending)).await;
         let usage = counted.usage;

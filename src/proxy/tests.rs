@@ -21,6 +21,7 @@ use crate::config::{self, Config, ProcessSecrets, Source};
 mod counting;
 mod oddities;
 mod paced;
+mod slow;
 mod translated;
 
 /// $3 in, $15 out.

@@ -135,15 +135,6 @@ pub(super) fn all() -> Vec<Attack> {
             ..HONEST
         },
         Attack {
-            name: "calls that come as whole items, left before the end",
-            speaks: "[\"responses\"]",
-            manner: |_| Manner { at_once: true, pace: 60, piece: 2_000, ..Manner::default() },
-            answers: |_| PROSE.repeat(900),
-            asks: |dice| streamed(talk(dice, 5, 30_000)),
-            leaves: |dice| Some(sized(700, 1_500) + dice.below(700)),
-            ..HONEST
-        },
-        Attack {
             name: "long streams that nobody reads, all left at once",
             manner: |_| Manner { pace: 1, piece: 60, limited: true, ..Manner::default() },
             answers: |_| PROSE.repeat(sized(700, 2_500) as usize),

@@ -170,6 +170,7 @@ pub(super) fn all() -> Vec<Attack> {
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
         },
+        Attack { name: "anything at random, translated to chat", speaks: "[\"chat\"]", ..anything() },
     ]
 }
 
@@ -187,6 +188,8 @@ pub(super) fn anything() -> Attack {
             pace: dice.below(4),
             piece: [0, 0, 7, 40][dice.below(4) as usize],
             limited: true,
+            // Without both, words and usage, an answer is free: see the limits in `docs/PROMISES.md`.
+            counts_silence: true,
             ..Manner::default()
         },
         answers: |dice| match dice.below(4) {

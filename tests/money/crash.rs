@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Bill, Extension, KeyId, Ledger, Line, NewHold, Usage};
+use farebox_ledger::{Amount, Bill, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, Line, NewHold, Usage};
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
+use serde_json::{Value, json};
 
+use super::attacks::{picture, png};
+use crate::support::billing::prompt;
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
 use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
 use crate::support::process::{Served, client, farebox};
-use crate::support::upstream::{Gate, Script, ScriptedUpstream};
+use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
 use crate::support::{TestKey, path, payment, sized};
 
 /// Kills of one ledger, before the next begins with a new one.
@@ -156,6 +159,54 @@ async fn ten_thousand_open_holds_are_ended_before_it_is_ready() {
     served.signal("TERM");
     assert!(served.ended().success());
     assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
+}
+
+/// A stream with forty pictures that is still running.
+fn pictured() -> Value {
+    let mut body = marked(Family::Chat, "test-model", true, Mark { number: 1, pieces: 9, pace: 0 });
+    let url = png(2_048, 768);
+    body["messages"][0]["content"] = (0..40).map(|_| picture(Family::Chat, &url)).collect();
+    body["max_tokens"] = json!(60_000);
+    body
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoint() {
+    let answer = "words of an answer that goes on and on ".repeat(4_000);
+    let reply = Speech::new(Family::Chat, &answer).in_pieces_of(300).stream().paced(Duration::from_millis(20));
+    let upstream = ScriptedUpstream::start(reply).await;
+    let (folder, file) = place(&upstream);
+    let ledger = open(&file);
+    let key = load::key(&ledger, "20").await;
+    ledger.close();
+    let (mut served, _) = start(folder.path(), "prompt").await;
+    let asking = client().post(format!("{}{}", served.base, path(Family::Chat))).bearer_auth(&key.secret).json(&pictured());
+    let mut answer = asking.send().await.unwrap();
+    // Each extension of the hold stores what was counted by then: the first with an estimate, later ones with a tokenizer's count.
+    let prompt = i64::try_from(prompt(&upstream.request(0).await.json())).unwrap() * 3_000_000;
+    let begun = Instant::now();
+    let stored = loop {
+        answer.chunk().await.unwrap().expect("the stream goes on");
+        let used = reading(&file).open_holds(None, 1).await.unwrap()[0].used.picos();
+        if used > prompt + 2_000 * 15_000_000 {
+            break used;
+        }
+        assert!(begun.elapsed() < FAR, "{used}");
+    };
+    served.kill();
+    drop(answer);
+    let (mut served, _) = start(folder.path(), "prompt").await;
+    let ledger = reading(&file);
+    let query = EntryQuery { key: Some(key.id), ..EntryQuery::default() };
+    let charge = ledger.entries(query).await.unwrap().into_iter().find(|entry| entry.kind == EntryKind::Charge).unwrap();
+    let bill = charge.bill.unwrap();
+    assert_eq!((bill.end_reason.as_str(), bill.evidence), ("recovered", Some(Evidence::Recovered)), "{bill:?}");
+    assert!(-charge.amount.picos() >= stored, "{} < {stored}", charge.amount);
+    let input = i64::try_from(bill.usage.input).unwrap() * 3_000_000;
+    assert!(input * 10 >= prompt * 9 && input <= prompt * 3, "forty pictures: {input} of {prompt}");
+    assert_eq!(ledger.totals().await.unwrap().holds, 0);
+    served.signal("TERM");
+    assert!(served.ended().success(), "{}", served.log());
 }
 
 async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {

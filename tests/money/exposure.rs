@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::adversary;
 use super::attacks::{self, Attack, Written};
+use super::oddities;
 use crate::support::billing::Bills;
 use crate::support::load::{Dice, sized};
 use crate::support::upstream::{Script, ScriptedUpstream};
@@ -160,7 +161,7 @@ async fn what_is_billed_is_charged_whoever_asks() {
     let only = std::env::var("FAREBOX_ONLY").unwrap_or_default();
     println!("| who | asked | answered | billed | charged | loss | billed ÷ (charged + loss) | worst 100 against P10 |");
     let mut faults = Vec::new();
-    for attack in attacks::all().iter().filter(|attack| attack.name.contains(&only)) {
+    for attack in attacks::all().iter().chain(&oddities::all()).filter(|attack| attack.name.contains(&only)) {
         let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
         println!("{}", row(attack, &sums));
         judge(attack, &sums, &mut faults);

@@ -1,12 +1,14 @@
-//! The whole fleet: a primary and its synchronous standby, three gateways, and load on shared keys while gateways die, servers
-//! die and freeze, and connections break, always in the middle of a COMMIT. Witnesses are only the customers and the upstream.
+//! The whole fleet: a primary and its synchronous standby (two of them with `FAREBOX_FULL=1`), three gateways, and load on shared
+//! keys while gateways die, servers die, freeze and run out of disk, and connections break, always in the middle of a COMMIT.
+//! Witnesses are only the customers and the upstream.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{LedgerAddress, OpenMode, Opening};
+use farebox_ledger::{LedgerAddress, OpenMode, Opening, anchor};
 use tokio::task::block_in_place;
 
 use crate::process::alerts::OF_DATABASES;
@@ -38,26 +40,32 @@ enum Blow {
     LosePrimary,
     /// The same while the standby hears nothing.
     LosePrimaryBehindFrozenStandby,
-    /// The standby stands still under a COMMIT for 5 s.
+    /// Every standby stands still under a COMMIT for 5 s.
     FreezeStandby,
-    /// The standby is killed under a COMMIT, and comes back.
+    /// Every standby is killed under a COMMIT, and comes back.
     LoseStandby,
+    /// One of two standbys is killed, and comes back: selling goes on.
+    LoseOneOfTwo,
+    /// The primary dies of its full disk under a COMMIT, and comes back when there is room.
+    FillDisk,
     /// A connection ends, answers 3 s late, or is half open.
     Cut,
     Delay,
     HalfOpen,
 }
 
-const ROUNDS: [Blow; 10] = [
+const ROUNDS: [Blow; 12] = [
     Blow::Cut,
     Blow::LosePrimary,
     Blow::Delay,
     Blow::FreezeStandby,
     Blow::KillAfter,
+    Blow::FillDisk,
     Blow::HalfOpen,
     Blow::LosePrimaryBehindFrozenStandby,
     Blow::KillBefore,
     Blow::LoseStandby,
+    Blow::LoseOneOfTwo,
     Blow::Freeze,
 ];
 
@@ -85,7 +93,7 @@ impl Fleet {
         for amount in ["9000", "9000", "0.40"] {
             keys.push(load::key(&*ledger, amount).await);
         }
-        let wires = (0..3).map(|_| Wires::lay([pair.folder(0), pair.folder(1)])).collect();
+        let wires = (0..3).map(|_| Wires::lay(pair.folders())).collect();
         let (numbers, outside) = (Arc::new(AtomicU64::new(1)), Outside::default());
         let mut fleet = Self { upstream, folder, wires, ledger, gateways: Vec::new(), keys, numbers, outside, pair };
         for number in 0..3 {
@@ -97,23 +105,38 @@ impl Fleet {
     fn gateway(&self, number: usize) -> Served {
         let address = Pair::url_at(self.wires[number].folders(), "postgres");
         let state = self.folder.path().join(format!("state-{number}.json")).display().to_string();
-        let settings = [UPSTREAM_KEY, ("FAREBOX_LEDGER", address.as_str()), ("FAREBOX_STATE", state.as_str())];
+        let anchors = self.anchors(number).display().to_string();
+        let settings = [
+            UPSTREAM_KEY,
+            ("FAREBOX_LEDGER", address.as_str()),
+            ("FAREBOX_STATE", state.as_str()),
+            ("FAREBOX_ANCHORS", anchors.as_str()),
+            ("FAREBOX_DURABILITY", if number == 0 { "strict" } else { "prompt" }),
+        ];
         block_in_place(|| Served::start_with(self.folder.path(), &[], &settings))
+    }
+
+    fn anchors(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("anchors-{number}"))
+    }
+
+    /// Why a gateway does not sell, if one does not.
+    async fn trouble(&self) -> Option<String> {
+        for gateway in &self.gateways {
+            let answer = client().get(format!("{}/readyz", gateway.admin)).send().await.unwrap();
+            if answer.status() != 200 {
+                return Some(format!("{}\n{}", answer.text().await.unwrap(), gateway.log()));
+            }
+        }
+        None
     }
 
     /// Waits until every gateway sells.
     async fn all_ready(&self) {
-        let (client, begun) = (client(), Instant::now());
-        for gateway in &self.gateways {
-            loop {
-                let answer = client.get(format!("{}/readyz", gateway.admin)).send().await.unwrap();
-                if answer.status() == 200 {
-                    break;
-                }
-                let why = answer.text().await.unwrap();
-                assert!(begun.elapsed() < PATIENCE, "{why}\n{}", gateway.log());
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+        let begun = Instant::now();
+        while let Some(trouble) = self.trouble().await {
+            assert!(begun.elapsed() < PATIENCE, "{trouble}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
@@ -132,11 +155,15 @@ impl Fleet {
         for load in loads {
             self.outside.told.extend(load.end().await);
         }
-        while !self.ledger.open_holds(None, 1).await.is_ok_and(|open| open.is_empty()) {
-            assert!(over.elapsed() < BOUND + Duration::from_secs(5), "{blow:?}: holds are still open");
+        loop {
+            let open = self.ledger.open_holds(None, 10).await;
+            if open.as_ref().is_ok_and(Vec::is_empty) {
+                return over.elapsed();
+            }
+            let logs: Vec<String> = self.gateways.iter().map(Served::log).collect();
+            assert!(over.elapsed() < BOUND + Duration::from_secs(5), "{blow:?}: {open:#?}\n{}", logs.join("\n---\n"));
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        over.elapsed()
     }
 
     /// Strikes in the middle of a COMMIT, and says since when everybody can recover.
@@ -147,7 +174,9 @@ impl Fleet {
             Blow::Freeze => self.wires[victim].hit(Fault::KeepCommit).await,
             Blow::Cut => self.wires[victim].hit(Fault::Cut).await,
             Blow::HalfOpen => self.wires[victim].hit(Fault::HalfOpen).await,
-            Blow::FreezeStandby | Blow::LosePrimaryBehindFrozenStandby | Blow::LoseStandby => self.lose_standby(blow).await,
+            Blow::FreezeStandby | Blow::LosePrimaryBehindFrozenStandby | Blow::LoseStandby => self.lose_standbys(blow).await,
+            Blow::FillDisk => block_in_place(|| self.pair.fill_disk()),
+            Blow::LoseOneOfTwo => block_in_place(|| self.pair.kill(self.pair.standby())),
         }
         let struck = Instant::now();
         match blow {
@@ -172,20 +201,24 @@ impl Fleet {
                 self.pair.kill(self.pair.primary());
                 self.wires[victim].release();
                 if blow == Blow::LosePrimaryBehindFrozenStandby {
-                    self.pair.signal(self.pair.standby(), "CONT");
+                    self.pair.standbys().into_iter().for_each(|standby| self.pair.signal(standby, "CONT"));
                 }
                 self.pair.promote();
-                self.pair.build_standby();
+                self.pair.build_standbys();
             }),
             Blow::FreezeStandby => {
                 tokio::time::sleep(Duration::from_secs(5)).await;
-                self.pair.signal(self.pair.standby(), "CONT");
+                self.pair.standbys().into_iter().for_each(|standby| self.pair.signal(standby, "CONT"));
             }
             Blow::LoseStandby => {
                 tokio::time::sleep(Duration::from_secs(2)).await;
+                block_in_place(|| self.pair.standbys().into_iter().for_each(|standby| self.pair.run_server(standby)));
+            }
+            Blow::LoseOneOfTwo => {
+                self.nobody_minds().await;
                 block_in_place(|| self.pair.run_server(self.pair.standby()));
             }
-            Blow::Cut => {}
+            Blow::Cut | Blow::FillDisk => {}
             Blow::Delay | Blow::HalfOpen => {
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 self.wires[victim].release();
@@ -194,12 +227,23 @@ impl Fleet {
         Instant::now()
     }
 
-    /// Takes the standby away, and waits until a COMMIT waits for it.
-    async fn lose_standby(&mut self, blow: Blow) {
-        if blow == Blow::LoseStandby {
-            block_in_place(|| self.pair.kill(self.pair.standby()));
-        } else {
-            self.pair.signal(self.pair.standby(), "STOP");
+    /// Every gateway sells, all the time.
+    async fn nobody_minds(&self) {
+        let (begun, before) = (Instant::now(), self.ledger.totals().await.unwrap().entries);
+        while begun.elapsed() < Duration::from_secs(2) {
+            assert_eq!(self.trouble().await, None);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(self.ledger.totals().await.unwrap().entries > before, "charges go on");
+    }
+
+    /// Takes the standbys away, and waits until a COMMIT waits for one.
+    async fn lose_standbys(&mut self, blow: Blow) {
+        for standby in self.pair.standbys() {
+            match blow {
+                Blow::LoseStandby => block_in_place(|| self.pair.kill(standby)),
+                _ => self.pair.signal(standby, "STOP"),
+            }
         }
         let waiting = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
         let begun = Instant::now();
@@ -212,12 +256,23 @@ impl Fleet {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_keeps_its_promises_through_every_fault() {
-    let Some(pair) = block_in_place(Pair::start) else { return skip("a fleet with a standby: PostgreSQL is not installed") };
+    let standbys = usize::try_from(sized(1, 2)).unwrap();
+    let Some(pair) = block_in_place(|| Pair::start_with(standbys, true)) else {
+        return skip("a fleet with a standby: PostgreSQL is not installed");
+    };
+    if !pair.has_disks() {
+        skip("a full disk of the primary: mounting a tmpfs is not permitted here");
+    }
+    let possible = |blow: &Blow| match blow {
+        Blow::FillDisk => pair.has_disks(),
+        Blow::LoseOneOfTwo => standbys == 2,
+        _ => true,
+    };
+    let blows: Vec<Blow> = ROUNDS.into_iter().filter(possible).collect();
     let begun = Instant::now();
     let mut fleet = Fleet::start(pair).await;
     let (mut dice, mut slowest) = (Dice::new(11), Duration::ZERO);
-    for round in 0..sized(10, 100) {
-        let blow = ROUNDS[usize::try_from(round).unwrap() % ROUNDS.len()];
+    for blow in blows.iter().copied().cycle().take(blows.len().max(usize::try_from(sized(0, 100)).unwrap())) {
         let took = fleet.round(blow, &mut dice).await;
         println!("{:5.1} s: {blow:?}; holds ended after {:.1} s", begun.elapsed().as_secs_f64(), took.as_secs_f64());
         assert!(blow == Blow::Freeze || took < BOUND, "{blow:?}: every hold ends within 15 s: {took:?}");
@@ -225,7 +280,7 @@ async fn a_fleet_keeps_its_promises_through_every_fault() {
     }
     fleet.all_ready().await;
     let metrics = client().get(format!("{}/metrics", fleet.gateways[0].admin)).send().await.unwrap().text().await.unwrap();
-    for series in &OF_DATABASES[..3] {
+    for series in OF_DATABASES {
         assert!(metrics.contains(series), "{series}: {metrics}");
     }
     for gateway in &mut fleet.gateways {
@@ -233,6 +288,9 @@ async fn a_fleet_keeps_its_promises_through_every_fault() {
         assert!(block_in_place(|| gateway.ended()).success(), "{}", gateway.log());
         assert!(!gateway.log().contains("back in time"), "nothing that was confirmed is lost: {}", gateway.log());
     }
+    let anchors = (0..3).flat_map(|number| anchor::read(&fleet.anchors(number)).unwrap());
+    let report = fleet.ledger.verify_with(anchors.collect()).await.unwrap();
+    assert!(report.anchors >= 3 && report.faults.is_empty(), "{report:?}");
     let judged = judge_ledger(&*fleet.ledger, &fleet.outside, &fleet.upstream.requests()).await;
     println!("{judged:?}; the last hold ended after {slowest:?}; {:?} in all", begun.elapsed());
     assert!(judged.acknowledged > 100 && judged.recovered > 0, "the load was alive all the time: {judged:?}");

@@ -62,8 +62,8 @@ pub(crate) struct Manner {
     pub(crate) caches: bool,
     /// It makes no more than the limit that it was sent.
     pub(crate) limited: bool,
-    /// Its responses streams show each call as a finished item, without deltas.
-    pub(crate) at_once: bool,
+    /// Of an answer without a word it says what it counted, whatever it does otherwise.
+    pub(crate) counts_silence: bool,
 }
 
 /// One answer as it was begun.
@@ -99,18 +99,20 @@ impl Bills {
     pub(crate) fn reply(&self, seen: &Seen, number: usize, text: &str, manner: Manner) -> Reply {
         let path = seen.path.split('?').next().unwrap();
         let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).unwrap();
-        let body = seen.json();
+        let body = read(&seen.body);
         let choices = body["n"].as_u64().unwrap_or(1);
         let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"].iter().find_map(|name| body[*name].as_u64());
         let pieces = within(text, manner.piece, limit.filter(|_| manner.limited).unwrap_or(u64::MAX));
         let text = pieces.concat();
+        let counts = manner.counts_silence && text.is_empty();
+        let manner = Manner { silent_usage: manner.silent_usage && !counts, zero_usage: manner.zero_usage && !counts, ..manner };
         let raw = String::from_utf8_lossy(&seen.body);
         let extras = DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
         let input = prompt(&body);
         let written = if manner.caches && raw.contains("\"ephemeral\"") { input } else { 0 };
         let extras = extras + i64::try_from(written).unwrap() * 750_000;
         // Nothing is taken from a prediction, so all of it is billed.
-        let shown = words(&text) + tokens(&body["prediction"]["content"]) * choices;
+        let shown = (words(&text) + tokens(&body["prediction"]["content"])) * choices;
         let billed = Billed { input, output: shown + manner.hidden * choices, extras };
         let usage = Usage {
             input: input - written,
@@ -119,19 +121,13 @@ impl Bills {
             reasoning: manner.hidden * choices,
             ..Usage::default()
         };
-        let speech = Speech::new(family, &text).usage(usage);
+        let speech = Speech::new(family, &text).usage(usage).choices(if family == Family::Chat { choices } else { 1 });
         let speech = if manner.piece > 0 { speech.in_pieces_of(manner.piece) } else { speech };
         let speech = speech.with(manner, family, usage);
         let stream = body["stream"] == true;
         let (before, thinking) = (before_pieces(family), Duration::from_millis(manner.hidden * 1_000 / THINKING));
         let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
-        let calls = stream && manner.at_once && family == Family::Responses;
-        let reply = match &sent {
-            Some((pieces, ..)) if calls => called(pieces, input, shown),
-            Some(_) => speech.stream().wait_after(before, thinking),
-            None => speech.whole().late(thinking),
-        };
-        let sent = sent.map(|(pieces, before, sent)| (pieces, if calls { 1 } else { before }, sent));
+        let reply = if stream { speech.stream().wait_after(before, thinking) } else { speech.whole().late(thinking) };
         let begun = Begun { billed, number, choices, manner, stream: sent, at: seen.at };
         self.0.lock().unwrap().push(begun);
         let reply = if stream && manner.pace > 0 { reply.paced(Duration::from_millis(manner.pace)) } else { reply };
@@ -160,8 +156,16 @@ impl Begun {
         let hidden = if sent > 0 { self.manner.hidden } else { self.manner.hidden.min(thought) };
         let left = words(&pieces.concat()) - words(&pieces[..sent].concat());
         let thought = self.manner.hidden - hidden;
-        Billed { output: self.billed.output - left - thought * self.choices, ..self.billed }
+        Billed { output: self.billed.output - (left + thought) * self.choices, ..self.billed }
     }
+}
+
+/// The body as lenient servers read it: half of a surrogate pair stands for a character that does not exist.
+fn read(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(body).replace("\\ud800", "\\ufffd").replace("\\udc00", "\\ufffd");
+        serde_json::from_str(&text).expect("the request's body is JSON")
+    })
 }
 
 impl Speech {
@@ -181,23 +185,6 @@ impl Speech {
             _ => self,
         }
     }
-}
-
-/// A responses stream in which each call comes as one finished item.
-fn called(pieces: &[String], input: u64, output: u64) -> Reply {
-    let response = |status: &str| json!({"id": "up-1", "object": "response", "model": "upstream-model", "status": status});
-    let call = |(at, piece): (usize, &String)| {
-        json!({"type": "response.output_item.done", "output_index": at, "item": {
-            "type": "function_call", "id": format!("fc_{at}"), "call_id": format!("c{at}"), "name": "read",
-            "arguments": json!({"path": piece}).to_string(), "status": "completed"}})
-    };
-    let mut last = response("completed");
-    (last["output"], last["usage"]) = (json!([]), json!({"input_tokens": input, "output_tokens": output}));
-    let calls = pieces.iter().enumerate().map(call);
-    let events = [json!({"type": "response.created", "response": response("in_progress")})].into_iter().chain(calls);
-    Reply::events(
-        events.chain([json!({"type": "response.completed", "response": last})]).map(|event| format!("data: {event}\n\n")),
-    )
 }
 
 /// The pieces of a text that fit into a limit of tokens.

@@ -36,7 +36,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
     ledger.close();
     let cost = Some(Amount::from_picos(charge));
     let told = Told { key: key.id, number: 1, request: Some(request), cost, complete: false, status: 200 };
-    (folder, path, key, Outside { told: vec![told], payments: Vec::new() }, seen())
+    (folder, path, key, Outside { told: vec![told], payments: Vec::new() }, seen(1))
 }
 
 async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
@@ -45,8 +45,8 @@ async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
 }
 
 /// A whole answer of ten pieces that was sent.
-fn seen() -> Seen {
-    let body = marked(Family::Chat, "test-model", false, Mark { number: 1, pieces: 10, pace: 0 });
+fn seen(number: u64) -> Seen {
+    let body = marked(Family::Chat, "test-model", false, Mark { number, pieces: 10, pace: 0 });
     Seen {
         method: "POST".to_owned(),
         path: path(Family::Chat).to_owned(),
@@ -79,6 +79,27 @@ async fn a_lost_charge_is_found() {
 async fn another_charge_than_what_was_made_is_found() {
     let (_folder, path, _, outside, seen) = books(MADE - 1).await;
     judge(&path, &outside, &[seen]).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "charge, loss and exposure are")]
+async fn what_is_billed_and_neither_charged_nor_exposed_is_found() {
+    let (_folder, path, key, mut outside, seen) = books(MADE).await;
+    let mut all = vec![seen];
+    for number in 2..9 {
+        all.push(self::seen(number));
+        outside.told.push(Told { key: key.id, number, request: None, cost: None, complete: false, status: 0 });
+    }
+    judge(&path, &outside, &all).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "there is no entry")]
+async fn a_request_without_an_entry_is_found() {
+    let (_folder, path, key, mut outside, seen) = books(MADE).await;
+    let request = Some(clock::operation_id());
+    outside.told.push(Told { key: key.id, number: 2, request, cost: None, complete: false, status: 200 });
+    judge(&path, &outside, &[seen, self::seen(2)]).await;
 }
 
 #[tokio::test]

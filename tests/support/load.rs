@@ -25,6 +25,8 @@ pub(crate) const UPSTREAM_KEY: (&str, &str) = ("UPSTREAM_KEY", "a-secret-of-the-
 pub(crate) const PIECE: u64 = 150;
 /// Characters of one piece: more tokens than any count of ours that leans to the customer's side.
 const LETTERS: usize = 300;
+/// Most pieces of an answer.
+const MOST_PIECES: u64 = 40;
 /// The output limit that customers ask for.
 const LIMIT: u64 = 8_000;
 
@@ -32,6 +34,9 @@ const LIMIT: u64 = 8_000;
 pub(crate) fn sized(ci: u64, full: u64) -> u64 {
     if std::env::var_os("FAREBOX_FULL").is_some() { full } else { ci }
 }
+
+/// What the largest request of the load costs, in picodollars at the catalog's price.
+pub(crate) const LARGEST: i64 = INPUT.cast_signed() * 3_000_000 + (MOST_PIECES * PIECE).cast_signed() * 15_000_000;
 
 /// Numbers that look random and are the same in every run.
 #[derive(Debug, Clone)]
@@ -242,7 +247,7 @@ impl Load {
 async fn one(client: &reqwest::Client, base: &str, key: &TestKey, number: u64, dice: &mut Dice) -> Told {
     let family = Family::ALL[dice.below(3) as usize];
     let (stream, drains, leaves) = (dice.below(3) > 0, dice.below(2) == 0, dice.below(5) == 0);
-    let mark = Mark { number, pieces: 1 + dice.below(40), pace: dice.below(6) };
+    let mark = Mark { number, pieces: 1 + dice.below(MOST_PIECES), pace: dice.below(6) };
     let leaves_after = leaves.then(|| dice.below(30));
     let body = marked(family, if drains { "test-drain" } else { "test-model" }, stream, mark);
     let mut told = Told { key: key.id, number, request: None, cost: None, complete: false, status: 0 };

@@ -1,7 +1,10 @@
 //! PDF documents for requests, made with a library that the gateway does not use.
 
 use lopdf::content::{Content, Operation};
-use lopdf::{Document, IncrementalDocument, Object, SaveOptions, Stream, dictionary};
+use lopdf::{
+    Document, EncryptionState, EncryptionVersion, IncrementalDocument, Object, Permissions, SaveOptions, Stream, StringFormat,
+    dictionary,
+};
 
 /// A PDF of today's kind (object streams) with these texts on its pages.
 pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
@@ -50,5 +53,59 @@ pub(crate) fn saved_again(first: &[u8]) -> Vec<u8> {
     again.opt_clone_object_to_new_document(page).unwrap();
     let mut out = Vec::new();
     again.save_to(&mut out).unwrap();
+    out
+}
+
+/// The same document, encrypted so that everybody can open it; `name` is how the entry for that is spelled.
+pub(crate) fn encrypted(plain: &[u8], name: &str) -> Vec<u8> {
+    let mut document = Document::load_mem(plain).unwrap();
+    let id = || Object::string_literal("0123456789abcdef");
+    document.trailer.set("ID", vec![id(), id()]);
+    let version = EncryptionVersion::V2 {
+        document: &document,
+        owner_password: "owner",
+        user_password: "",
+        key_length: 128,
+        permissions: Permissions::all(),
+    };
+    document.encrypt(&EncryptionState::try_from(version).unwrap()).unwrap();
+    let mut out = Vec::new();
+    document.save_to(&mut out).unwrap();
+    let entry = b"/Encrypt ";
+    let at = out.windows(entry.len()).rposition(|window| window == entry).unwrap();
+    out.splice(at..at + entry.len(), format!("{name} ").into_bytes());
+    out
+}
+
+/// A page whose font makes eight characters of each of so many codes, with a script and a file that no page shows.
+pub(crate) fn equipped(codes: usize, text: &str) -> Vec<u8> {
+    let mut document = Document::load_mem(&pdf(&["x"])).unwrap();
+    let map = "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def\n\
+               1 begincodespacerange\n<0000> <FFFF>\nendcodespacerange\n\
+               1 beginbfchar\n<0041> <52178f66665a70b952178f66665a70b9>\nendbfchar\nendcmap end end";
+    let map = document.add_object(Stream::new(dictionary! {}, map.as_bytes().to_vec()));
+    let font = dictionary! { "Type" => "Font", "Subtype" => "Type0", "Encoding" => "Identity-H", "ToUnicode" => map };
+    let font = document.add_object(font);
+    let script = document.add_object(dictionary! { "S" => "JavaScript", "JS" => Object::string_literal(text) });
+    let file = document.add_object(Stream::new(dictionary! { "Type" => "EmbeddedFile" }, text.as_bytes().to_vec()));
+    let file = dictionary! { "Type" => "Filespec", "F" => Object::string_literal("a.txt"), "EF" => dictionary! { "F" => file } };
+    let names = dictionary! { "EmbeddedFiles" => dictionary! { "Names" => vec![Object::string_literal("a.txt"), file.into()] } };
+    let catalog = document.catalog_mut().unwrap();
+    catalog.set("OpenAction", script);
+    catalog.set("Names", names);
+    let shown = Object::String([0, 0x41].repeat(codes), StringFormat::Hexadecimal);
+    let operations = vec![
+        Operation::new("BT", vec![]),
+        Operation::new("Tf", vec!["F1".into(), 1.into()]),
+        Operation::new("Tj", vec![shown]),
+        Operation::new("ET", vec![]),
+    ];
+    let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
+    let page = *document.get_pages().get(&1).unwrap();
+    let page = document.get_object_mut(page).unwrap().as_dict_mut().unwrap();
+    page.set("Contents", content);
+    page.set("Resources", dictionary! { "Font" => dictionary! { "F1" => font } });
+    let mut out = Vec::new();
+    document.save_to(&mut out).unwrap();
     out
 }

@@ -18,6 +18,7 @@ pub(crate) struct Speech {
     usage: Usage,
     shown_usage: Option<Value>,
     stop: Option<String>,
+    choices: u64,
 }
 
 impl Speech {
@@ -26,7 +27,16 @@ impl Speech {
         let pieces: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
         let output = u64::try_from(pieces.len()).unwrap();
         let usage = Usage { input: 10, output, ..Usage::default() };
-        Self { family, pieces, model: "upstream-model".to_owned(), id: "up-1".to_owned(), usage, shown_usage: None, stop: None }
+        Self {
+            family,
+            pieces,
+            model: "upstream-model".to_owned(),
+            id: "up-1".to_owned(),
+            usage,
+            shown_usage: None,
+            stop: None,
+            choices: 1,
+        }
     }
 
     /// The same text in pieces of so many characters, wherever its words end.
@@ -63,6 +73,12 @@ impl Speech {
     /// The stop reason in the family's words; for responses the status, `incomplete` at the output limit.
     pub(crate) fn stop(mut self, stop: &str) -> Self {
         self.stop = Some(stop.to_owned());
+        self
+    }
+
+    /// The same answer so many times, side by side. Only chat can.
+    pub(crate) fn choices(mut self, choices: u64) -> Self {
+        self.choices = choices;
         self
     }
 
@@ -119,8 +135,9 @@ impl Speech {
         let mut choice = said;
         choice["index"] = json!(0);
         choice["finish_reason"] = if ends { json!(self.stop_word("stop")) } else { Value::Null };
+        let choices: Vec<Value> = (0..self.choices).map(|index| with(&choice, "index", json!(index))).collect();
         let mut answer =
-            json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": [choice]});
+            json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": choices});
         if object == "chat.completion" {
             answer["usage"] = self.counts();
         }

@@ -56,6 +56,15 @@ async fn requests_are_recorded_and_replies_follow_in_order() {
     assert_eq!(upstream.closings(), [None; 3]);
 }
 
+#[test]
+fn several_answers_stand_side_by_side_in_each_frame() {
+    let speech = Speech::new(Family::Chat, "one two").choices(3);
+    for reply in [speech.whole(), speech.stream()] {
+        let first = reply.texts().remove(0);
+        assert!([0, 1, 2].iter().all(|index| first.contains(&format!("\"index\":{index}"))), "{first}");
+    }
+}
+
 #[tokio::test]
 async fn a_text_comes_in_pieces_of_any_size() {
     let reply = Speech::new(Family::Chat, "one two three").in_pieces_of(5).stream();

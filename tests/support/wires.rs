@@ -1,4 +1,4 @@
-//! Wires between a gateway and the two servers of its database: they pass everything on until a fault is armed, which then hits
+//! Wires between a gateway and the servers of its database: they pass everything on until a fault is armed, which then hits
 //! in the middle of a COMMIT. Whoever arms one is told that it has hit: a fault that found no COMMIT proves nothing.
 
 use std::path::{Path, PathBuf};
@@ -37,26 +37,26 @@ struct State {
 /// The wires of one gateway.
 #[derive(Debug)]
 pub(crate) struct Wires {
-    folders: [tempfile::TempDir; 2],
+    folders: Vec<tempfile::TempDir>,
     state: Arc<State>,
 }
 
 impl Wires {
     /// Lays them to the sockets in these folders.
-    pub(crate) fn lay(servers: [&Path; 2]) -> Self {
+    pub(crate) fn lay<'a>(servers: impl Iterator<Item = &'a Path>) -> Self {
         let state = Arc::new(State { armed: Mutex::default(), releases: watch::Sender::new(0) });
-        let folders = servers.map(|server| {
+        let lay = |server: &Path| {
             let folder = tempfile::tempdir().unwrap();
             let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
             tokio::spawn(accept(listener, server.join(".s.PGSQL.5432"), Arc::clone(&state)));
             folder
-        });
-        Self { folders, state }
+        };
+        Self { folders: servers.map(lay).collect(), state }
     }
 
     /// Where the gateway finds its ends.
-    pub(crate) fn folders(&self) -> [&Path; 2] {
-        [self.folders[0].path(), self.folders[1].path()]
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.folders.iter().map(tempfile::TempDir::path)
     }
 
     /// Waits until this fault has hit a COMMIT.

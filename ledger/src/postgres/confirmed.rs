@@ -3,8 +3,9 @@
 //! A standby that was promoted although it had not everything, or a backup that was put in place, is a ledger that has gone back
 //! in time: money that was paid in is gone, and charges with it. Whoever remembers a confirmed entry notices. Entries of one
 //! writer are lost from the end only, so the last few are enough, with the number of this gateway's renewals for the seconds
-//! without an entry. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
+//! without an entry. The newest anchor, where anchors are written, covers what other gateways wrote. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,6 +19,7 @@ use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
 use super::trouble::Trouble;
+use crate::anchor::{self, Anchor};
 use crate::head::Hash;
 use crate::{KeyId, LedgerError, Timestamp};
 
@@ -68,19 +70,24 @@ pub(super) enum Found {
 pub(super) struct Confirmed {
     file: Option<PathBuf>,
     state: Mutex<State>,
+    /// The newest anchor, which has a file of its own.
+    anchor: Mutex<Option<Anchor>>,
 }
 
 impl Confirmed {
-    /// What the file remembers; nothing when it does not exist yet.
-    pub(super) fn load(file: Option<PathBuf>) -> Result<Self, LedgerError> {
-        let Some(path) = &file else { return Ok(Self::default()) };
-        let unusable = |error: Error| LedgerError::Unusable(format!("the state file {}: {error}", path.display()));
-        let state = match std::fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| unusable(error.into()))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => State::default(),
-            Err(error) => return Err(unusable(error)),
-        };
-        Ok(Self { file, state: Mutex::new(state) })
+    /// What the state file and the anchor file remember; nothing when they do not exist yet.
+    pub(super) fn load(file: Option<PathBuf>, anchors: Option<&Path>) -> Result<Self, LedgerError> {
+        let state = file.as_deref().map(|path| {
+            if_there("the state file", path, std::fs::read(path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)))
+        });
+        let anchors = anchors.map(|path| if_there("the anchors", path, anchor::read(path)));
+        let newest = anchors.transpose()?.flatten().and_then(|mut anchors| anchors.pop());
+        Ok(Self { file, state: Mutex::new(state.transpose()?.flatten().unwrap_or_default()), anchor: Mutex::new(newest) })
+    }
+
+    /// Takes the newest anchor.
+    pub(super) fn anchored(&self, newest: Anchor) {
+        *lock(&self.anchor) = Some(newest);
     }
 
     /// Notes a batch that was confirmed.
@@ -113,29 +120,49 @@ impl Confirmed {
         let mut columns = Columns::of(row);
         let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
         let renewals: Option<i64> = columns.take()?;
+        let mut lost = self.not_covered(link, generation).await?;
         if known.ledger.is_empty() {
             let mut state = lock(&self.state);
             (state.ledger, state.generation) = (ledger, generation);
-            return Ok(Found::All);
-        }
-        if known.ledger != ledger {
+        } else if known.ledger != ledger {
             return Ok(Found::Lost(vec![format!("the database has ledger {ledger}; this gateway has used {}", known.ledger)]));
-        }
-        if generation > known.generation {
+        } else if generation > known.generation {
             let mut state = lock(&self.state);
             let run = renewals.map(|renewals| Run { renewals, ..known.run });
             *state = State { ledger, generation, run: run.unwrap_or_default(), entries: Vec::new() };
-            return Ok(if run.is_some() || known.run.epoch == 0 { Found::All } else { Found::Fenced });
+            if run.is_none() && known.run.epoch > 0 {
+                return Ok(Found::Fenced);
+            }
+        } else {
+            let entries = known.entries.iter().map(|known| (known.key, known.seq, known.hash));
+            lost.extend(missing(link, ENTRY, entries).await?);
+            if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals) {
+                let short = known.run.renewals.saturating_sub(renewals.unwrap_or_default());
+                lost.push(format!("{short} renewals of this gateway, one a second, are not there"));
+            }
+            if generation < known.generation {
+                lost.push(format!("the ledger has generation {generation} again, after {}", known.generation));
+            }
         }
-        let mut lost = missing(link, &known.entries).await?;
-        if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals) {
-            let short = known.run.renewals.saturating_sub(renewals.unwrap_or_default());
-            lost.push(format!("{short} renewals of this gateway, one a second, are not there"));
-        }
-        if generation < known.generation {
-            lost.push(format!("the ledger has generation {generation} again, after {}", known.generation));
-        }
+        // A gateway may remember what an anchor covers, too.
+        let mut said = HashSet::new();
+        lost.retain(|lost| said.insert(lost.clone()));
         Ok(if lost.is_empty() { Found::All } else { Found::Lost(lost) })
+    }
+
+    /// What the newest anchor covers and is not there, unless an operator has accepted a loss since.
+    async fn not_covered(&self, link: &Link, generation: i64) -> Result<Vec<String>, Trouble> {
+        let Some(Anchor::Heads(newest)) = lock(&self.anchor).clone().filter(|anchor| anchor.generation() >= generation) else {
+            return Ok(Vec::new());
+        };
+        let entries = newest.keys.iter().filter(|key| key.seq > 0).map(|key| (key.key, key.seq, key.hash));
+        let mut lost = missing(link, ENTRY, entries).await?;
+        let acts = newest.keys.iter().filter(|key| key.act > 0).map(|key| (key.key, key.act, key.act_hash));
+        lost.extend(missing(link, ACT, acts).await?);
+        if generation < newest.generation {
+            lost.push(format!("the ledger has generation {generation} again, after {}", newest.generation));
+        }
+        Ok(lost)
     }
 
     /// Writes the file, when there is one. It is replaced whole.
@@ -146,21 +173,41 @@ impl Confirmed {
     }
 }
 
-/// Those of these entries that are not there, in words.
-async fn missing(link: &Link, entries: &[Known]) -> Result<Vec<String>, Trouble> {
-    let keys: Vec<i64> = entries.iter().map(|known| known.key.to_i64()).collect();
-    let seqs: Vec<i64> = entries.iter().map(|known| known.seq).collect();
-    let hashes: Vec<Vec<u8>> = entries.iter().map(|known| known.hash.to_vec()).collect();
-    let sql = "SELECT k.key, k.seq, coalesce((SELECT max(e.seq) FROM entries e WHERE e.key = k.key), 0) \
+/// What a link of a chain is called, and its table.
+type Chain = (&'static str, &'static str);
+const ENTRY: Chain = ("entry", "entries");
+const ACT: Chain = ("administrative act", "audit");
+
+/// Those links of a chain that are not there, in words.
+async fn missing(link: &Link, chain: Chain, links: impl Iterator<Item = (KeyId, i64, Hash)>) -> Result<Vec<String>, Trouble> {
+    let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, seq, hash) in links {
+        keys.push(key.to_i64());
+        seqs.push(seq);
+        hashes.push(hash.to_vec());
+    }
+    let (name, table) = chain;
+    let sql = format!(
+        "SELECT k.key, k.seq, coalesce((SELECT max(e.seq) FROM {table} e WHERE e.key = k.key), 0) \
          FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (key, seq, hash) WHERE NOT EXISTS \
-         (SELECT 1 FROM entries e WHERE e.key = k.key AND e.seq = k.seq AND e.hash = k.hash)";
+         (SELECT 1 FROM {table} e WHERE e.key = k.key AND e.seq = k.seq AND e.hash = k.hash)"
+    );
     let mut missing = Vec::new();
-    for row in link.query(sql, &[&keys, &seqs, &hashes]).await? {
+    for row in link.query(&sql, &[&keys, &seqs, &hashes]).await? {
         let mut columns = Columns::of(&row);
         let (key, seq, last): (_, i64, i64) = (columns.key()?, columns.take()?, columns.take()?);
-        missing.push(format!("entry {seq} of {key} was confirmed and is not there (its last is {last})"));
+        missing.push(format!("{name} {seq} of {key} was confirmed and is not there (its last is {last})"));
     }
     Ok(missing)
+}
+
+/// What was read from a file; nothing where there is no file yet.
+fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option<T>, LedgerError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LedgerError::Unusable(format!("{what} {}: {error}", path.display()))),
+    }
 }
 
 fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
@@ -178,14 +225,31 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
 pub struct AcceptedLoss {
     /// What a gateway knew and the ledger does not have, in words.
     pub lost: Vec<String>,
-    /// The generation that begins.
+    /// The generation that began with it.
     pub generation: i64,
+    /// Who accepted it.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Everything that operators have accepted, oldest first.
+pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> {
+    let mut losses = Vec::new();
+    for row in link.query("SELECT generation, at, actor, details FROM losses ORDER BY generation", &[]).await? {
+        let mut columns = Columns::of(&row);
+        let (generation, at, actor, details): (_, _, _, String) =
+            (columns.take()?, columns.at()?, columns.take()?, columns.take()?);
+        let lost = serde_json::from_str(&details).map_err(|error| Trouble::Failed(format!("the table losses: {error}")))?;
+        losses.push(AcceptedLoss { lost, generation, actor, at });
+    }
+    Ok(losses)
 }
 
 /// Accepts that what the state file knows is gone: raises the generation and records who did it.
 pub(super) async fn accept(link: &Link, known: &Confirmed, actor: &str, at: Timestamp) -> Result<AcceptedLoss, Trouble> {
     let Found::Lost(lost) = known.look(link).await? else {
-        return Err(Trouble::Failed("nothing is missing of what this state file remembers (--state)".to_owned()));
+        return Err(Trouble::Failed("nothing is missing of what these files remember (--state, --anchors)".to_owned()));
     };
     let details = serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
     // One statement: the new generation is there with its record or not at all.
@@ -197,7 +261,7 @@ pub(super) async fn accept(link: &Link, known: &Confirmed, actor: &str, at: Time
         return Err(Trouble::Unknown("the server committed with a warning".to_owned()));
     }
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
-    Ok(AcceptedLoss { lost, generation: Columns::of(row).take()? })
+    Ok(AcceptedLoss { lost, generation: Columns::of(row).take()?, actor: actor.to_owned(), at })
 }
 
 #[cfg(test)]
@@ -208,15 +272,15 @@ mod tests {
     fn the_file_remembers_and_a_broken_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        let confirmed = Confirmed::load(Some(path.clone())).unwrap();
+        let confirmed = Confirmed::load(Some(path.clone()), None).unwrap();
         let run = Run { epoch: 3, started: 9, renewals: 7 };
         confirmed.renewed(run);
         let known = Known { key: KeyId::from_random(1), seq: 4, hash: [9; 32] };
         lock(&confirmed.state).entries.push(known.clone());
         confirmed.save().unwrap();
-        let again = Confirmed::load(Some(path.clone())).unwrap();
+        let again = Confirmed::load(Some(path.clone()), None).unwrap();
         assert_eq!((again.run(), &lock(&again.state).entries), (run, &vec![known]));
         std::fs::write(&path, "{").unwrap();
-        assert!(matches!(Confirmed::load(Some(path)), Err(LedgerError::Unusable(why)) if why.contains("state file")));
+        assert!(matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.contains("state file")));
     }
 }

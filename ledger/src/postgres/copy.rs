@@ -95,7 +95,7 @@ impl Source for CopySource {
     }
 
     async fn verify(&mut self) -> Result<VerifyReport, LedgerError> {
-        verify::verify(&self.verifier).await.map_err(unavailable)
+        verify::verify(&self.verifier, &[]).await.map_err(unavailable)
     }
 
     async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError> {
@@ -194,7 +194,7 @@ impl Target for CopyTarget {
     async fn finish(self) -> Result<VerifyReport, LedgerError> {
         execute(&self.link, &format!("{COUNT_OPENED}; {PLACE_NEXT}")).await?;
         self.link.client.batch_execute("COMMIT").await.map_err(|error| unavailable(Trouble::of_commit(&error)))?;
-        let report = verify::verify(&self.link).await.map_err(unavailable)?;
+        let report = verify::verify(&self.link, &[]).await.map_err(unavailable)?;
         match report.faults.first() {
             None => Ok(report),
             Some(fault) => Err(LedgerError::Unavailable(format!(

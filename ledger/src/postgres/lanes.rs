@@ -16,6 +16,8 @@ use crate::operation::Operation;
 
 /// For how long a key that was found locked keeps its lane. The next batch that finds it locked begins this anew.
 const KEPT: Duration = Duration::from_secs(1);
+/// Before what could not be written is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Which operations a connection writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +50,9 @@ pub(super) struct Queue {
     common: VecDeque<Job>,
     rest: VecDeque<Job>,
     keys: HashMap<KeyId, KeyLane>,
-    /// What nobody waits for and could not be written.
-    pub(super) unresolved: Vec<Job>,
+    /// What nobody waits for and could not be written. The lane of the rest tries it again.
+    pub(super) unresolved: VecDeque<Job>,
+    retry_at: Option<Instant>,
     pub(super) closed: Option<String>,
     /// The common lane has ended, and no further key will get a lane.
     pub(super) common_ended: bool,
@@ -110,12 +113,21 @@ impl Queue {
         }
     }
 
+    /// Keeps what could not be written, to be tried again soon.
+    pub(super) fn put_back(&mut self, job: Job, now: Instant) {
+        self.unresolved.push_back(job);
+        self.retry_at = now.checked_add(RETRY_AFTER);
+    }
+
+    /// How long until what could not be written is to be tried again; `None` when there is nothing.
+    pub(super) fn retry_in(&self, now: Instant) -> Option<Duration> {
+        let wait = self.retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        (!self.unresolved.is_empty()).then_some(wait)
+    }
+
     /// A batch of what could not be written before.
     pub(super) fn take_unresolved(&mut self) -> Vec<Job> {
-        let mut waiting: VecDeque<Job> = std::mem::take(&mut self.unresolved).into();
-        let jobs = some(&mut waiting);
-        self.unresolved = waiting.into();
-        jobs
+        some(&mut self.unresolved)
     }
 
     /// Whether a lane gets no more work.
@@ -216,6 +228,9 @@ mod tests {
         assert_eq!(numbers(queue.take(Lane::Keys)), [8]);
         queue.written(KeyId::from_random(1), now);
         assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
+        queue.put_back(open(2, 10), now);
+        assert_eq!((queue.retry_in(now), queue.retry_in(now + RETRY_AFTER)), (Some(RETRY_AFTER), Some(Duration::ZERO)));
+        assert_eq!((queue.take_unresolved().len(), queue.retry_in(now)), (1, None));
         queue.closed = Some("closed".to_owned());
         assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Keys));
         assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));

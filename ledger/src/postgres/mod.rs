@@ -7,6 +7,7 @@
 //!
 //! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
 
+mod anchors;
 mod batch;
 mod confirmed;
 mod copy;
@@ -157,11 +158,21 @@ impl PostgresLedger {
         if let Standby::Missing(why) = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)? {
             return Err(LedgerError::Unusable(why));
         }
-        let known = Confirmed::load(opening.state.clone())?;
+        let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
         confirmed::accept(&link, &known, actor, at).await.map_err(|trouble| match trouble {
             Trouble::Unknown(why) => LedgerError::Unknown(why),
             other => other.unusable(),
         })
+    }
+
+    /// Every loss that operators have accepted, oldest first.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    pub async fn accepted_losses(config: &Config) -> Result<Vec<AcceptedLoss>, LedgerError> {
+        let mut link = Connector::new(config.clone(), false)?.connect().await.map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
+        confirmed::accepted(&link).await.map_err(Trouble::unusable)
     }
 
     /// Every slug that the ledger in a database ever published; none when there is no ledger yet. For the gateway, which reads
@@ -185,8 +196,11 @@ impl PostgresLedger {
 async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
     let mode = opening.mode;
     let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
-    let state = if mode == OpenMode::Serve { opening.state.clone() } else { None };
-    let shared = Arc::new(Shared::new(&opening, Confirmed::load(state)?));
+    let confirmed = match mode {
+        OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
+        _ => Confirmed::default(),
+    };
+    let shared = Arc::new(Shared::new(&opening, confirmed));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client, mode).await?;
         // Before anything is written: without a standby the commit would not end.
@@ -283,15 +297,22 @@ impl Store for PostgresLedger {
         Err(LedgerError::Unavailable(why.to_owned()))
     }
 
-    async fn anchor(&self, _since: &Anchor, _now: Timestamp) -> Result<Anchor, LedgerError> {
-        Err(LedgerError::Unavailable("anchors are not written for a ledger on PostgreSQL".to_owned()))
+    async fn anchor(&self, _since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        // Its commit would wait for a standby that is not there.
+        if let Some(why) = self.writer.as_ref().and_then(|writer| writer.uncertain()) {
+            return Err(LedgerError::Unavailable(why));
+        }
+        self.readers.with(|link| async move { anchors::anchor(&link, now).await }).await
+    }
+
+    fn anchored(&self, newest: &Anchor) {
+        if let Some(writer) = &self.writer {
+            writer.confirmed.anchored(newest.clone());
+        }
     }
 
     async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
-        if anchors.is_empty() {
-            return self.readers.alone(|link| async move { verify::verify(&link).await }).await;
-        }
-        Err(LedgerError::Unavailable("anchors are not compared with a ledger on PostgreSQL".to_owned()))
+        self.readers.alone(|link| async move { verify::verify(&link, &anchors).await }).await
     }
 }
 

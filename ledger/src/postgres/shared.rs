@@ -22,6 +22,8 @@ use crate::{KeyId, LedgerError, OperationId, Refusal};
 
 /// New holds are refused when so many operations wait.
 const MAX_QUEUE: usize = 20_000;
+/// Of what was lost, so much is told; `ledger accept` lists all of it.
+const MOST_TOLD: usize = 10;
 /// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
 const LEASE: Duration = Duration::from_secs(7);
 
@@ -220,9 +222,11 @@ impl Shared {
     /// Notes what the database has lost of what it had confirmed; nothing, when that is over.
     pub(super) fn lost(&self, lost: &[String]) {
         let why = (!lost.is_empty()).then(|| {
+            let (some, more) = lost.split_at(lost.len().min(MOST_TOLD));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             format!(
-                "the database has gone back in time: {}; find out what was lost, then `farebox ledger accept --lost`",
-                lost.join(", ")
+                "the database has gone back in time: {}{more}; find out what was lost, then `farebox ledger accept --lost`",
+                some.join(", ")
             )
         });
         let mut stats = lock(&self.stats);

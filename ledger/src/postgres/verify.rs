@@ -1,13 +1,14 @@
 //! Recomputes every book, key by key, each in one short snapshot while gateways go on writing.
 //!
 //! Entries and acts are walked in the order of their numbers, hash after hash; accounts, rollups, references and holds must
-//! follow from them. What belongs to no key comes last.
+//! follow from them. What belongs to no key comes last. Anchors of the ledger's generation must be covered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
 use super::trouble::Trouble;
+use crate::anchor::{Anchor, Covered};
 use crate::chain::{self, ChainedAct, ChainedEntry};
 use crate::head::{Hash, NOTHING};
 use crate::tx::StoredKey;
@@ -19,9 +20,12 @@ const PAGE: i64 = 1_000;
 const ENTRIES: i64 = 2_000;
 
 /// Checks everything; faults are in words.
-pub(super) async fn verify(link: &Link) -> Result<VerifyReport, Trouble> {
-    let mut check = Check { report: VerifyReport::default(), genesis: None };
-    check.identity(link).await?;
+pub(super) async fn verify(link: &Link, anchors: &[Anchor]) -> Result<VerifyReport, Trouble> {
+    let mut check = Check { report: VerifyReport::default(), genesis: None, covered: Covered::default(), opened: 0 };
+    let generation = check.identity(link).await?;
+    let anchors: Vec<Anchor> = anchors.iter().filter(|anchor| anchor.generation() == generation).cloned().collect();
+    check.covered = Covered::by(&anchors);
+    check.report.anchors = u64::try_from(anchors.len()).unwrap_or(u64::MAX);
     let mut after = -1_i64;
     loop {
         let sql = "SELECT id FROM (SELECT id FROM keys UNION SELECT id FROM accounts) i WHERE id > $1 ORDER BY id LIMIT $2";
@@ -37,6 +41,10 @@ pub(super) async fn verify(link: &Link) -> Result<VerifyReport, Trouble> {
             checked?;
         }
     }
+    for anchor in anchors.iter().filter(|anchor| anchor.opened() > check.opened) {
+        check.report.faults.push(format!("anchor of {}: more holds were opened than the ledger knows of", anchor.at()));
+    }
+    check.report.faults.extend(check.covered.faults());
     check.strays(link).await?;
     check.guards(link).await?;
     Ok(check.report)
@@ -45,6 +53,10 @@ pub(super) async fn verify(link: &Link) -> Result<VerifyReport, Trouble> {
 struct Check {
     report: VerifyReport,
     genesis: Option<Hash>,
+    /// What the anchors say, less what was found.
+    covered: Covered,
+    /// Holds ever opened.
+    opened: i64,
 }
 
 /// What the entries of a key add up to.
@@ -77,14 +89,19 @@ impl Check {
         }
     }
 
-    async fn identity(&mut self, link: &Link) -> Result<(), Trouble> {
-        let rows = link.query("SELECT ledger FROM identity WHERE id = 1", &[]).await?;
-        let read = rows.first().map(|row| Columns::of(row).operation());
-        self.genesis = read.and_then(Result::ok).map(|ledger| chain::genesis(&ledger.to_bytes()));
-        if self.genesis.is_none() {
+    /// The ledger's generation.
+    async fn identity(&mut self, link: &Link) -> Result<i64, Trouble> {
+        let rows = link.query("SELECT ledger, generation FROM identity WHERE id = 1", &[]).await?;
+        let read = rows.first().and_then(|row| {
+            let mut columns = Columns::of(row);
+            Some((columns.operation().ok()?, columns.take().ok()?))
+        });
+        let Some((ledger, generation)) = read else {
             self.fault("the ledger has no identity".to_owned());
-        }
-        Ok(())
+            return Ok(0);
+        };
+        self.genesis = Some(chain::genesis(&ledger.to_bytes()));
+        Ok(generation)
     }
 
     async fn key(&mut self, link: &Link, number: i64) -> Result<(), Trouble> {
@@ -103,6 +120,7 @@ impl Check {
         let history = self.walk(link, &name, &stored).await?;
         self.account(&name, &stored, &history);
         let holds = self.holds(link, &name, &stored, &history).await?;
+        self.opened = self.opened.saturating_add(traffic.opened);
         if traffic.opened != history.charges.saturating_add(holds) {
             self.fault(format!("{name}: a hold that was opened is neither open nor has it ended in a charge"));
         }
@@ -136,6 +154,8 @@ impl Check {
                     self.fault(format!("{place}: its number does not follow the one before"));
                     seq = after;
                 }
+                let fault = self.covered.entry(stored.key.id, after, &entry.hash);
+                self.report.faults.extend(fault);
                 before = self.entry(&place, &before, &mut history, entry);
             }
             if rows.len() < usize::try_from(ENTRIES).unwrap_or(usize::MAX) {
@@ -329,6 +349,8 @@ impl Check {
                 (None, _) => chain::act_hash(&self.genesis.unwrap_or(NOTHING), &act.record),
                 (Some(last), _) => chain::act_hash(&last.hash, &act.record),
             };
+            let fault = self.covered.act(stored.key.id, act.record.seq, &act.hash);
+            self.report.faults.extend(fault);
             if hash != act.hash || act.record.seq != seq || !(1..=chain::FORMAT).contains(&act.format) {
                 self.fault(format!("{place}: its hash does not follow from its content and the act before"));
             }

@@ -33,7 +33,7 @@ const TRIP: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a batch is repeated after a commit that was not answered.
 const PATIENCE_UNKNOWN: Duration = Duration::from_secs(10);
-/// Between two attempts to connect, and before abandoned holds are tried again.
+/// Between two attempts to connect.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Attempts of a batch that others were in the way of.
 const ATTEMPTS: usize = 8;
@@ -116,9 +116,8 @@ impl Writer {
 
     /// Waits for operations or a retry; `None` when closed and everything was tried.
     async fn next_batch(&mut self) -> Option<Taken> {
-        let mut retry = false;
         loop {
-            let (gathering, unresolved) = {
+            let (gathering, retry_in) = {
                 let mut queue = lock(&self.shared.queue);
                 let gathering = if self.lane == Lane::Common { queue.gathering() } else { None };
                 if gathering.is_none() {
@@ -129,20 +128,21 @@ impl Writer {
                         return None;
                     }
                 }
-                let unresolved = self.lane == Lane::Rest && !queue.unresolved.is_empty();
-                if unresolved && retry {
+                let retry_in = if self.lane == Lane::Rest { queue.retry_in(Instant::now()) } else { None };
+                if retry_in == Some(Duration::ZERO) {
                     return Some(Taken { jobs: queue.take_unresolved(), key: None });
                 }
-                (gathering, unresolved)
+                (gathering, retry_in)
             };
+            let woken = self.shared.woken(self.lane);
             if let Some(patience) = gathering {
-                if tokio::time::timeout(patience, self.shared.woken(self.lane)).await.is_err() {
+                if tokio::time::timeout(patience, woken).await.is_err() {
                     return lock(&self.shared.queue).take(self.lane);
                 }
-            } else if unresolved {
-                retry = tokio::time::timeout(RETRY_AFTER, self.shared.woken(self.lane)).await.is_err();
+            } else if let Some(wait) = retry_in {
+                let _ = tokio::time::timeout(wait, woken).await;
             } else {
-                self.shared.woken(self.lane).await;
+                woken.await;
             }
         }
     }
@@ -194,7 +194,9 @@ impl Writer {
         let closing = self.shared.stopped();
         for job in given_up.jobs {
             if job.reply.is_none() && again && !closing {
-                lock(&self.shared.queue).unresolved.push(job);
+                lock(&self.shared.queue).put_back(job, Instant::now());
+                // Its writer may be another one, which waits with nothing to do.
+                self.shared.wake(Lane::Rest);
                 continue;
             }
             if job.reply.is_none() {

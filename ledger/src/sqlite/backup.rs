@@ -20,7 +20,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let keys = changed_keys(conn, since)?;
     instant.finish()?;
-    Ok(Anchor::Heads(Heads { at: now.to_string(), entries, acts, opened, keys }))
+    Ok(Anchor::Heads(Heads { at: now.to_string(), entries, acts, opened, keys, generation: 0 }))
 }
 
 fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {

@@ -1,10 +1,11 @@
-//! A primary and its synchronous standby for one test: they stream, freeze, die, are promoted and join again.
+//! A primary and its synchronous standbys for one test: they stream, freeze, die, are promoted and join again, and their disks
+//! run full.
 //!
 //! As the single cluster they run as an ordinary user, in a temporary folder, on sockets in it, and end with the test program.
-//! Both wait for a standby whenever they are the primary.
+//! Each waits for a standby whenever it is the primary.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,50 +17,76 @@ use super::cluster::{NOBODY, ordinary, programs, psql_at};
 /// How long a server may take for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One server: its folder has the socket and the data.
+/// What the servers are called.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+/// Which standbys a commit waits for: no other program that streams.
+const ANY: &str = "ANY 1 (a, b, c)";
+
+/// One server: its folder has the socket and the data, and its log is beside it.
 struct Server {
     folder: PathBuf,
     keeper: Option<Child>,
 }
 
-/// Two servers.
+/// A primary and one standby, or two.
 pub(crate) struct Pair {
     bin: PathBuf,
     base: PathBuf,
-    servers: [Server; 2],
+    servers: Vec<Server>,
     primary: usize,
+    has_disks: bool,
     _cleaner: Child,
 }
 
 impl Pair {
     /// A primary and a standby that streams; `None` where PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(1, false)
+    }
+
+    /// A primary and so many standbys, any of which confirms a commit. With `disks`, and where mounting is permitted, each has a
+    /// small disk of its own.
+    pub(crate) fn start_with(standbys: usize, disks: bool) -> Option<Self> {
         let bin = programs()?;
         let base = tempfile::Builder::new().prefix("farebox-pair-").tempdir().expect("a temporary folder").keep();
-        let servers = ["a", "b"].map(|name| Server { folder: base.join(name), keeper: None });
-        for folder in std::iter::once(&base).chain(servers.iter().map(|server| &server.folder)) {
-            if *folder != base {
-                std::fs::create_dir(folder).expect("a folder");
-            }
-            std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("the folder is ours");
-            if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
-                std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
-            }
-        }
-        let script = "cat >/dev/null; sleep 2; rm -rf \"$1\"";
-        let mut cleaner = ordinary(Path::new("/bin/sh"));
+        give_away(&base);
+        let servers: Vec<Server> =
+            NAMES.iter().take(1 + standbys).map(|name| Server { folder: base.join(name), keeper: None }).collect();
+        // Whoever mounted a disk unmounts it, so not as an ordinary user. Ctrl-C ends the test and not this.
+        let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/*; do umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
+        let mut cleaner = Command::new("/bin/sh");
         cleaner.args(["-c", script, "sh"]).arg(&base).stdin(Stdio::piped());
-        let mut pair = Self { bin, base, servers, primary: 0, _cleaner: cleaner.spawn().expect("a shell runs") };
+        let cleaner = cleaner.spawn().expect("a shell runs");
+        let mut has_disks = disks;
+        for Server { folder, .. } in &servers {
+            std::fs::create_dir(folder).expect("a folder");
+            has_disks = has_disks && mount(folder);
+            give_away(folder);
+        }
+        let mut pair = Self { bin, base, servers, primary: 0, has_disks, _cleaner: cleaner };
         let mut initdb = ordinary(&pair.bin.join("initdb"));
-        initdb.args(["--no-sync", "--auth=trust", "--username=farebox", "--encoding=UTF8", "--locale=C", "-D"]);
+        initdb.args([
+            "--no-sync",
+            "--auth=trust",
+            "--username=farebox",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--wal-segsize=1",
+            "-D",
+        ]);
         run(initdb.arg(pair.data(0)));
         pair.run_server(0);
-        pair.build_standby();
-        pair.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        pair.build_standbys();
+        pair.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{ANY}'"));
         pair.sql("SELECT pg_reload_conf()");
         // The server reads its settings a moment after the reload was asked for.
-        pair.until(0, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1");
+        pair.until(0, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'", &standbys.to_string());
         Some(pair)
+    }
+
+    /// Whether the servers have disks that can be filled.
+    pub(crate) const fn has_disks(&self) -> bool {
+        self.has_disks
     }
 
     fn data(&self, server: usize) -> PathBuf {
@@ -70,8 +97,14 @@ impl Pair {
         self.primary
     }
 
-    pub(crate) const fn standby(&self) -> usize {
-        1 - self.primary
+    /// All that are not the primary.
+    pub(crate) fn standbys(&self) -> Vec<usize> {
+        (0..self.servers.len()).filter(|server| *server != self.primary).collect()
+    }
+
+    /// The only standby of a pair, the first of two.
+    pub(crate) fn standby(&self) -> usize {
+        usize::from(self.primary == 0)
     }
 
     /// Starts a server on its data and waits until it answers.
@@ -80,9 +113,15 @@ impl Pair {
         let script = "log=$1; shift; \"$@\" >>\"$log\" 2>&1 </dev/null & server=$!; cat >/dev/null; \
              kill -CONT $server 2>/dev/null; kill -QUIT $server 2>/dev/null; wait $server";
         let mut keeper = ordinary(Path::new("/bin/sh"));
-        keeper.args(["-c", script, "sh"]).arg(folder.join("log")).arg(self.bin.join("postgres")).arg("-D").arg(self.data(server));
+        keeper
+            .args(["-c", script, "sh"])
+            .arg(folder.with_extension("log"))
+            .arg(self.bin.join("postgres"))
+            .arg("-D")
+            .arg(self.data(server));
         for setting in [
             "listen_addresses=",
+            &format!("cluster_name={}", NAMES[server]),
             &format!("unix_socket_directories={}", folder.display()),
             "fsync=off",
             "shared_buffers=32MB",
@@ -90,6 +129,10 @@ impl Pair {
             "wal_sender_timeout=20s",
             "wal_receiver_timeout=20s",
             "wal_retrieve_retry_interval=200ms",
+            // Segments are small and made when they are needed, so that a full disk is met soon.
+            "wal_recycle=off",
+            "min_wal_size=2MB",
+            "max_wal_size=64MB",
         ] {
             keeper.args(["-c", setting]);
         }
@@ -98,18 +141,23 @@ impl Pair {
         self.until(server, "SELECT 1", "1");
     }
 
-    /// Makes the other server a standby of the primary, whatever it was, and waits until it streams.
-    pub(crate) fn build_standby(&mut self) {
-        let standby = self.standby();
-        let data = self.data(standby);
-        let _ = std::fs::remove_dir_all(&data);
-        let mut copy = ordinary(&self.bin.join("pg_basebackup"));
-        copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "-U", "farebox", "-h"]);
-        run(copy.arg(&self.servers[self.primary].folder).arg("-D").arg(&data));
-        let mut settings = OpenOptions::new().append(true).open(data.join("postgresql.auto.conf")).expect("its settings");
-        settings.write_all(b"synchronous_standby_names = '*'\n").expect("its settings");
-        self.run_server(standby);
-        self.until(self.primary, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
+    /// Makes all other servers standbys of the primary, whatever they were, and waits until they stream.
+    pub(crate) fn build_standbys(&mut self) {
+        for standby in self.standbys() {
+            if self.servers[standby].keeper.is_some() {
+                self.kill(standby);
+            }
+            let data = self.data(standby);
+            let _ = std::fs::remove_dir_all(&data);
+            let mut copy = ordinary(&self.bin.join("pg_basebackup"));
+            copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "-U", "farebox", "-h"]);
+            run(copy.arg(&self.servers[self.primary].folder).arg("-D").arg(&data));
+            let mut settings = OpenOptions::new().append(true).open(data.join("postgresql.auto.conf")).expect("its settings");
+            settings.write_all(format!("synchronous_standby_names = '{ANY}'\n").as_bytes()).expect("its settings");
+            self.run_server(standby);
+        }
+        let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+        self.until(self.primary, streaming, &self.standbys().len().to_string());
     }
 
     /// Waits until a statement has this result.
@@ -147,7 +195,8 @@ impl Pair {
 
     /// Stops every process of a server in its tracks (`STOP`), or lets it go on (`CONT`).
     pub(crate) fn signal(&self, server: usize, signal: &str) {
-        let pid = std::fs::read_to_string(self.data(server).join("postmaster.pid")).expect("it runs");
+        // A server that has ended by itself hears nothing.
+        let Ok(pid) = std::fs::read_to_string(self.data(server).join("postmaster.pid")) else { return };
         let postmaster: u32 = pid.lines().next().and_then(|line| line.trim().parse().ok()).expect("its number");
         let mut all = vec![postmaster];
         all.extend(children(postmaster));
@@ -157,10 +206,47 @@ impl Pair {
         let _ = kill.stderr(Stdio::null()).status();
     }
 
-    /// Makes the standby the primary. The old one must be dead.
+    /// Makes the standby that has most the primary. The old one must be dead.
     pub(crate) fn promote(&mut self) {
-        self.primary = self.standby();
+        let standbys = self.standbys();
+        for standby in &standbys {
+            // What was sent to it has arrived.
+            self.until(*standby, "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'", "0");
+        }
+        let received = |standby: &usize| {
+            let sql = "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
+            self.ask(*standby, "postgres", sql).ok().and_then(|position| position.parse::<u64>().ok())
+        };
+        self.primary = standbys.into_iter().max_by_key(received).expect("there is a standby");
         self.until(self.primary, "SELECT pg_promote(true, 30) OR NOT pg_is_in_recovery()", "t");
+    }
+
+    /// Fills the primary's disk under load until the server dies in the middle of a COMMIT, then makes room and starts it again.
+    pub(crate) fn fill_disk(&mut self) {
+        let begun = Instant::now();
+        loop {
+            let (primary, before) = (self.primary, self.log(self.primary).len());
+            let filling = self.servers[primary].folder.join("filling");
+            let mut file = File::create(&filling).expect("a file");
+            while file.write_all(&[1; 4_096]).is_ok() {}
+            drop(file);
+            // Each call ends a segment of the log. When no further one can be made, the server dies, and cannot recover.
+            while self.ask(primary, "postgres", "SELECT pg_switch_wal()").is_ok() {
+                assert!(begun.elapsed() < PATIENCE, "the disk is full and nobody minds: {}", self.log(primary));
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            self.kill(primary);
+            std::fs::remove_file(filling).expect("there is room again");
+            let said = self.log(primary).split_off(before);
+            self.run_server(primary);
+            let died = said.split("PANIC:").skip(1).any(|of| of.contains("No space left") && of.contains("STATEMENT:  COMMIT\n"));
+            if died {
+                return;
+            }
+            // It died of another statement: a renewal, which commits by itself.
+            assert!(begun.elapsed() < PATIENCE, "no COMMIT has met the full disk: {said}");
+        }
     }
 
     /// The folder of a server's socket.
@@ -168,30 +254,54 @@ impl Pair {
         &self.servers[server].folder
     }
 
+    /// The folders of all sockets.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.servers.iter().map(|server| server.folder.as_path())
+    }
+
     /// Where a database is, on whichever server takes writes, as `--ledger` takes it; `folders` have the sockets.
-    pub(crate) fn url_at(folders: [&Path; 2], database: &str) -> String {
-        let [a, b] = folders.map(|folder| folder.display().to_string().replace('/', "%2F"));
-        format!("postgres://farebox@{a},{b}/{database}")
+    pub(crate) fn url_at<'a>(folders: impl IntoIterator<Item = &'a Path>, database: &str) -> String {
+        let folders: Vec<String> = folders.into_iter().map(|folder| folder.display().to_string().replace('/', "%2F")).collect();
+        format!("postgres://farebox@{}/{database}", folders.join(","))
     }
 
     /// The same, on the servers' own sockets.
     pub(crate) fn url(&self, database: &str) -> String {
-        Self::url_at([self.folder(0), self.folder(1)], database)
+        Self::url_at(self.folders(), database)
     }
 
-    fn log(&self, server: usize) -> String {
-        std::fs::read_to_string(self.servers[server].folder.join("log")).unwrap_or_default()
+    /// What a server has logged.
+    pub(crate) fn log(&self, server: usize) -> String {
+        std::fs::read_to_string(self.servers[server].folder.with_extension("log")).unwrap_or_default()
     }
 }
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        for server in 0..2 {
+        for server in 0..self.servers.len() {
             if self.servers[server].keeper.is_some() {
                 self.kill(server);
             }
+            if self.has_disks {
+                let _ = Command::new("umount").arg("-l").arg(self.folder(server)).status();
+            }
         }
         let _ = std::fs::remove_dir_all(&self.base);
+    }
+}
+
+/// Puts a disk of its own under a folder, if that is permitted.
+fn mount(folder: &Path) -> bool {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"]).arg(folder).stderr(Stdio::null());
+    mount.status().is_ok_and(|status| status.success())
+}
+
+/// Gives a folder to the user as whom the servers run.
+fn give_away(folder: &Path) {
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("the folder is ours");
+    if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
     }
 }
 

@@ -45,7 +45,7 @@ const REFUSED: &[Rule] = &[
 /// Fields that pass untouched.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
-    "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed", "stop",
+    "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed",
     "functions", "function_call", "parallel_tool_calls", "response_format", "verbosity", "metadata", "user",
     "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 ];
@@ -92,6 +92,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
+        "stop" => return inspect::stops(cursor, seen),
         _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }

@@ -35,7 +35,7 @@ const REFUSED: &[Rule] = &[
 ];
 
 /// Fields that pass untouched.
-const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "stop_sequences", "context_management", "safeguards"];
+const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "context_management", "safeguards"];
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
@@ -91,6 +91,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
+        "stop_sequences" => return inspect::stops(cursor, seen),
         _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }

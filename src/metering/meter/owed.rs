@@ -54,7 +54,8 @@ impl Meter {
             (_, Some(Evidence::Provider)) => charged.usage,
             (Ending::Complete, _) => match &self.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
-                None => self.running(near, 0),
+                None if self.shown_anything() => self.running(near, 0),
+                None => self.running(near, self.hidden_tokens()),
             },
             (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_tokens()),
             (Ending::Cut, _) => {
@@ -80,7 +81,7 @@ impl Meter {
     pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
         match (ending, charged.evidence) {
             (Ending::Complete, Some(Evidence::Disputed)) => self.claimed.map(|(_, why)| why),
-            (Ending::Complete, Some(Evidence::Local)) if self.shown_anything() => Some(Miscount::Missing),
+            (Ending::Complete, Some(Evidence::Local)) => Some(Miscount::Missing),
             _ => None,
         }
     }

@@ -217,6 +217,31 @@ fn a_broken_stream_costs_its_words_and_not_its_prompt() {
 }
 
 #[test]
+fn silence_that_the_customer_asked_for_costs_its_prompt() {
+    let counts = Some(Local { input: 800, output: 0 });
+    let ended = |usage: Option<&WireUsage>| {
+        let mut meter = meter();
+        meter.ask_silence();
+        usage.into_iter().for_each(|usage| meter.report(usage, true));
+        let local = counts.filter(|_| meter.needs_local(Ending::Complete));
+        (meter.finish(Ending::Complete, local, TOOK), meter)
+    };
+    for said in [None, Some(says(0, 0))] {
+        let (counted, meter) = ended(said.as_ref());
+        assert_eq!((counted.evidence, picos(&counted)), (Some(Evidence::Local), 800 * 3_000_000), "{said:?}");
+        assert_eq!(meter.miscount(Ending::Complete, &counted), Some(Miscount::Missing));
+        assert_eq!(meter.finish(Ending::Broken, counts, TOOK).lines, Vec::new(), "a break stays free");
+    }
+    let (counted, _) = ended(Some(&says(900, 0)));
+    assert_eq!((counted.evidence, picos(&counted)), (Some(Evidence::Provider), 900 * 3_000_000));
+    let mut meter = meter();
+    meter.hide(Duration::from_secs(10));
+    meter.ask_silence();
+    let counted = meter.finish(Ending::Complete, counts, TOOK);
+    assert_eq!(counted.usage.output, 1_500, "reasoning that used up the limit, by its time");
+}
+
+#[test]
 fn no_output_is_free_unless_the_provider_says_what_it_did() {
     let mut meter = meter();
     for ending in [Ending::Nothing, Ending::Broken, Ending::Complete] {

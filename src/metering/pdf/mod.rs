@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 
 use notes::Notes;
 use syntax::{Item, Kind, blanks, entry, integer, is_blank, name, references, value};
-use text::Fonts;
 
 /// Least tokens of one page: text and picture of an ordinary one.
 const PER_PAGE: u64 = 3_000;
@@ -36,7 +35,7 @@ const MAX_DEPTH: u32 = 40;
 pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     let head = pdf.get(..1_024).unwrap_or(pdf);
     memchr::memmem::find(head, b"%PDF-")?;
-    if memchr::memmem::find(pdf, b"/Encrypt").is_some() {
+    if is_encrypted(pdf) {
         return None;
     }
     let mut file = File::new(pdf);
@@ -44,6 +43,17 @@ pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     file.open_object_streams()?;
     let facts = file.facts(seed)?;
     Counter { file, facts, seed, texts: HashMap::new(), forms: HashMap::new() }.count()
+}
+
+/// Whether the name `Encrypt` stands anywhere, also with `#xx` in place of letters.
+fn is_encrypted(pdf: &[u8]) -> bool {
+    let escaped = |at: usize| {
+        let before = pdf.get(at.saturating_sub(b"/Encryp".len())..at).unwrap_or_default();
+        let slash = before.iter().rposition(|byte| *byte == b'/').map(|place| at - before.len() + place);
+        let found = slash.and_then(|slash| syntax::token(pdf, slash));
+        found.is_some_and(|(item, _)| name(item.bytes).as_ref() == b"Encrypt")
+    };
+    memchr::memmem::find(pdf, b"/Encrypt").is_some() || memchr::memchr_iter(b'#', pdf).any(escaped)
 }
 
 /// One definition of an object: which buffer holds it, and where.
@@ -75,9 +85,8 @@ struct Facts {
     claimed: u64,
     /// The objects that a name of a form stands for, anywhere in the document.
     names: HashMap<Vec<u8>, HashSet<u32>>,
-    /// What annotations and form fields look like and say.
+    /// What annotations and form fields look like and say, and which tables fonts have.
     notes: Notes,
-    fonts: Fonts,
 }
 
 impl<'a> File<'a> {
@@ -203,7 +212,7 @@ impl<'a> File<'a> {
     /// One walk over all dictionaries.
     fn facts(&mut self, seed: u64) -> Option<Facts> {
         let mut facts = Facts { notes: Notes::seeded(seed), ..Facts::default() };
-        let (mut pages, mut nodes, mut maps) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut pages, mut nodes) = (HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
             let Some(span) = self.dict(place)? else { continue };
@@ -218,16 +227,17 @@ impl<'a> File<'a> {
             } else if kind == b"Page" || has(b"Parent") && (has(b"Contents") || has(b"MediaBox") || has(b"Resources")) {
                 pages.insert(place.number);
             }
-            maps.extend(entry(dict, b"ToUnicode").into_iter().flat_map(references));
             self.names(dict, &mut facts);
             let read = facts.notes.read(Item { kind: Kind::Dict, bytes: dict });
             self.spend(read)?;
         }
-        for number in maps {
+        for number in std::mem::take(&mut facts.notes.font_tables) {
             for index in self.by_number.get(&number).cloned().unwrap_or_default() {
                 let place = *self.objects.get(index)?;
                 if let Some(map) = self.stream(place)? {
-                    facts.fonts.read(&map);
+                    facts.notes.fonts.read(&map);
+                } else if let Some((span, kind)) = self.value(place)? {
+                    facts.notes.fonts.rename(Item { kind, bytes: self.slice(place.buffer, &span) });
                 }
             }
         }
@@ -309,16 +319,15 @@ impl Counter<'_> {
         }
         let missing = self.facts.claimed.max(shown).saturating_sub(found);
         total = total.saturating_add(missing.saturating_mul(dearest));
-        let notes = std::mem::take(&mut self.facts.notes);
-        for appearance in notes.appearances {
+        for appearance in std::mem::take(&mut self.facts.notes.appearances) {
             total = total.saturating_add(self.text(appearance, 0)?);
         }
         // A file without a page is no document, whatever it says.
         if total == 0 {
             return None;
         }
-        total = total.saturating_add(notes.tokens);
-        for text in notes.texts {
+        total = total.saturating_add(self.facts.notes.tokens);
+        for text in std::mem::take(&mut self.facts.notes.texts) {
             total = total.saturating_add(self.said(text)?);
         }
         Some(total)
@@ -392,7 +401,7 @@ impl Counter<'_> {
             let mut sum = 0_u64;
             if let Some(content) = self.file.stream(place)? {
                 self.file.spend(content.len())?;
-                let shown = text::shown(&content, self.facts.fonts, self.seed);
+                let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
                 sum = shown.tokens;
                 for name in shown.forms {
                     sum = sum.saturating_add(self.form(name, depth)?);

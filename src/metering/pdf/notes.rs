@@ -1,4 +1,5 @@
-//! What annotations and form fields of a document say, wherever their dictionaries stand: alone, in a page's list, in another field.
+//! What annotations and form fields of a document say and which tables its fonts have, wherever the dictionaries stand: alone, in
+//! a page, in another dictionary.
 //!
 //! Viewers draw their appearances; readers for models also take the words themselves. Must not read a value more than once for
 //! each dictionary around it.
@@ -6,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::syntax::{Item, Kind, elements, entries, entry, references, string};
-use super::text;
+use super::text::{self, Fonts};
 
 /// What was found in the dictionaries of a document.
 #[derive(Debug, Default)]
@@ -19,6 +20,10 @@ pub(super) struct Notes {
     pub(super) tokens: u64,
     /// Places the samples of them.
     seed: u64,
+    /// Objects that are tables of a font: streams, or lists of glyph names.
+    pub(super) font_tables: HashSet<u32>,
+    /// What the glyph names that stand in the dictionaries themselves say.
+    pub(super) fonts: Fonts,
 }
 
 impl Notes {
@@ -37,6 +42,9 @@ impl Notes {
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),
+                        b"ToUnicode" => self.font_tables.extend(references(value)),
+                        b"Differences" if value.kind == Kind::Word => self.font_tables.extend(references(value)),
+                        b"Differences" => self.fonts.rename(value),
                         b"Contents" | b"V" | b"RC" | b"Alt" | b"ActualText" => self.says(value),
                         _ => {}
                     }

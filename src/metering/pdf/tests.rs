@@ -183,6 +183,30 @@ fn readers_that_could_differ_are_charged_by_the_larger_count() {
 }
 
 #[test]
+fn fonts_that_make_many_characters_of_one_are_found_wherever_they_stand() {
+    let text = (4, stream("", format!("({}) Tj", "A".repeat(9_000)).as_bytes()));
+    let cmap = (6, stream("", b"1 beginbfchar <41> <4e2d00650066006700680069006a006b> endbfchar"));
+    let names = "[65 /uni4E2D56FD4E2D56FD4E2D56FD4E2D56FD]";
+    let page = |font: &str| {
+        let page = (3, format!("<</Type /Page /Contents 4 0 R /Resources <</Font <</F1 {font}>>>>>>"));
+        tokens(&plain(&[page, text.clone(), cmap.clone(), (7, names.to_owned())]))
+    };
+    for font in [
+        "<</Type /Font /ToUnicode 6 0 R>>".to_owned(),
+        format!("<</Encoding <</Differences {names}>>>>"),
+        "<</Encoding <</Differences 7 0 R>>>>".to_owned(),
+        "<</Encoding <</Differences [65 /u4E2D_b_c_d_e_f_g_h.alt]>>>>".to_owned(),
+        "<</Encoding <</Differences [65 /f_uni5217_u1F600_a_b_c_d]>>>>".to_owned(),
+    ] {
+        assert_eq!(page(&font), Some(9_000 * 8 + 1_600), "{font}");
+    }
+    let chinese = page("<</Encoding <</Differences [65 /uni4E2D /.notdef]>>>>");
+    assert_eq!(chinese, Some(9_000 + 1_600), "a token for each");
+    let usual = page("<</Encoding <</Differences [65 /A /f_f_i /uni00E9 /unicorn /u]>>>>");
+    assert_eq!(usual, page("<<>>"), "names of Latin letters and ligatures change nothing");
+}
+
+#[test]
 fn what_cannot_be_read_or_costs_too_much_has_no_count() {
     let bomb = |layers: usize| {
         let mut data = vec![0_u8; 90 << 20];
@@ -195,6 +219,7 @@ fn what_cannot_be_read_or_costs_too_much_has_no_count() {
         pdf
     };
     let encrypted = plain(&[(3, "<</Type/Page>>".to_owned()), (4, "<</Encrypt 5 0 R>>".to_owned())]);
+    let disguised = plain(&[(3, "<</Type/Page>>".to_owned()), (4, "<</#45ncr#79pt 5 0 R>>".to_owned())]);
     let odd =
         plain(&[(3, "<</Type/Page/Contents 4 0 R>>".to_owned()), (4, stream("", b"x").replace("ASCIIHexDecode", "NewDecode"))]);
     let deep = format!("%PDF-1.7\n1 0 obj {}", "<</A ".repeat(100_000));
@@ -207,6 +232,7 @@ fn what_cannot_be_read_or_costs_too_much_has_no_count() {
         ("a bomb", bomb(1)),
         ("a bomb in a bomb", bomb(2)),
         ("encrypted", encrypted),
+        ("encrypted by another spelling", disguised),
         ("a filter nobody knows", odd),
         ("too deep", deep.into_bytes()),
         ("never closed", endless.into_bytes()),

@@ -1,11 +1,12 @@
 //! How many tokens the text of a content stream is likely to be.
 //!
 //! Every string of the stream counts, whichever operator shows it. What a byte of a string stands for is up to the fonts: their
-//! tables of characters (`ToUnicode`) say whether it is Latin, and how many characters one code can become.
+//! tables of characters (`ToUnicode`) and their names of glyphs (`Differences`) say whether it is Latin, and how many characters one
+//! code can become.
 
 use farebox_protocol::{Sample, token_estimate};
 
-use super::syntax::{Item, Kind, hex, string, token};
+use super::syntax::{Item, Kind, elements, hex, name, string, token};
 use crate::config::Tokenizer;
 
 /// Longest result of one code that is only a ligature.
@@ -47,6 +48,17 @@ impl Fonts {
         }
     }
 
+    /// Takes in a font's list of glyph names. A name is made of parts (`f_i`), and each can spell characters out (`uni4E2D56FD`,
+    /// `u1F600`).
+    pub(super) fn rename(&mut self, differences: Item<'_>) {
+        let names = elements(differences.bytes).filter(|item| differences.kind == Kind::Array && item.kind == Kind::Name);
+        for item in names {
+            let glyph = name(item.bytes);
+            let plain = glyph.split(|byte| *byte == b'.').next().unwrap_or_default();
+            self.shows(&plain.split(|byte| *byte == b'_').flat_map(spelled).collect::<Vec<u8>>());
+        }
+    }
+
     fn shows(&mut self, utf16: &[u8]) {
         self.longest = self.longest.max(utf16.len() / 2);
         // Latin with its accents, punctuation, signs of currency, ligatures.
@@ -62,6 +74,17 @@ impl Fonts {
             _ => self.foreign.then_some(1),
         }
     }
+}
+
+/// The characters of a part of a glyph's name, in UTF-16; a letter for a name like any other.
+fn spelled(part: &[u8]) -> Vec<u8> {
+    let is_hex = |digits: &[u8]| digits.len() >= 4 && digits.iter().all(u8::is_ascii_hexdigit);
+    if let Some(digits) = part.strip_prefix(b"uni").filter(|digits| is_hex(digits)) {
+        return hex(digits);
+    }
+    let code = part.strip_prefix(b"u").filter(|digits| is_hex(digits)).and_then(|digits| std::str::from_utf8(digits).ok());
+    let spelled = code.and_then(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?)).unwrap_or('a');
+    spelled.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| unit.to_be_bytes()).collect()
 }
 
 /// What a content stream shows: tokens of its strings, and the names of the forms that it draws.
