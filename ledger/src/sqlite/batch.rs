@@ -1,15 +1,16 @@
 //! The writer's transactions, one at a time: what holds a batch of operations together.
 //!
 //! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. From one
-//! transaction to the next it keeps nothing but statements and the numbers of slugs. What operations read and write inside it
-//! is in `tx`.
+//! transaction to the next it keeps its statements, the numbers of slugs, and, unless another connection has committed in
+//! between, the totals and the rows in its `cache`. What operations read and write inside it is in `tx`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
+use super::cache::Cache;
 use super::remembered::{Moved, Remembered};
 use super::rows::{self, malformed, number};
 use super::statements::{Sql, Statements};
@@ -24,6 +25,15 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+/// What of the totals has changed in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    Nothing,
+    /// What holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
+    Running,
+    Anything,
+}
+
 /// The connection that writes, and the transaction open on it.
 #[derive(Debug)]
 pub(super) struct Batch<'c> {
@@ -32,12 +42,15 @@ pub(super) struct Batch<'c> {
     /// Rows of `slugs` and `targets` never change, so they may be remembered as long as no transaction is rolled back.
     slugs: HashMap<String, i64>,
     targets: HashMap<String, i64>,
+    pub(super) cache: Cache,
+    /// The data version that the totals and the cache belong to; none before the first commit and after a rollback.
+    version: Option<u32>,
     opened: i64,
     totals: Totals,
     pub(super) entries: i64,
     pub(super) audits: i64,
     pub(super) epoch: i64,
-    changed: bool,
+    changed: Changed,
     /// Keys that readers remember, and what this transaction does to them.
     remembered: Option<Arc<Remembered>>,
     moved: Vec<(KeyId, Moved)>,
@@ -50,29 +63,35 @@ impl<'c> Batch<'c> {
             statements: Statements::new(conn),
             slugs: HashMap::new(),
             targets: HashMap::new(),
+            cache: Cache::default(),
+            version: None,
             opened: 0,
             totals: Totals::default(),
             entries: 0,
             audits: 0,
             epoch: 0,
-            changed: false,
+            changed: Changed::Nothing,
             remembered,
             moved: Vec::new(),
         }
     }
 
-    /// Takes the write lock and reads the totals.
+    /// Takes the write lock, and reads the totals if another connection may have changed them.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.statements.get(Sql::Begin)?.execute([])?;
+        self.changed = Changed::Nothing;
         if let Some(remembered) = &self.remembered {
             remembered.begin();
         }
         self.moved.clear();
+        if self.version.is_some() && self.version == Some(self.data_version()?) {
+            return Ok(());
+        }
+        self.forget();
         let statement = self.statements.get(Sql::Totals)?;
         (self.totals, self.audits, self.epoch, self.opened) =
             statement.query_row([], |row| Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?)))?;
         self.entries = number(self.totals.entries);
-        self.changed = false;
         Ok(())
     }
 
@@ -80,32 +99,53 @@ impl<'c> Batch<'c> {
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.slugs.clear();
         self.targets.clear();
+        self.forget();
         if self.conn.is_autocommit() { Ok(()) } else { self.conn.execute_batch("ROLLBACK") }
+    }
+
+    fn forget(&mut self) {
+        self.version = None;
+        self.cache.forget();
+    }
+
+    /// Differs from what it was after our last commit when another connection has committed since.
+    fn data_version(&self) -> Result<u32> {
+        let mut version = 0;
+        self.conn.file_control(DEFAULT_NAME, FileControl::DataVersion(&mut version))?;
+        Ok(version)
     }
 
     /// Writes the totals and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
-        if self.changed {
-            let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
-            let (entries, audits, epoch) = (self.entries, self.audits, self.epoch);
-            self.statements.get(Sql::UpdateTotals)?.execute(params![
-                number(keys),
-                entries,
-                audits,
-                number(holds),
-                epoch,
-                credit.to_string(),
-                spent.to_string(),
-                held.to_string(),
-                loss.to_string(),
-                self.opened,
-                exposure.to_string(),
-                cost.to_string(),
-            ])?;
+        let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
+        let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
+        let (entries, audits, epoch, opened) = (self.entries, self.audits, self.epoch, self.opened);
+        match self.changed {
+            Changed::Nothing => {}
+            Changed::Running => {
+                self.statements.get(Sql::UpdateRunning)?.execute(params![entries, holds, opened, spent, held])?;
+            }
+            Changed::Anything => {
+                self.statements.get(Sql::UpdateTotals)?.execute(params![
+                    number(keys),
+                    entries,
+                    audits,
+                    holds,
+                    epoch,
+                    credit.to_string(),
+                    spent,
+                    held,
+                    loss.to_string(),
+                    opened,
+                    exposure.to_string(),
+                    cost.to_string(),
+                ])?;
+            }
         }
         self.statements.get(Sql::Commit)?.execute([])?;
+        self.version = self.data_version().ok();
         // Only then was a row written for certain, and the commit counted. Otherwise what is remembered ends with this batch.
-        if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed) {
+        if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed != Changed::Nothing) {
             remembered.committed(self.moved.drain(..));
         }
         Ok(())
@@ -122,40 +162,45 @@ impl<'c> Batch<'c> {
 
     pub(super) fn count_key(&mut self) {
         self.totals.keys = self.totals.keys.saturating_add(1);
-        self.changed = true;
+        self.mark(Changed::Anything);
     }
 
     pub(super) fn count_hold(&mut self, opened: bool) {
         let holds = self.totals.holds;
         self.opened = self.opened.saturating_add(i64::from(opened));
         self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
-        self.changed = true;
+        self.mark(Changed::Running);
     }
 
     pub(super) fn count_act(&mut self) {
         self.audits = self.audits.saturating_add(1);
-        self.changed = true;
+        self.mark(Changed::Anything);
     }
 
     pub(super) fn set_epoch(&mut self, epoch: i64) {
         self.epoch = epoch;
-        self.changed = true;
+        self.mark(Changed::Anything);
     }
 
     /// Adds what moved in an account, and what an ended request cost the operator.
     pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
         let moved = |sum: &mut i128, from: Amount, to: Amount| {
             *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
+            if from == to { Changed::Nothing } else { Changed::Anything }
         };
-        moved(&mut self.totals.credit, before.credit, after.credit);
         moved(&mut self.totals.spent, before.spent, after.spent);
         moved(&mut self.totals.held, before.held, after.held);
+        let mut rest = moved(&mut self.totals.credit, before.credit, after.credit);
         if let Some(bill) = bill {
-            moved(&mut self.totals.loss, Amount::ZERO, bill.loss);
-            moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure);
-            moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default());
+            rest = rest.max(moved(&mut self.totals.loss, Amount::ZERO, bill.loss));
+            rest = rest.max(moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure));
+            rest = rest.max(moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default()));
         }
-        self.changed = true;
+        self.mark(rest.max(Changed::Running));
+    }
+
+    fn mark(&mut self, changed: Changed) {
+        self.changed = self.changed.max(changed);
     }
 
     /// The number of a slug, which gets one when it is first used.

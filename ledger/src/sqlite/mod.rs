@@ -2,12 +2,13 @@
 //!
 //! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
 //! log (`upkeep`); readers have connections of their own (`readers`).
-//! Several processes may have the file open: SQLite's locks order their batches, and every batch reads what it decides on. What
-//! the gateway keeps of keys in memory is given out only while it equals the file (`remembered`). The schema repeats the rules of `account`, so that even a faulty program cannot store an
-//! impossible account.
+//! Several processes may have the file open: SQLite's locks order their batches, and every batch decides on the newest rows. What is
+//! kept in memory, of keys for the gateway's door (`remembered`) and of rows for the writer (`cache`), is used only while it equals
+//! the file. The schema repeats the rules of `account`, so that even a faulty program cannot store an impossible account.
 
 mod backup;
 mod batch;
+mod cache;
 mod copy;
 mod files;
 mod lists;

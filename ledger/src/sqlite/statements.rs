@@ -20,16 +20,20 @@ statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
     Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
+    // WHERE says that it is one row. SQLite keeps copies of the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
-         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12";
+         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12 WHERE id = 1";
+    // What holds and most of their ends change.
+    UpdateRunning = "UPDATE totals SET entries = ?1, holds = ?2, opened = ?3, spent = ?4, held = ?5 WHERE id = 1";
 
-    Payer = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at FROM accounts a JOIN keys k ON k.id = a.id
-         WHERE a.id = ?1";
-    Account = "SELECT credit, spent, held, seq, last, hash, last_at FROM accounts WHERE id = ?1";
-    SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1";
+    Account = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at, a.seq, a.last, a.hash, a.last_at
+         FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1";
+    // Each names what it replaces. The pair of seq and held changes with everything that happens to an account.
+    SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1 AND credit = ?3 AND spent = ?4 AND held = ?5";
     MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
-         WHERE id = ?1";
+         WHERE id = ?1 AND held = ?9 AND seq = ?10";
 
+    NewestOperation = "SELECT max(operation) FROM entries";
     HasEntry = "SELECT 1 FROM entries WHERE operation = ?1";
     Held = "SELECT key, amount FROM holds WHERE request = ?1";
     Hold = "SELECT * FROM holds WHERE request = ?1";

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::batch::{Batch, Fault};
+use super::cache::Known;
 use super::remembered::Moved;
 use super::rows::{self, StoredEntry, lines_text, number};
 use super::statements::Sql;
@@ -21,25 +22,25 @@ impl Tx for Batch<'_> {
     type Error = rusqlite::Error;
 
     fn payer(&mut self, key: KeyId) -> Answer<Option<Payer>> {
-        let read = self
-            .statements
-            .get(Sql::Payer)?
-            .query_row([key], |row| Ok(Payer { account: account_of(row)?, status: row.get(3)?, expires_at: row.get(4)? }));
-        Ok(read.optional()?)
+        Ok(self.known(key)?.map(|known| known.payer))
     }
 
     fn account(&mut self, key: KeyId) -> Answer<Option<(Account, Head)>> {
-        let read = self.statements.get(Sql::Account)?.query_row([key], |row| {
-            Ok((account_of(row)?, Head { seq: row.get(3)?, last: row.get(4)?, hash: row.get(5)?, last_at: row.get(6)? }))
-        });
-        Ok(read.optional()?)
+        Ok(self.known(key)?.map(|known| (known.payer.account, known.head)))
     }
 
+    /// Ids begin with their time, so that nearly every new one is beyond all entries, and is not looked up.
     fn has_entry(&mut self, operation: OperationId) -> Answer<bool> {
+        if operation > self.newest()? {
+            return Ok(false);
+        }
         Ok(self.statements.get(Sql::HasEntry)?.exists([operation])?)
     }
 
     fn held(&mut self, request: OperationId) -> Answer<Option<Held>> {
+        if let Some(held) = self.cache.hold(request) {
+            return Ok(Some(held));
+        }
         let read = self.statements.get(Sql::Held)?;
         Ok(read.query_row([request], |row| Ok(Held { key: row.get(0)?, amount: row.get(1)? })).optional()?)
     }
@@ -59,6 +60,7 @@ impl Tx for Batch<'_> {
         let values = params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch];
         let inserted = self.statements.get(Sql::InsertHold)?.execute(values)? > 0;
         if inserted {
+            self.cache.opened(new.request, Held { key: new.key, amount: new.amount });
             self.count_hold(true);
         }
         Ok(inserted)
@@ -66,18 +68,22 @@ impl Tx for Batch<'_> {
 
     fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Answer<()> {
         let checkpoint = json(checkpoint)?;
-        self.statements.get(Sql::UpdateHold)?.execute(params![request, amount, used, checkpoint])?;
+        one(self.statements.get(Sql::UpdateHold)?.execute(params![request, amount, used, checkpoint])?)?;
+        self.cache.raised(request, amount);
         Ok(())
     }
 
     fn delete_hold(&mut self, request: OperationId) -> Answer<()> {
-        self.statements.get(Sql::DeleteHold)?.execute([request])?;
+        one(self.statements.get(Sql::DeleteHold)?.execute([request])?)?;
+        self.cache.ended(request);
         self.count_hold(false);
         Ok(())
     }
 
     fn set_held(&mut self, key: KeyId, before: Account, after: Account) -> Answer<()> {
-        self.statements.get(Sql::SetHeld)?.execute(params![key, after.held])?;
+        let values = params![key, after.held, before.credit, before.spent, before.held];
+        one(self.statements.get(Sql::SetHeld)?.execute(values)?)?;
+        self.cache.moved(key, after, None);
         self.note(key, Moved::Held(after));
         self.add_up(before, after, None);
         Ok(())
@@ -186,6 +192,7 @@ impl Tx for Batch<'_> {
             key.old_secret.map(|(hash, _)| hash),
             key.old_secret.map(|(_, until)| until)
         ])?;
+        self.cache.forget_key(key.id);
         self.note(key.id, Moved::Changed);
         Ok(())
     }
@@ -244,6 +251,33 @@ impl Tx for Batch<'_> {
 }
 
 impl Batch<'_> {
+    /// What a request reads of its key.
+    fn known(&mut self, key: KeyId) -> Result<Option<Known>> {
+        if let Some(known) = self.cache.key(key) {
+            return Ok(Some(known));
+        }
+        let read = self.statements.get(Sql::Account)?.query_row([key], |row| {
+            let account = Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? };
+            let payer = Payer { account, status: row.get(3)?, expires_at: row.get(4)? };
+            Ok(Known { payer, head: Head { seq: row.get(5)?, last: row.get(6)?, hash: row.get(7)?, last_at: row.get(8)? } })
+        });
+        let read = read.optional()?;
+        if let Some(known) = read {
+            self.cache.read_key(key, known);
+        }
+        Ok(read)
+    }
+
+    fn newest(&mut self) -> Result<OperationId> {
+        if let Some(newest) = self.cache.newest() {
+            return Ok(newest);
+        }
+        let newest: Option<_> = self.statements.get(Sql::NewestOperation)?.query_row([], |row| row.get(0))?;
+        let newest = newest.unwrap_or(OperationId::from_bytes([0; 16]));
+        self.cache.read_newest(newest);
+        Ok(newest)
+    }
+
     /// Appends an entry of any format behind `head`; its reference is registered by whoever knows that it is free.
     pub(super) fn append_chained(
         &mut self,
@@ -254,17 +288,23 @@ impl Batch<'_> {
         before: Account,
         after: Account,
     ) -> Answer<()> {
-        self.insert_entry(entry, format, head.last, hash)?;
-        self.statements.get(Sql::MoveAccount)?.execute(params![
+        let Head { seq, last, .. } = *head;
+        self.insert_entry(entry, format, last, hash)?;
+        let head = Head { seq: entry.seq, last: entry.position, hash: *hash, last_at: Some(entry.at) };
+        one(self.statements.get(Sql::MoveAccount)?.execute(params![
             entry.key,
             after.credit,
             after.spent,
             after.held,
-            entry.seq,
-            entry.position,
-            entry.at,
-            hash
-        ])?;
+            head.seq,
+            head.last,
+            head.last_at,
+            head.hash,
+            before.held,
+            seq,
+        ])?)?;
+        self.cache.moved(entry.key, after, Some(head));
+        self.cache.entered(entry.operation);
         self.entries = entry.position;
         self.note(entry.key, Moved::Entered(after, entry.at));
         self.add_up(before, after, entry.bill.as_ref());
@@ -393,8 +433,9 @@ impl Batch<'_> {
     }
 }
 
-fn account_of(row: &rusqlite::Row<'_>) -> Result<Account> {
-    Ok(Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? })
+/// A write that must find its row, and find in it what was read.
+fn one(rows: usize) -> Result<()> {
+    if rows == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(rows)) }
 }
 
 fn entry_only(stored: Option<StoredEntry>) -> Option<Entry> {
