@@ -1,8 +1,8 @@
 //! The spine. [`Proxy::run`] is the story of a request, read top to bottom:
 //! inspect → resolve → admit (money is held) → dispatch → relay → settle.
 //!
-//! From the hold on, upstream, meter and hold belong to work that outlives the customer's handler (`handed_over`), so a customer
-//! who leaves drops the handler and never the money. Every other room is called from here and never calls back.
+//! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a
+//! customer who leaves drops the handler and never the money. Every other room is called from here and never calls back.
 
 mod admit;
 mod admitted;
@@ -16,7 +16,6 @@ mod documents;
 mod end;
 mod exposure;
 pub mod failure;
-mod handed_over;
 mod last_hour;
 mod phase;
 pub mod pipe;
@@ -45,7 +44,6 @@ use admitted::Admitted;
 pub use admitted::{LOST, REMOVED};
 pub use calibration::Calibrations;
 pub use failure::Failure;
-use handed_over::HandedOver;
 pub use last_hour::Standing;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record};
@@ -134,11 +132,12 @@ impl Proxy {
         let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
         forms.limit(&terms, seen.limit, &model);
 
-        // Money is held from here on: the rest is work that a customer who leaves cannot drop.
+        // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         let (answer, answered) = oneshot::channel();
         let mut admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
         admitted.outcome.lost = seals;
-        HandedOver::new(&self.tasks, dispatch::dispatch(admitted, answer), answered).await
+        self.tasks.spawn(dispatch::dispatch(admitted, answer));
+        answered.await.unwrap_or(Err(Failure::Internal))
     }
 }
 
