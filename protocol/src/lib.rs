@@ -22,6 +22,7 @@ mod members;
 pub mod messages;
 mod patch;
 pub mod paths;
+mod picture_size;
 pub mod prompt;
 pub mod responses;
 mod sample;

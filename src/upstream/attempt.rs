@@ -11,7 +11,7 @@ use hyper_util::client::legacy::{Error, ResponseFuture};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
-use super::classify::{self, AttemptFailure};
+use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
 use super::reply::{Kind, Reply};
 use super::simulated::Simulated;
@@ -51,7 +51,14 @@ pub(super) async fn attempt(
         };
         judge(reply, call, room).await
     };
-    timeout(limit, answer).await.unwrap_or_else(|_| Err(AttemptFailure::Broken(format!("no answer within {limit:?}"))))
+    timeout(limit, answer).await.unwrap_or_else(|_| {
+        let charged = !call.stream && call.operation == Operation::Generate;
+        Err(if charged {
+            AttemptFailure::GivenUp(GivenUp::Late(limit))
+        } else {
+            AttemptFailure::Broken(format!("no answer within {limit:?}"))
+        })
+    })
 }
 
 async fn received(sent: ResponseFuture) -> Result<Reply, AttemptFailure> {
@@ -99,7 +106,7 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
 }
 
 async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
-    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await.map_err(AttemptFailure::Broken)?;
+    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
     match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),

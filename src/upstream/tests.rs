@@ -142,7 +142,9 @@ fn counting(route: &Route) -> Call<'_> {
 #[track_caller]
 fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
     match result {
-        Err(DispatchError::NoTarget { attempts, .. }) => attempts.iter().map(|attempt| attempt.class.to_string()).collect(),
+        Err(DispatchError::NoTarget { attempts, .. } | DispatchError::GivenUp { attempts, .. }) => {
+            attempts.iter().map(|attempt| attempt.class.to_string()).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
