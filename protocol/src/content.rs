@@ -23,6 +23,16 @@ fn is_unpriced(name: &str) -> bool {
     matches!(name, "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url")
 }
 
+/// Whether parts of this type are text.
+fn is_text(kind: &str) -> bool {
+    matches!(kind, "text" | "input_text" | "output_text" | "message")
+}
+
+/// Whether parts of this type are pictures.
+fn is_picture(kind: &str) -> bool {
+    matches!(kind, "image" | "image_url" | "input_image")
+}
+
 /// Longest `cache_control` that is only an option.
 const LONGEST_MARK: usize = 64;
 /// Longest web address that is only an address.
@@ -53,6 +63,8 @@ struct Part<'a> {
     data: Option<Value>,
     url: Option<Value>,
     file: Option<Value>,
+    /// What may be reasoning that only the provider can read.
+    sealed: Vec<Value>,
 }
 
 impl Part<'_> {
@@ -211,9 +223,10 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
     match name {
         _ if value.kind == Kind::Null => {}
         "file_id" => return Err(BadRequest::at(name, format!("`file_id` is refused: {STATE}, with files inside it."))),
-        "file_url" => return Err(by_url(name)),
         _ if is_unpriced(name) => return Err(unpriced(name)),
-        _ if is_sealed(name) => out.seen.content.sealed(value.text_size().bytes()),
+        // `file_url`, `document_url`, `pdf_url`: servers fetch what stands there.
+        _ if name.ends_with("_url") => return Err(by_url(name)),
+        _ if is_sealed(name) => part.sealed.push(value),
         _ => count(&mut out.seen.content, cursor, &value),
     }
     Ok(())
@@ -229,6 +242,18 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     }
     if part.kind == "item_reference" {
         return Err(BadRequest { remedy: Some(Remedy::StoreNothing), ..BadRequest::at("type", ITEM_REFERENCE) });
+    }
+    for value in &part.sealed {
+        // A text part has no seals: whoever reads such a member there reads it as text.
+        if part.kind.is_empty() || is_text(&part.kind) {
+            count(&mut out.seen.content, cursor, value);
+        } else {
+            out.seen.content.sealed(value.text_size().bytes());
+        }
+    }
+    if is_picture(&part.kind) && part.data.is_none() && part.url.is_none() && part.file.is_none() {
+        // Some servers remember pictures that were sent before.
+        out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: Detail::Auto });
     }
     if let Some(data) = &part.data {
         if data.kind != Kind::String || part.source == "text" {

@@ -4,18 +4,17 @@
 //! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions always refer to the
 //! whole text, even if a cursor was set to a value inside it.
 
-mod block;
 mod edit;
+mod scan;
 mod text;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
-use block::{Block, below, escaped};
 
 pub(crate) use edit::{Cuts, set_members};
-pub use edit::{Edit, splice};
+pub use edit::{Edit, pieces, splice};
 pub use text::{quoted, unescape};
 
 /// Deepest nesting of arrays and objects that is taken.
@@ -398,52 +397,18 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it has escapes. Takes a block at a time, whatever stands in it.
+    /// Steps over a string and says whether it may have escapes.
     fn string(&mut self) -> Result<bool, JsonError> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
-        let bytes = self.text.as_bytes();
-        let mut at = self.at + 1;
-        let mut has_escapes = false;
-        let mut open_escape = false;
-        loop {
-            let begun_before = usize::from(open_escape);
-            let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ Block::BYTES }>()).map(Block::of) else {
-                self.at = at - begun_before;
-                return self.string_end(has_escapes);
-            };
-            let backslashes = block.backslashes();
-            let (end, wrong) = if backslashes != 0 || open_escape {
-                has_escapes = true;
-                let escaped = escaped(backslashes, &mut open_escape);
-                let end = block.quotes() & !escaped;
-                (end, block.controls() | escaped & !block.escapable(bytes, at, escaped & below(end)))
-            } else {
-                (block.quotes(), block.controls())
-            };
-            if wrong & below(end) != 0 {
-                // Scans again to find the position of the error.
-                self.at = at - begun_before;
-                return self.string_end(has_escapes);
-            }
-            self.count_other(block.others() & below(end));
-            if end != 0 {
-                self.at = at + end.trailing_zeros() as usize + 1;
-                return Ok(has_escapes);
-            }
-            at += Block::BYTES;
-        }
+        let passed = scan::pass(self.text.as_bytes(), self.at + 1);
+        self.at = passed.at;
+        self.other += passed.other;
+        self.string_end(passed.has_escapes)
     }
 
-    /// Counts bits; where there are none, which is nearly everywhere, without counting.
-    fn count_other(&mut self, bits: u32) {
-        if bits != 0 {
-            self.other += u64::from(bits.count_ones());
-        }
-    }
-
-    /// The rest of a string, one byte at a time: where the text ends, or something is wrong.
+    /// The rest of a string, one byte at a time: its quote, the end of the text, or where something is wrong.
     fn string_end(&mut self, mut escaped: bool) -> Result<bool, JsonError> {
         loop {
             match self.byte() {

@@ -22,9 +22,11 @@ mod members;
 pub mod messages;
 mod patch;
 pub mod paths;
+mod picture_size;
 pub mod prompt;
 pub mod responses;
 mod sample;
+mod shape;
 pub mod sse;
 pub mod synthetic;
 mod text_size;
@@ -36,10 +38,12 @@ pub mod usage;
 use std::fmt;
 use std::str::FromStr;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
+use json::Edit;
 use prompt::Prompt;
 
 pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy};
@@ -177,8 +181,18 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or a field that has no price.
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
-    /// The request as the upstream gets it: the original bytes with only the named places changed. One copy.
-    fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8>;
+    /// What is changed in a request on its way upstream; all other bytes stay as the customer wrote them.
+    fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>>;
+
+    /// The request as the upstream gets it. One copy.
+    fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
+        json::splice(body, &mut self.changes(body, seen, edits))
+    }
+
+    /// The same in pieces, without a copy of what is long.
+    fn pieces(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Vec<Bytes> {
+        json::pieces(body, &mut self.changes(body, seen, edits))
+    }
 
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;

@@ -11,7 +11,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::json::unescape;
-use crate::{Detail, Picture};
+use crate::{Detail, Picture, picture_size};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -21,8 +21,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// How much of a picture is decoded in search of its size: usually the first is enough, metadata may need the second.
 const HEADS: [usize; 2] = [4 << 10, 512 << 10];
 
-/// How much is decoded in search of the sign of a PDF, which readers accept a little behind the beginning.
-const PDF_HEAD: usize = 1_400;
+/// How much of a file is decoded to see what it is. Readers accept the sign of a PDF a little behind the beginning.
+const FILE_HEAD: usize = 1_400;
 
 /// An inline payload: its media type and its base64 text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +39,17 @@ impl<'a> Payload<'a> {
         Some(Self { media: head.split(';').next().unwrap_or_default(), base64 })
     }
 
-    /// Whether it is text rather than a document with pages.
+    /// Whether it is text rather than a document with pages, as its sender says and its first bytes do not deny: no text has a
+    /// zero in it, and the files of word processors do.
     pub(crate) fn is_text(&self) -> bool {
-        self.media.starts_with("text/") || self.media == "application/json"
+        let head = self.base64.get(..FILE_HEAD).unwrap_or(self.base64);
+        let packed = || decode(head).is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0));
+        (self.media.starts_with("text/") || self.media == "application/json") && !packed()
     }
 
     /// Whether it is a PDF, whatever its sender calls it.
     pub(crate) fn is_pdf(&self) -> bool {
-        let head = self.base64.get(..PDF_HEAD).unwrap_or(self.base64);
+        let head = self.base64.get(..FILE_HEAD).unwrap_or(self.base64);
         decode(head).is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
     }
 
@@ -64,9 +67,7 @@ impl<'a> Payload<'a> {
     pub(crate) fn picture(&self, detail: Detail) -> Picture {
         let size = HEADS.iter().find_map(|head| {
             let head = self.base64.get(..*head).unwrap_or(self.base64);
-            let bytes = decode(head)?;
-            let size = imagesize::blob_size(&bytes).ok()?;
-            Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
+            picture_size::size(&decode(head)?, head.len() == self.base64.len())
         });
         Picture { bytes: Some(self.bytes()), size, detail }
     }

@@ -6,6 +6,7 @@
 //! tells. Where the samples lie is decided by a secret seed: a text cannot be written so that only its light parts are read.
 
 use std::fmt;
+use std::ops::Range;
 
 /// Weight of one token.
 const TOKEN: u64 = 64;
@@ -50,27 +51,30 @@ impl Weight {
 
     /// Takes in text as it stands in JSON.
     pub fn add(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let (length, times) = match self.seen {
-                seen if seen < WHOLE => (WHOLE - seen, 1),
-                seen if seen < self.sample => (self.sample - seen, 0),
-                seen if seen < self.sample + SAMPLE => (self.sample + SAMPLE - seen, STRIDE / SAMPLE),
-                _ => {
-                    self.sample = self.stride + random(&mut self.state) % (STRIDE - SAMPLE + 1);
-                    self.stride += STRIDE;
-                    continue;
-                }
-            };
-            let (now, later) = rest.split_at(rest.len().min(usize::try_from(length).unwrap_or(usize::MAX)));
-            if times > 0 {
-                let before = bytes.get((bytes.len() - rest.len()).wrapping_sub(1)).map_or(BREAK, |byte| class(*byte));
-                self.weight = self.weight.saturating_add(times * read(now, before));
-            }
-            self.seen += now.len() as u64;
-            rest = later;
+        let begin = self.seen;
+        let end = begin + text.len() as u64;
+        self.seen = end;
+        if begin < WHOLE {
+            self.read(text, begin, begin..end.min(WHOLE), 1);
         }
+        while self.sample < end {
+            let behind = self.sample + SAMPLE;
+            self.read(text, begin, self.sample.max(begin).max(WHOLE)..behind.min(end), STRIDE / SAMPLE);
+            if behind > end {
+                return;
+            }
+            self.sample = self.stride + random(&mut self.state) % (STRIDE - SAMPLE + 1);
+            self.stride += STRIDE;
+        }
+    }
+
+    /// Weighs a part of a text that begins at `begin`; both count as `seen` does.
+    fn read(&mut self, text: &str, begin: u64, part: Range<u64>, times: u64) {
+        let place = |at: u64| usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX);
+        let (bytes, from) = (text.as_bytes(), place(part.start));
+        let Some(now) = bytes.get(from..place(part.end)) else { return };
+        let before = bytes.get(from.wrapping_sub(1)).map_or(BREAK, |byte| class(*byte));
+        self.weight = self.weight.saturating_add(times * read(now, before));
     }
 
     /// Takes in bytes of text that cannot be read here.

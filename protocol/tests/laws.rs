@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use farebox_protocol::json::{Cursor, Edit, splice};
+use farebox_protocol::json::{Cursor, Edit, pieces, splice};
 use farebox_protocol::{
     Edits, ErrorBody, Family, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
     UpstreamError, Usage, UsageWish, WireUsage,
@@ -78,13 +78,13 @@ proptest! {
     }
 
     #[test]
-    fn a_string_ends_where_serde_ends_it(pieces in prop::collection::vec(piece(), 0..40), behind in "[a-z ]{0,40}") {
+    fn a_string_ends_where_serde_ends_it(pieces in prop::collection::vec(piece(), 0..90), behind in "[a-z ]{0,90}") {
         let bytes = format!("[\"{}\",\"{behind}\"]", pieces.concat()).into_bytes();
         prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<Value>(&bytes).is_ok(), "{}", String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn strings_are_measured_and_unescaped(text in "[a-z\"\\\\\n\u{1}äß漢🎫]{0,60}") {
+    fn strings_are_measured_and_unescaped(text in "[a-z\"\\\\\n\u{1}äß漢🎫]{0,160}") {
         let json = Value::from(text.as_str()).to_string();
         let mut cursor = Cursor::new(json.as_bytes()).expect("UTF-8");
         let value = cursor.skip().expect("a string");
@@ -101,8 +101,10 @@ proptest! {
     #[test]
     fn splicing_changes_only_the_named_bytes(
         body in prop::collection::vec(any::<u8>(), 0..80),
-        cuts in prop::collection::vec((0_usize..10, 0_usize..10, prop::collection::vec(any::<u8>(), 0..6)), 0..6),
+        times in prop_oneof![Just(1_usize), 1_usize..900],
+        cuts in prop::collection::vec((prop_oneof![0_usize..10, 0_usize..20_000], 0_usize..10, prop::collection::vec(any::<u8>(), 0..6)), 0..6),
     ) {
+        let body = Bytes::from(body.repeat(times));
         let mut at = 0;
         let mut edits = Vec::new();
         let mut expected = Vec::new();
@@ -115,7 +117,10 @@ proptest! {
             at = end;
         }
         expected.extend_from_slice(&body[at..]);
-        prop_assert_eq!(splice(&body, &mut edits), expected);
+        prop_assert_eq!(splice(&body, &mut edits), expected.as_slice());
+        let pieces = pieces(&body, &mut edits);
+        prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
+        prop_assert_eq!(pieces.concat(), expected);
     }
 
     #[test]

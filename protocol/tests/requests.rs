@@ -311,8 +311,29 @@ fn documents_are_counted_or_refused() {
     refused(Family::Chat, "messages", json!([{"role": "assistant", "audio": {"id": "a"}}]));
     refused(Family::Responses, "input", part(json!({"type": "input_file", "file_url": "https://x"})));
     refused(Family::Responses, "input", part(json!({"type": "input_image", "file_id": "f"})));
+    for address in [json!("https://x/a.pdf"), json!({"url": "https://x/a.pdf"})] {
+        let bad = refused(Family::Chat, "messages", part(json!({"type": "document_url", "document_url": address})));
+        assert!(bad.param.expect("a path").ends_with("document_url"));
+    }
+    // What a word processor writes, called text.
+    let packed = base64::engine::general_purpose::STANDARD.encode(b"PK\x03\x04 and so on");
+    let file = json!({"type": "input_file", "file_data": format!("data:text/plain;base64,{packed}")});
+    assert_eq!(with(Family::Responses, "input", part(file)).expect("good").content.documents.len(), 1);
     let many = with(Family::Responses, "input", part(json!({"type": "input_image", "file_id": null, "image_url": "https://x"})));
     assert_eq!(many.expect("null is absent").content.pictures.len(), 1);
+}
+
+#[test]
+fn a_part_that_says_picture_is_one_wherever_the_picture_is() {
+    let largest = Picture { bytes: None, size: None, detail: Detail::Auto };
+    for part in [
+        json!({"type": "image_url", "uuid": "seen-before"}),
+        json!({"type": "image_url", "uuid": "seen-before", "image_url": {"url": null}}),
+        json!({"type": "image", "image": "https://example.com/a.png"}),
+    ] {
+        let seen = with(Family::Chat, "messages", json!([{"role": "user", "content": [part]}])).expect("good");
+        assert_eq!(seen.content.pictures, std::slice::from_ref(&largest), "{part}");
+    }
 }
 
 #[test]

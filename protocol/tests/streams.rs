@@ -261,6 +261,22 @@ fn a_response_says_why_it_ended_by_status_reason_and_items() {
 }
 
 #[test]
+fn an_item_that_no_delta_showed_is_shown_when_it_is_done() {
+    let text = "words of an item ".repeat(60);
+    let mut reader = Family::Responses.protocol().reader();
+    let mut shown = |event: Value| reader.read(&frames(format!("data: {event}\n\n").as_bytes())[0]).shown.bytes();
+    let item = |kind: &str| json!({"type": kind, "name": "read", "arguments": text});
+    let done = |item: Value| json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    assert_eq!(shown(done(item("function_call"))), text.len() as u64 + 4);
+    let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": text});
+    assert_eq!(shown(delta), text.len() as u64);
+    assert_eq!(shown(done(item("function_call"))), 0, "its deltas have shown it");
+    assert_eq!(shown(done(item("function_call"))), text.len() as u64 + 4);
+    let sampled = reader.sample().seen();
+    assert_eq!(sampled, 3 * text.len() as u64 + 8);
+}
+
+#[test]
 fn an_answer_of_several_choices_stops_with_the_last_of_them() {
     let mut reader = Family::Chat.protocol().reader();
     let mut stop = |index: u64, reason: Value| {

@@ -61,8 +61,8 @@ pub async fn tokens(
                 return foreign(original, target, family, &model);
             }
             let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
-            let body = Family::Messages.protocol().patch(body, &seen, &edits);
-            Some(Prepared { body: Bytes::from(body), headers: headers.clone() })
+            let body = Family::Messages.protocol().pieces(body, &seen, &edits);
+            Some(Prepared { body, headers: headers.clone() })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
             && let AnswerContent::Whole(answer, ..) = answer.content
@@ -80,7 +80,7 @@ fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Optio
     let abilities = model.abilities_of(target, family);
     let named = translate::Target { model: &target.model, abilities: &abilities };
     let body = translate::count_request(Family::Messages, family, body, &named).ok().flatten()?;
-    Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
+    Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
 }
 
 fn counted(answer: &[u8]) -> Option<u64> {

@@ -2,9 +2,10 @@
 //!
 //! If the customer leaves before a stream has begun, the provider still reads and bills the prompt. So the stream runs to its first
 //! frame, keeping its place in the key's concurrency, and is then stopped and charged. If no target answers, the hold is released
-//! before the customer gets the error.
+//! before the customer gets the error. A whole answer that is given up is charged as if the customer had left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
@@ -15,7 +16,7 @@ use super::end::End;
 use super::translation::Forms;
 use super::{Failure, holder, stream, whole};
 use crate::config::{OnDisconnect, Target};
-use crate::upstream::{Answer, AnswerContent, Call, DispatchError, Operation, Prepared};
+use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
 
 /// Sends the request and relays its answer until it is settled.
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
@@ -64,15 +65,32 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();
         admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
-    } else if let Some((translation, lost, hidden)) =
+    } else if let Some((translation, lost, sent)) =
         admitted.forms.take(&admitted.request, &answer.target, answer.family, &admitted.model)
     {
-        admitted.seen.hidden_reasoning = hidden;
+        // What the provider reads, and what it was told about reasoning, is what it bills.
+        admitted.seen.hidden_reasoning = sent.hidden_reasoning;
+        admitted.seen.reasoning_off = sent.reasoning_off;
+        admitted.seen.content = sent.content;
         admitted.outcome.lost = lost;
         admitted.translation = Some(translation);
     }
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     answer.content
+}
+
+/// A whole answer took too long or is too large. Its provider bills what it has made by then, which nobody has seen: all of it is
+/// hidden output.
+async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, worked: Duration, reply: ReplyTo) {
+    admitted.outcome.target = target.name();
+    admitted.outcome.cost.clone_from(&target.cost);
+    admitted.meter.reasoning_outside(target.provider.reasoning_outside);
+    admitted.meter.hide(worked);
+    let failure = Failure::GivenUp(why);
+    let end = End { status: failure.status(admitted.request.family), ..End::cut(EndReason::MaxDuration) };
+    admitted.settle(&end).await;
+    // The send fails if the customer has left, which does not matter.
+    let _ = reply.send(Err(failure));
 }
 
 /// No target answered; `left` says that the customer was gone by then.
@@ -82,6 +100,10 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
             admitted.outcome.target = target;
             admitted.outcome.attempts.extend(attempts);
             (Failure::Upstream(status, error), EndReason::UpstreamRefused)
+        }
+        DispatchError::GivenUp { why, target, worked, attempts } => {
+            admitted.outcome.attempts.extend(attempts);
+            return given_up(admitted, why, &target, worked, reply).await;
         }
         DispatchError::NoTarget { attempts, retry_after } => {
             admitted.outcome.attempts.extend(attempts);
@@ -102,6 +124,6 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
     let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
-    let body = protocol.patch(&admitted.request.body, &admitted.seen, &edits);
-    Some(Prepared { body: Bytes::from(body), headers: admitted.request.headers.clone() })
+    let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
+    Some(Prepared { body, headers: admitted.request.headers.clone() })
 }

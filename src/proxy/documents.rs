@@ -7,6 +7,7 @@ use bytes::Bytes;
 use farebox_protocol::{Inspection, document_bytes};
 use tokio::sync::Semaphore;
 
+use crate::clock;
 use crate::metering::pdf;
 
 /// Documents that are read at the same time, over all requests.
@@ -17,7 +18,7 @@ pub(super) async fn read(body: &Bytes, seen: &mut Inspection) {
     for document in &mut seen.content.documents {
         let Ok(_reader) = READERS.acquire().await else { return };
         let (body, place) = (body.clone(), document.place.clone());
-        let counted = tokio::task::spawn_blocking(move || pdf::tokens(&document_bytes(&body, &place)?)).await;
+        let counted = tokio::task::spawn_blocking(move || pdf::tokens(&document_bytes(&body, &place)?, clock::seed())).await;
         document.tokens = counted.ok().flatten();
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Lookup;
 use crate::metering::{Remedies, Shortfall};
+use crate::upstream::GivenUp;
 use crate::upstream::redact::CustomerError;
 
 /// The longest `retry-after` that is ever sent; with longer ones SDKs hang silently.
@@ -51,6 +52,8 @@ pub enum Failure {
     Upstream(u16, CustomerError),
     /// No target is left.
     NoTarget(Option<Duration>),
+    /// A whole answer took too long or is too large; it is charged.
+    GivenUp(GivenUp),
     /// The ledger cannot be written.
     Ledger,
     /// Too many bytes in flight.
@@ -107,7 +110,7 @@ impl Failure {
     /// Whether the failure came after a hold was opened; such a request has a journal entry.
     #[must_use]
     pub const fn after_hold(&self) -> bool {
-        matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::Internal)
+        matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::GivenUp(_) | Self::Internal)
     }
 
     /// What kind of error this is on the wire.
@@ -123,7 +126,7 @@ impl Failure {
             Self::RateLimited(..) => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
-            Self::NoTarget(_) => Case::NoTarget,
+            Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
             Self::Ledger | Self::Overloaded => Case::Unavailable,
             Self::Internal => Case::Internal,
         }
@@ -150,6 +153,7 @@ impl Failure {
             Self::BalanceInUse(_) => "balance_in_use",
             Self::Upstream(..) => "upstream_refused",
             Self::NoTarget(_) => "upstream_unavailable",
+            Self::GivenUp(_) => "given_up",
             Self::Ledger => "ledger_unavailable",
             Self::Overloaded => "overloaded",
             Self::Internal => "internal",
@@ -201,6 +205,8 @@ impl Failure {
             Self::Unauthenticated(_) => {
                 vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
             }
+            // The next try would cost the same again.
+            Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
             // Clients built on the AI SDK ignore the first header and retry any 429: with the second their tries are over in a
             // second or two instead of a minute, and the customer reads the reason. Their number is fixed, and a refusal is cheap.
             Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned()), ("retry-after-ms", "250".to_owned())],
@@ -263,6 +269,9 @@ impl Failure {
             Self::BalanceInUse(balance) => balance_in_use(balance),
             Self::Upstream(_, error) => error.message.clone(),
             Self::NoTarget(_) => "this model is unavailable at the moment; use another model, or try again later".to_owned(),
+            Self::GivenUp(why) => format!(
+                "the answer was given up: {why}; what was made until then is charged; ask with \"stream\": true, or for less output"
+            ),
             Self::Ledger => "billing is unavailable at the moment, so no request is served; try again later".to_owned(),
             Self::Overloaded => "the gateway is overloaded at the moment; try again later".to_owned(),
             Self::Internal => "something went wrong on our side; nothing was charged".to_owned(),

@@ -40,8 +40,10 @@ const NOTE: Duration = Duration::from_millis(250);
 const UNREAD: Duration = Duration::from_secs(5);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
-/// … until nothing comes for this long, and for no longer than [`UNREAD_LEFT`] in all.
+/// … until nothing comes for this long …
 const NOTHING_WAITS: Duration = Duration::from_millis(20);
+/// … and for no longer than the customer made us wait, or than this: many who leave at once share our processors.
+const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 /// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -345,7 +347,7 @@ impl Relay {
 
     /// Counts what the provider has sent while the customer read nothing: it is billed, although nobody gets it.
     async fn count_unread(&mut self) {
-        let until = Instant::now() + UNREAD_LEFT;
+        let until = Instant::now() + self.waited.min(COUNTING_UNREAD);
         while Instant::now() < until && self.stop.is_none() {
             let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await else { return };
             if self.count(frame).is_err() {

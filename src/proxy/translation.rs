@@ -150,18 +150,18 @@ impl Forms {
         // The encoder wrote every member itself, so a provider's `pass` list of another family does not apply.
         let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
-        Some(Prepared { body: Bytes::from(body), headers: Vec::new() })
+        Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
     }
 
-    /// The form of the target that answered: what its answer needs, what was lost, and whether it reasons without showing it. The
-    /// other forms are dropped.
+    /// The form of the target that answered: what its answer needs, what was lost, and the facts of what was sent. The other forms
+    /// are dropped.
     pub(super) fn take(
         &mut self,
         request: &Request,
         target: &Target,
         family: Family,
         model: &Model,
-    ) -> Option<(Translation, Losses, bool)> {
+    ) -> Option<(Translation, Losses, Inspection)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
         let form = all.forms.into_iter().find(|form| form.family == family && form.abilities == abilities)?;
@@ -174,7 +174,7 @@ impl Forms {
             id: request.id.to_string(),
             created: request.at.millis() / 1_000,
         };
-        Some((translation, form.losses, form.seen.hidden_reasoning))
+        Some((translation, form.losses, form.seen))
     }
 }
 

@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
-use super::classify::{self, AttemptFailure};
+use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
 use super::reply::{Kind, Reply};
 use super::simulated::Simulated;
@@ -46,11 +46,18 @@ pub(super) async fn attempt(
     let answer = async {
         let reply = match pool.request(call, prepared).map_err(AttemptFailure::Operator)? {
             Some(request) => send(request).await?,
-            None => simulated.answer(call, &target.model, &prepared.body),
+            None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
         judge(reply, call, room).await
     };
-    timeout(limit, answer).await.unwrap_or_else(|_| Err(AttemptFailure::Broken(format!("no answer within {limit:?}"))))
+    timeout(limit, answer).await.unwrap_or_else(|_| {
+        let charged = !call.stream && call.operation == Operation::Generate;
+        Err(if charged {
+            AttemptFailure::GivenUp(GivenUp::Late(limit))
+        } else {
+            AttemptFailure::Broken(format!("no answer within {limit:?}"))
+        })
+    })
 }
 
 async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
@@ -99,7 +106,7 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
 }
 
 async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
-    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await.map_err(AttemptFailure::Broken)?;
+    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
     match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),

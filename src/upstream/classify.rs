@@ -70,12 +70,32 @@ pub(super) enum AttemptFailure {
     },
     /// The request may have been sent, and no proper answer came: the provider may have worked on it, and bill that.
     Broken(String),
+    /// A whole answer was given up by us: the provider has worked on it all the time, and bills that.
+    GivenUp(GivenUp),
     /// The provider answered with an error of its own, which it does not bill.
     Failed(String),
     /// The request provably never left.
     Unsent(String),
     /// The gateway ran out of a resource of its own, such as descriptors. No evidence about the target.
     Own(String),
+}
+
+/// Why we gave a whole answer up. Another target would do the same work again, at the same price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenUp {
+    /// It was not there within this time.
+    Late(Duration),
+    /// It has more than so many bytes.
+    Large(usize),
+}
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(limit) => write!(out, "it took longer than {limit:?}"),
+            Self::Large(most) => write!(out, "it is larger than {most} bytes"),
+        }
+    }
 }
 
 impl AttemptFailure {
@@ -85,7 +105,7 @@ impl AttemptFailure {
             Self::Client { .. } => Class::Client,
             Self::Operator(_) | Self::Account(_) => Class::Operator,
             Self::Busy { .. } => Class::Busy,
-            Self::Broken(_) | Self::Failed(_) => Class::Broken,
+            Self::Broken(_) | Self::GivenUp(_) | Self::Failed(_) => Class::Broken,
             Self::Unsent(_) => Class::Unsent,
             Self::Own(_) => Class::Own,
         }
@@ -95,6 +115,7 @@ impl AttemptFailure {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Client { status, error } => format!("{status} {}", words(error)),
+            Self::GivenUp(why) => format!("the whole answer was given up: {why}"),
             Self::Operator(why)
             | Self::Account(why)
             | Self::Busy { why, .. }

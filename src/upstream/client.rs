@@ -16,6 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
+use super::pieces::Pieces;
 pub(super) use super::places::Place;
 use super::places::Places;
 use super::retry::Budget;
@@ -129,7 +130,7 @@ impl Pool {
             headers.insert(name, value);
         }
         headers.extend(http.headers.clone());
-        Ok(Some(http.client.post(url).headers(headers).body(prepared.body.clone())))
+        Ok(Some(http.client.post(url).headers(headers).body(reqwest::Body::wrap(Pieces::of(&prepared.body)))))
     }
 
     fn next_key(&self) -> Option<&str> {

@@ -9,6 +9,7 @@ mod breaker;
 mod classify;
 mod client;
 mod health;
+mod pieces;
 mod places;
 pub mod redact;
 mod reply;
@@ -35,7 +36,7 @@ use crate::config::{Config, Provider, Route, Target};
 use attempt::Begun;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
-pub use classify::Class;
+pub use classify::{Class, GivenUp};
 use client::{Pool, Trust};
 use health::Health;
 pub use health::TargetState;
@@ -116,8 +117,8 @@ pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send +
 /// A request as one target gets it, made by the caller for each try.
 #[derive(Debug, Clone, Default)]
 pub struct Prepared {
-    /// The body.
-    pub body: Bytes,
+    /// The body, in pieces that follow one another.
+    pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
 }
@@ -159,6 +160,17 @@ pub enum DispatchError {
         /// The target that refused it.
         target: String,
         /// Tries that failed before.
+        attempts: Vec<Attempt>,
+    },
+    /// A whole answer was given up while its provider worked on it.
+    GivenUp {
+        /// Why.
+        why: GivenUp,
+        /// The target that worked on it.
+        target: Target,
+        /// For how long.
+        worked: Duration,
+        /// This try, and those that failed before.
         attempts: Vec<Attempt>,
     },
     /// The answer is not what was asked for or no target could be reached.
@@ -243,6 +255,7 @@ impl Upstreams {
             let call = Call { family, ..call };
             let Some(prepared) = prepare(target, family) else { continue };
             asked = Some(target);
+            let began = Instant::now();
             match self.ask(&call, target, &prepared, &mut failures).await {
                 Some(Ok((content, secrets))) => {
                     let Failures { attempts, .. } = failures;
@@ -252,6 +265,10 @@ impl Upstreams {
                     let error = if family == call.caller { error } else { translated(call.caller, error) };
                     let error = redact::for_customer(&error, call.route);
                     return Err(DispatchError::ClientFault { status, error, target: target.name(), attempts: failures.attempts });
+                }
+                Some(Err(AttemptFailure::GivenUp(why))) => {
+                    let Failures { attempts, .. } = failures;
+                    return Err(DispatchError::GivenUp { why, target: target.clone(), worked: began.elapsed(), attempts });
                 }
                 Some(Err(_)) | None => {}
             }
@@ -292,7 +309,7 @@ impl Upstreams {
                 Err(fault) => fault,
             };
             let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
-            if next == Move::Stop {
+            if matches!(fault, AttemptFailure::Client { .. }) {
                 return Some(Err(fault));
             }
             let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
@@ -302,7 +319,7 @@ impl Upstreams {
             if let (Entry::Answer(running), Some(said)) = (&mut entry, fault.fault()) {
                 running.failed(fault.class(), &reason, said);
             }
-            if next == Move::NextTarget {
+            if next != Move::SameTarget {
                 return Some(Err(fault));
             }
             drop(entry);

@@ -1,8 +1,8 @@
 //! Decides what to do after a failed attempt: stop, the same target again, or the next one. Pure; the clock is passed in.
 //!
 //! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
-//! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries: another
-//! target would refuse it too.
+//! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries, because another
+//! target would refuse it too, and so does a whole answer that was given up, because it is charged.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) enum Move {
 /// Decides, after `tries` at one target of which the last ended in `fault`; `extra` more are allowed.
 pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
     match fault {
-        AttemptFailure::Client { .. } => Move::Stop,
+        AttemptFailure::Client { .. } | AttemptFailure::GivenUp(_) => Move::Stop,
         AttemptFailure::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
         AttemptFailure::Unsent(_)
         | AttemptFailure::Own(_)

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::breaker::Fault;
-use super::classify::{self, AttemptFailure, Class};
+use super::classify::{self, AttemptFailure, Class, GivenUp};
 use super::health::Try;
 use super::redact::{self, CustomerError, Redacted};
 use crate::byte_room::Share;
@@ -52,10 +52,11 @@ impl Body {
     }
 
     /// All of it, at most `most` bytes. What is more than a little is read only when there is room for it.
-    pub(super) async fn whole(&mut self, most: usize, room: &mut Share) -> Result<Bytes, String> {
-        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.chunk().await? else {
-            return if first.len() <= most { Ok(first) } else { Err(too_large(most)) };
+    pub(super) async fn whole(&mut self, most: usize, room: &mut Share) -> Result<Bytes, AttemptFailure> {
+        let too_large = AttemptFailure::GivenUp(GivenUp::Large(most));
+        let Some(first) = self.chunk().await.map_err(AttemptFailure::Broken)? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await.map_err(AttemptFailure::Broken)? else {
+            return if first.len() <= most { Ok(first) } else { Err(too_large) };
         };
         let mut all = Vec::new();
         let mut next = [first, second].concat();
@@ -70,17 +71,13 @@ impl Body {
                 all.reserve_exact(larger - all.len());
             }
             all.extend_from_slice(&next);
-            match self.chunk().await? {
+            match self.chunk().await.map_err(AttemptFailure::Broken)? {
                 Some(chunk) => next = chunk.into(),
                 None => return Ok(all.into()),
             }
         }
-        Err(too_large(most))
+        Err(too_large)
     }
-}
-
-fn too_large(most: usize) -> String {
-    format!("the answer is larger than {most} bytes")
 }
 
 /// The innermost reason: it is the most specific and never repeats a URL.
@@ -261,7 +258,7 @@ mod tests {
     use crate::byte_room::{ByteRoom, Holder};
 
     /// `pieces` of 61,000 bytes.
-    async fn whole(pieces: usize) -> Result<usize, String> {
+    async fn whole(pieces: usize) -> Result<usize, AttemptFailure> {
         let piece = Bytes::from(vec![b'x'; 61_000]);
         let mut body = Body::Paced(Paced::new((0..pieces).map(|_| (Duration::ZERO, piece.clone())), false));
         let mut room = ByteRoom::new(256 << 20).share(Holder(1), usize::MAX);
@@ -275,6 +272,6 @@ mod tests {
         for pieces in [1, 2, 3, 700, 900, 1_100] {
             assert_eq!(whole(pieces).await, Ok(pieces * 61_000));
         }
-        assert_eq!(whole(1_101).await, Err(too_large(64 << 20)));
+        assert_eq!(whole(1_101).await, Err(AttemptFailure::GivenUp(GivenUp::Large(64 << 20))));
     }
 }

@@ -103,7 +103,7 @@ impl Desk {
             stream,
             abandoned: None,
         };
-        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: body.clone(), headers: headers.clone() })).await
+        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: vec![body.clone()], headers: headers.clone() })).await
     }
 
     fn state(&self, at: usize) -> TargetState {
@@ -142,7 +142,9 @@ fn counting(route: &Route) -> Call<'_> {
 #[track_caller]
 fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
     match result {
-        Err(DispatchError::NoTarget { attempts, .. }) => attempts.iter().map(|attempt| attempt.class.to_string()).collect(),
+        Err(DispatchError::NoTarget { attempts, .. } | DispatchError::GivenUp { attempts, .. }) => {
+            attempts.iter().map(|attempt| attempt.class.to_string()).collect()
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -144,11 +144,11 @@ fn documents_of_any_bytes_are_counted_or_given_up() {
         "/Length 999999999",
     ];
     let (mut numbers, begun) = (Numbers(0xd0c5), Instant::now());
-    assert!(pdf::tokens(sample.as_bytes()).is_some(), "the sample itself is read");
+    assert!(pdf::tokens(sample.as_bytes(), 1).is_some(), "the sample itself is read");
     for _ in rounds(2_000) {
         let text = numbers.mutate(sample.as_bytes(), &words);
         let one = Instant::now();
-        let _ = pdf::tokens(&text);
+        let _ = pdf::tokens(&text, 1);
         assert!(one.elapsed() < Duration::from_secs(3), "{:?}", String::from_utf8_lossy(&text));
     }
     quick(begun);

@@ -115,12 +115,29 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
 
     let waits = r#"timeouts = { connect = "1s", first_byte = "200ms", idle = "200ms", whole = "300ms" }"#;
     let slow = Pair::start(Speech::new(Family::Chat, "x").stream().silent(), waits, "").await;
-    for stream in [true, false] {
-        let begun = Instant::now();
-        assert_eq!(slow.ask("test-model", stream).await.status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-        slow.first.closed_by_peer(usize::from(!stream)).await;
-    }
+    let begun = Instant::now();
+    assert_eq!(slow.ask("test-model", true).await.status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    slow.first.closed_by_peer(0).await;
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again() {
+    let waits = r#"timeouts = { whole = "300ms" }"#;
+    let slow = Pair::start(Speech::new(Family::Chat, "x").whole().late(Duration::from_secs(20)), waits, "").await;
+    let answer = slow.ask("test-model", false).await;
+    assert_eq!((answer.status, answer.header("x-should-retry")), (503, Some("false")), "{}", answer.text);
+    assert!(answer.text.contains("charged") && answer.text.contains("stream"), "{}", answer.text);
+    slow.first.closed_by_peer(0).await;
+    assert!(slow.second.requests().is_empty(), "a second provider would bill the same again");
+    slow.gateway.settled().await;
+    let charges = slow.gateway.charges(&slow.key).await;
+    let bill = charges[0].bill.as_ref().unwrap();
+    assert_eq!((charges.len(), bill.target.as_str(), bill.end_reason.to_string().as_str()), (1, "first/one", "max_duration"));
+    // What the provider can have made in that time, at 150 tokens a second.
+    assert!((45..200).contains(&bill.usage.output) && bill.usage.input > 0, "{:?}", bill.usage);
+    let record = &slow.gateway.records.all()[0];
+    assert!(record.attempts[0].to_string().contains("given up") && record.failed.is_empty(), "{:?}", record.attempts);
 }
 
 #[tokio::test]

@@ -17,8 +17,8 @@ use super::attacks::{
     Attack, EVERY, HONEST, PROSE, Written, anything, document, family, light, picture, png, random, said, streamed, talk,
 };
 use crate::support::billing::{Bills, Manner};
-use crate::support::load::Dice;
-use crate::support::pdf::noted;
+use crate::support::load::{Dice, sized};
+use crate::support::pdf::{noted, pdf};
 use crate::support::upstream::{Script, ScriptedUpstream};
 use crate::support::{Gateway, ask, path};
 
@@ -94,6 +94,78 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { pace: 3, piece: 60, limited: true, ..Manner::default() },
             answers: |dice| PROSE.repeat(20) + &random(dice, "bcdfghjklmnpqrstvwxz", 6_000),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
+            ..HONEST
+        },
+        Attack {
+            name: "dense text on pages, left before the finish",
+            manner: slow,
+            asks: |dice| streamed(page_of_signs(dice)),
+            leaves: |_| Some(sized(400, 1_000)),
+            dear: true,
+            ..HONEST
+        },
+        Attack { name: "dense text on pages, on $3", balance: "3", asks: page_of_signs, dear: true, ..HONEST },
+        Attack {
+            name: "pictures that say two sizes, left before the finish",
+            manner: slow,
+            asks: |dice| streamed(two_sizes(dice)),
+            leaves: |_| Some(sized(300, 1_000)),
+            dear: true,
+            ..HONEST
+        },
+        Attack { name: "pictures that say two sizes, on $3", balance: "3", asks: two_sizes, dear: true, ..HONEST },
+        Attack { name: "parts of other servers, on $1", balance: "1", asks: foreign_part, dear: true, ..HONEST },
+        Attack { name: "packed files called text, on $3", balance: "3", asks: packed, dear: true, ..HONEST },
+        Attack {
+            name: "text where only seals are read, left before the finish",
+            manner: slow,
+            asks: |dice| streamed(unsealed(dice)),
+            leaves: |_| Some(sized(400, 1_000)),
+            ..HONEST
+        },
+        Attack {
+            name: "whole answers that take too long",
+            provider: "timeouts = { whole = \"300ms\" }",
+            manner: |_| Manner { late: 1_000, limited: true, ..Manner::default() },
+            asks: |dice| {
+                let (family, mut body) = talk(dice, 900, 32_000);
+                body["stream"] = json!(false);
+                (family, body)
+            },
+            ..HONEST
+        },
+        Attack {
+            name: "long streams that nobody reads, all left at once",
+            manner: |_| Manner { pace: 1, piece: 60, limited: true, ..Manner::default() },
+            answers: |_| PROSE.repeat(sized(700, 2_500) as usize),
+            asks: |dice| streamed(talk(dice, 5, 60_000)),
+            deaf: true,
+            leaves: |_| Some(sized(1_000, 4_000)),
+            ..HONEST
+        },
+        Attack {
+            name: "large prompts on $0.30, left at once",
+            balance: "0.30",
+            manner: |_| Manner { late: 60, pace: 3, limited: true, ..Manner::default() },
+            asks: |dice| streamed(talk(dice, 900, 1_000)),
+            leaves: |dice| Some(dice.below(120)),
+            ..HONEST
+        },
+        Attack {
+            name: "budgets and efforts, translated to chat, left while it reasons",
+            speaks: "[\"chat\"]",
+            reasons: true,
+            manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
+            asks: |dice| streamed(thoughtful(dice)),
+            leaves: |_| Some(sized(600, 4_000)),
+            ..HONEST
+        },
+        Attack {
+            name: "system prompts, tools, pictures and schemas, translated to chat, left before the finish",
+            speaks: "[\"chat\"]",
+            manner: slow,
+            asks: |dice| streamed(carried(dice)),
+            leaves: |dice| Some(150 + dice.below(150)),
             ..HONEST
         },
         Attack { name: "anything at random, translated to responses", speaks: "[\"responses\"]", ..anything() },
@@ -214,6 +286,116 @@ fn predicted(dice: &mut Dice) -> (Family, Value) {
     (Family::Chat, body)
 }
 
+/// Pages of letters and signs that take few bytes to a token.
+static SIGNS: LazyLock<[String; 3]> = LazyLock::new(|| {
+    let sets = [
+        "bcdfghjklmnpqrstvwxz",
+        "!#$%&*+,-./:;<=>?@[]^_{|}~",
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    ];
+    sets.map(|signs| STANDARD.encode(pdf(&[random(&mut Dice::new(5), signs, 200_000).as_str()])))
+});
+
+fn page_of_signs(dice: &mut Dice) -> (Family, Value) {
+    let family = family(dice);
+    (family, said(family, json!([document(family, "application/pdf", &SIGNS[dice.below(3) as usize])]), 100))
+}
+
+/// A GIF whose first frame is larger than its screen, and JPEGs that a careless reader leaves by another door.
+static TWO_SIZES: LazyLock<[String; 3]> = LazyLock::new(|| {
+    let gif = [b"GIF89a".as_slice(), &[1, 0, 1, 0, 0, 0, 0, b',', 0, 0, 0, 0, 0, 8, 0, 3, 0, 2, 0, 0, 0x3b]].concat();
+    let frame = |width: u16, height: u16| {
+        [&[0xff, 0xc0, 0, 17, 8], height.to_be_bytes().as_slice(), &width.to_be_bytes(), &[3, 1, 17, 0, 2, 17, 0, 3, 17, 0]]
+            .concat()
+    };
+    // The real frame behind a fill byte, which one reader takes for a mark of 49,152 bytes.
+    let filled = [&[0xff, 0xd8, 0xff], frame(2_048, 768).as_slice(), &vec![b' '; 49_152 - 18], &frame(8, 8)].concat();
+    // A mark without a length: one reader takes what follows for it, and comes out inside a comment.
+    let comment = [&[0xff, 0xd8, 0xff, 1, 0, 8, 0xff, 0xfe, 0, 21], frame(8, 8).as_slice(), &frame(2_048, 768)].concat();
+    [("gif", gif), ("jpeg", filled), ("jpeg", comment)]
+        .map(|(kind, bytes)| format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
+});
+
+fn two_sizes(dice: &mut Dice) -> (Family, Value) {
+    let (family, url) = (family(dice), &TWO_SIZES[dice.below(3) as usize]);
+    (family, said(family, (0..60).map(|_| picture(family, url)).collect(), 100))
+}
+
+/// What some servers fetch or remember.
+fn foreign_part(dice: &mut Dice) -> (Family, Value) {
+    let part = match dice.below(4) {
+        0 => json!({"type": "document_url", "document_url": "https://example.com/book.pdf"}),
+        1 => json!({"type": "document_url", "document_url": {"url": "https://example.com/book.pdf"}}),
+        2 => json!({"type": "image_url", "uuid": "a", "image_url": {"url": null}}),
+        _ => json!({"type": "image_url", "uuid": "a"}),
+    };
+    let count = if part["type"] == "document_url" { 1 } else { 60 };
+    (Family::Chat, said(Family::Chat, vec![part; count].into(), 100))
+}
+
+/// A packed document, as word processors write them, under names of other things.
+static PACKED: LazyLock<String> = LazyLock::new(|| {
+    let mut packed = flate2::write::DeflateEncoder::new(b"PK\x03\x04".to_vec(), flate2::Compression::best());
+    packed.write_all(PROSE.repeat(3_000).as_bytes()).unwrap();
+    STANDARD.encode(packed.finish().unwrap())
+});
+
+fn packed(dice: &mut Dice) -> (Family, Value) {
+    let media = ["text/plain", "application/json", "image/png", "application/zip", ""][dice.below(5) as usize];
+    let family = family(dice);
+    (family, said(family, json!([document(family, media, &PACKED)]), 100))
+}
+
+/// Reasoning as the two other families ask for it, much, a little and none.
+fn thoughtful(dice: &mut Dice) -> (Family, Value) {
+    let family = [Family::Responses, Family::Messages][dice.below(2) as usize];
+    let mut body = said(family, json!("Think."), 32_000);
+    match (family, dice.below(3)) {
+        (_, 0) => {}
+        (Family::Messages, 1) => body["thinking"] = json!({"type": "disabled"}),
+        (Family::Messages, _) => body["thinking"] = json!({"type": "enabled", "budget_tokens": 1_024}),
+        (_, 1) => body["reasoning"] = json!({"effort": "none"}),
+        (_, _) => body["reasoning"] = json!({"effort": "minimal", "summary": "auto"}),
+    }
+    (family, body)
+}
+
+/// What changes its place and form in translation.
+fn carried(dice: &mut Dice) -> (Family, Value) {
+    let family = [Family::Responses, Family::Messages][dice.below(2) as usize];
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string", "description": PROSE.repeat(20)}}});
+    let text = |text: String| json!({"type": if family == Family::Responses { "input_text" } else { "text" }, "text": text});
+    let mut parts: Vec<Value> = (0..dice.below(20)).map(|_| picture(family, &png(900, 900))).collect();
+    parts.push(text(PROSE.repeat(1 + dice.below(200) as usize)));
+    let mut body = said(family, parts.into(), 1_000);
+    let tools: Vec<Value> = (0..dice.below(30))
+        .map(|n| match family {
+            Family::Responses => json!({"type": "function", "name": format!("n{n}"), "parameters": schema, "strict": true}),
+            _ => json!({"name": format!("n{n}"), "input_schema": schema, "cache_control": {"type": "ephemeral"}}),
+        })
+        .collect();
+    if !tools.is_empty() {
+        body["tools"] = tools.into();
+    }
+    let words = json!(PROSE.repeat(1 + dice.below(300) as usize));
+    match family {
+        Family::Responses => {
+            body["instructions"] = words;
+            body["text"] = json!({"format": {"type": "json_schema", "name": "n", "schema": schema}});
+        }
+        _ => body["system"] = json!([{"type": "text", "text": words}]),
+    }
+    (family, body)
+}
+
+/// Plain text under names that hold sealed reasoning elsewhere.
+fn unsealed(dice: &mut Dice) -> (Family, Value) {
+    let family = family(dice);
+    let text = random(dice, "0123456789ABCDEF列车晚点了", 60_000);
+    let name = ["data", "signature", "encrypted_content"][dice.below(3) as usize];
+    (family, said(family, json!([{"type": "text", "text": "x", name: text}]), 1_000))
+}
+
 static NOTED: LazyLock<String> = LazyLock::new(|| STANDARD.encode(noted(&PROSE.repeat(1_500))));
 
 /// A gateway and what its provider billed, for attempts with one answer of 4,000 words that takes 2 s.
@@ -298,6 +480,63 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
     // Who has left may have been first to be served: the books are about what the provider read.
     tokio::time::sleep(Duration::from_millis(200)).await;
     println!("{}", assert_paid(&gateway, &key, &upstream, &bills, "pipelined, and left").await);
+}
+
+/// Places that a request line or a header could lead to, if any of it went upstream as it came.
+const ELSEWHERE: [&str; 20] = [
+    "/v1/chat/completions/../files",
+    "/v1/chat/completions/..%2f..%2ffiles",
+    "/v1/%63hat/completions",
+    "/v1/chat%2fcompletions",
+    "//v1/chat/completions",
+    "/v1//chat/completions",
+    "/v1/chat/completions/",
+    "/v1/chat/completions;/../batches",
+    "/v1/chat/completions?model=dear&path=/files#x",
+    "http://other.example/v1/chat/completions",
+    "/v1/responses/resp_1",
+    "/v1/responses/resp_1/cancel",
+    "/v1/responses/compact",
+    "/v1/files",
+    "/v1/batches",
+    "/v1/fine_tuning/jobs",
+    "/v1/images/generations",
+    "/native/v1/messages/batches",
+    "/native/v1/messages/count_tokens/../batches",
+    "/native/v1/messages?beta=true",
+];
+
+#[tokio::test]
+async fn no_request_line_and_no_header_leads_elsewhere() {
+    let (gateway, upstream, bills) = talkative().await;
+    let key = gateway.key("5").await;
+    let mut body = ask(Family::Chat, "test-model", false);
+    body["max_tokens"] = json!(100);
+    let body = body.to_string();
+    let address = gateway.base.trim_start_matches("http://").to_owned();
+    let headers = "openai-organization: org-x\r\nopenai-project: p\r\nx-http-method-override: DELETE\r\nx-original-url: /v1/files\r\n\
+                   x-stainless-helper: x\r\nanthropic-dangerous-direct-browser-access: true\r\nopenai-beta: assistants=v2\r\n\
+                   forwarded: host=other.example\r\nx-goog-api-key: k\r\nconnection: close, content-length\r\nupgrade: h2c\r\n";
+    for method in ["POST", "PUT", "DELETE", "PATCH", "CONNECT", "GET"] {
+        for place in ELSEWHERE {
+            let mut line = tokio::net::TcpStream::connect(&address).await.unwrap();
+            let head = format!("{method} {place} HTTP/1.1\r\nhost: other.example\r\nauthorization: Bearer {}\r\n", key.secret);
+            let all = format!("{head}{headers}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            let _ = line.write_all(all.as_bytes()).await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), line.read_to_end(&mut Vec::new())).await;
+        }
+    }
+    let known =
+        ["host", "user-agent", "content-type", "accept", "accept-encoding", "authorization", "x-api-key", "content-length"];
+    for seen in upstream.requests() {
+        assert_eq!(seen.method, "POST");
+        // The last place is the native path, with a query that is not passed on.
+        assert!(matches!(seen.path.as_str(), "/v1/chat/completions" | "/v1/messages"), "{}", seen.path);
+        let others: Vec<_> = seen.headers.iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+    println!("{} of {}", upstream.requests().len(), 6 * ELSEWHERE.len());
+    println!("{}", assert_paid(&gateway, &key, &upstream, &bills, "request lines").await);
 }
 
 #[test]

@@ -187,10 +187,10 @@ pub(super) fn anything() -> Attack {
             late: dice.below(120),
             pace: dice.below(4),
             piece: [0, 0, 7, 40][dice.below(4) as usize],
-            caches: false,
             limited: true,
             // Without both, words and usage, an answer is free: see the limits in `docs/PROMISES.md`.
             counts_silence: true,
+            ..Manner::default()
         },
         answers: |dice| match dice.below(4) {
             0 => dense(dice),

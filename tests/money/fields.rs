@@ -141,6 +141,11 @@ async fn server_tools_files_sound_and_stored_items_are_refused_by_their_place() 
             "messages[0].content[1]",
         ),
         (Family::Chat, chat(json!({"type": "file", "file": {"file_id": "f"}})), "messages[0].content[1].file.file_id"),
+        (
+            Family::Chat,
+            chat(json!({"type": "document_url", "document_url": "https://x/book.pdf"})),
+            "messages[0].content[1].document_url",
+        ),
         (Family::Responses, responses(json!({"type": "input_file", "file_id": "f"})), "input[0].content[0].file_id"),
         (Family::Responses, responses(json!({"type": "input_file", "file_url": "https://x"})), "input[0].content[0].file_url"),
         (Family::Responses, ("input", json!([{"type": "item_reference", "id": "i"}])), "input[0].type"),

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
@@ -126,9 +127,9 @@ impl Bills {
         let stream = body["stream"] == true;
         let (before, thinking) = (before_pieces(family), Duration::from_millis(manner.hidden * 1_000 / THINKING));
         let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
+        let reply = if stream { speech.stream().wait_after(before, thinking) } else { speech.whole().late(thinking) };
         let begun = Begun { billed, number, choices, manner, stream: sent, at: seen.at };
         self.0.lock().unwrap().push(begun);
-        let reply = if stream { speech.stream().wait_after(before, thinking) } else { speech.whole().late(thinking) };
         let reply = if stream && manner.pace > 0 { reply.paced(Duration::from_millis(manner.pace)) } else { reply };
         reply.late(Duration::from_millis(manner.late))
     }
@@ -143,7 +144,12 @@ impl Bills {
 impl Begun {
     /// What had been made when the connection was closed, if it was.
     fn made(&self, closed: Option<Instant>) -> Billed {
-        let (Some((pieces, before, sent)), Some(closed)) = (&self.stream, closed) else { return self.billed };
+        let Some(closed) = closed else { return self.billed };
+        let Some((pieces, before, sent)) = &self.stream else {
+            // Nobody sees how far a whole answer has come: as far as the time allows.
+            let time = closed.saturating_duration_since(self.at).as_millis() as u64;
+            return Billed { output: self.billed.output.min(time * THINKING / 1_000 * self.choices), ..self.billed };
+        };
         let sent = sent.load(Ordering::SeqCst).saturating_sub(*before).min(pieces.len());
         let began = self.at + Duration::from_millis(self.manner.late);
         let thought = closed.saturating_duration_since(began).as_millis() as u64 * THINKING / 1_000;
@@ -240,6 +246,13 @@ fn tokens(value: &Value) -> u64 {
             if let Some(picture) = map.get("image_url").filter(|_| low(map)) {
                 return tokens(picture).min(85);
             }
+            // A document at an address is fetched; a picture that was sent before is looked at again.
+            if map.get("type").is_some_and(|kind| kind == "document_url") {
+                return 30_000;
+            }
+            if map.contains_key("uuid") && map.get("image_url").is_none_or(|picture| picture["url"].is_null()) {
+                return tiles(2_048, 768);
+            }
             // The template's own words around a message or part are few, and the same for all.
             map.iter()
                 .filter(|(name, _)| *name != "type" && *name != "role")
@@ -288,10 +301,38 @@ fn file(base64: &str) -> u64 {
     let tokens = match bytes.as_slice() {
         [b'%', b'P', b'D', b'F', ..] => document(&bytes),
         [0x89, b'P', b'N', b'G', ..] => tiles(side(16), side(20)),
+        [b'G', b'I', b'F', ..] => {
+            // The first frame where it is larger than the screen, as most readers do.
+            let side = |at: usize| u64::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
+            tiles(side(6).max(side(14) + side(18)), side(8).max(side(16) + side(20)))
+        }
+        [0xff, 0xd8, rest @ ..] => jpeg(rest),
+        [b'P', b'K', 3, 4, packed @ ..] => {
+            let mut text = String::new();
+            flate2::read::DeflateDecoder::new(packed).read_to_string(&mut text).unwrap();
+            words(&text)
+        }
         _ => words(&String::from_utf8_lossy(&bytes)),
     };
     KNOWN.lock().unwrap().insert(name, tokens);
     tokens
+}
+
+/// As the common library reads it: fill bytes and marks without a length are passed over, the frame header counts.
+fn jpeg(mut rest: &[u8]) -> u64 {
+    while let [first, others @ ..] = rest {
+        rest = others;
+        let [mark, behind @ ..] = rest else { break };
+        if *first != 0xff || matches!(mark, 0 | 1 | 0xd0..=0xd8 | 0xff) {
+            continue;
+        }
+        let side = |at: usize| u64::from(u16::from_be_bytes(behind[at..at + 2].try_into().unwrap()));
+        if matches!(mark, 0xc0..=0xc2) {
+            return tiles(side(5), side(3));
+        }
+        rest = &behind[side(0) as usize..];
+    }
+    0
 }
 
 /// The published rule: fit into 2,048, shorter side to 768, 170 tokens for each tile of 512 and 85 for all.

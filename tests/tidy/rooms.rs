@@ -28,7 +28,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox_protocol",
         job: "the wire families, as bytes",
         ours: &[],
-        crates: &["base64", "bytes", "imagesize", "memchr", "serde", "serde_json", "sha2", "simdutf8", "wide"],
+        crates: &["base64", "bytes", "fearless_simd", "imagesize", "memchr", "serde", "serde_json", "sha2", "simdutf8"],
         pure: true,
     },
     Room {

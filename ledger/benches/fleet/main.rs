@@ -1,11 +1,12 @@
 //! Hold+settle pairs on PostgreSQL through the public contract, against raw PostgreSQL doing the same statements in batches.
 //!
 //! `cargo bench -p farebox-ledger --bench fleet` starts a private cluster (in `TMPDIR`: name a folder on the disk that is meant)
-//! and prints four Markdown tables: pairs per second beside raw batches; one hot key; what a hot key does to the others; and
-//! this process's CPU for a pair, beside SQLite. Everything of a table is measured in turns, and the median counts.
+//! and prints five Markdown tables: pairs per second beside raw batches; one hot key; what a hot key does to the others; the same
+//! with and without a standby that commits wait for; and this process's CPU for a pair, beside SQLite. Everything of a table is
+//! measured in turns, and the median counts.
 //!
-//! Sizes: `FAREBOX_KEYS` (1,000), `FAREBOX_PAIRS` (20,000) in each of `FAREBOX_ROUNDS` (3). `FAREBOX_TABLES` names some of the
-//! tables: `raw`, `hot`, `beside`, `cpu`.
+//! Sizes: `FAREBOX_KEYS` (1,000), `FAREBOX_PAIRS` (20,000) in each of `FAREBOX_ROUNDS` (3), fewer where fewer requests are open
+//! at once. `FAREBOX_TABLES` names some of the tables: `raw`, `hot`, `beside`, `standby`, `cpu`.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::*;
 use farebox_ledger::{Durability, OpenMode};
 use tokio::runtime::Runtime;
@@ -26,6 +28,7 @@ mod bill;
 #[path = "../../tests/common/cluster.rs"]
 mod cluster;
 mod raw;
+mod standby;
 
 use big_ledger::key_id;
 use bill::bill;
@@ -92,14 +95,7 @@ fn cpu() -> Duration {
 }
 
 /// `parallel` callers at every gateway together, until `pairs` pairs are done or `over` is set; `pause` after each pair.
-async fn load(
-    fleet: &[SharedLedger],
-    keys: Keys,
-    parallel: u64,
-    pairs: u64,
-    pause: Duration,
-    over: &Arc<AtomicBool>,
-) -> Measured {
+async fn load(fleet: &[SharedStore], keys: Keys, parallel: u64, pairs: u64, pause: Duration, over: &Arc<AtomicBool>) -> Measured {
     let (begun, cpu_before) = (Instant::now(), cpu());
     let tasks: Vec<_> = (0..parallel)
         .map(|task| {
@@ -115,7 +111,7 @@ async fn load(
                     let (slug, family) = ("claude-sonnet-4.5".into(), "messages".into());
                     let asked = Instant::now();
                     let new = NewHold { request: fresh(), key: keys.of(pair), amount, slug, family, at: NOW };
-                    let hold = Hold::open(Arc::clone(&ledger), new).await.unwrap();
+                    let hold = Hold::open(ledger.clone() as Arc<dyn Ledger>, new).await.unwrap();
                     holds.push(asked.elapsed());
                     hold.settle(bill(), NOW).await.unwrap();
                     if !pause.is_zero() {
@@ -152,19 +148,19 @@ impl Bench {
     fn database(&self) -> String {
         let database = self.cluster.database();
         let ledger = self.gateways(&database, 1).remove(0);
-        self.runtime.block_on(big_ledger::generate(&ledger, self.keys, self.keys, NOW));
+        self.runtime.block_on(big_ledger::generate(&(ledger.clone() as _), self.keys, self.keys, NOW));
         let rich = "UPDATE keys SET concurrency = 100000; UPDATE accounts SET credit = 8000000000000000000";
         self.cluster.psql(&database, rich).unwrap();
         database
     }
 
-    fn gateways(&self, database: &str, count: usize) -> Vec<SharedLedger> {
+    fn gateways(&self, database: &str, count: usize) -> Vec<SharedStore> {
         let LedgerAddress::Postgres(config) = self.cluster.url(database).parse().unwrap() else { unreachable!() };
         let open = async || {
             let ledger =
                 PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(OpenMode::Serve) }).await.unwrap();
             ledger.recover(NOW).await.unwrap();
-            Arc::new(ledger) as SharedLedger
+            Arc::new(ledger) as SharedStore
         };
         self.runtime.block_on(async {
             let mut fleet = Vec::new();
@@ -175,8 +171,13 @@ impl Bench {
         })
     }
 
-    fn run(&self, fleet: &[SharedLedger], keys: Keys, parallel: u64) -> Measured {
-        let pairs = if parallel == 1 { self.pairs / 20 } else { self.pairs };
+    /// Pairs of a round: the fewer at once, the longer each takes.
+    const fn pairs_of(&self, parallel: u64) -> u64 {
+        self.pairs * parallel / 64
+    }
+
+    fn run(&self, fleet: &[SharedStore], keys: Keys, parallel: u64) -> Measured {
+        let pairs = self.pairs_of(parallel);
         self.runtime.block_on(load(fleet, keys, parallel, pairs, Duration::ZERO, &Arc::default()))
     }
 
@@ -192,7 +193,7 @@ impl Bench {
             // The round before the first warms the caches.
             for turn in 0..=self.rounds {
                 let measured = self.run(&fleet, Keys::Others(self.keys), parallel);
-                let pairs = if parallel == 1 { self.pairs / 20 } else { self.pairs };
+                let pairs = self.pairs_of(parallel);
                 let raw = self.runtime.block_on(raw.pairs(Keys::Others(self.keys), parallel, pairs));
                 if turn > 0 {
                     our.push(measured.per_second());
@@ -212,17 +213,25 @@ impl Bench {
 
     /// One key at one, two and three gateways.
     fn hot_key(&self) {
-        println!("\n| one hot key: gateways | requests at once | pairs/s | hold p50 | hold p99 |\n|---:|---:|---:|---:|---:|");
+        println!(
+            "\n| one hot key: gateways | requests at once | pairs/s | hold p50 | hold p99 | operations a commit | a commit |\n\
+             |---:|---:|---:|---:|---:|---:|---:|"
+        );
         let database = self.database();
         for gateways in 1..=3 {
             let fleet = self.gateways(&database, gateways);
             let mut rounds: Vec<Measured> = (0..=self.rounds).map(|_| self.run(&fleet, Keys::Hot, 64)).skip(1).collect();
+            let (commits, operations, took) = fleet
+                .iter()
+                .map(|ledger| ledger.stats())
+                .fold((0, 0, Duration::ZERO), |sum, of| (sum.0 + of.commits, sum.1 + of.operations, sum.2 + of.total));
             let speed = median(rounds.iter().map(Measured::per_second).collect());
             let mut all = Measured {
                 holds: rounds.iter_mut().flat_map(|round| std::mem::take(&mut round.holds)).collect(),
                 ..Measured::default()
             };
-            println!("| {gateways} | 64 | {speed:.0} | {:.1?} | {:.1?} |", all.at(50), all.at(99));
+            let (size, commit) = (operations as f64 / commits as f64, took / commits as u32);
+            println!("| {gateways} | 64 | {speed:.0} | {:.1?} | {:.1?} | {size:.0} | {commit:.1?} |", all.at(50), all.at(99));
         }
     }
 
@@ -269,13 +278,40 @@ impl Bench {
         }
     }
 
+    /// The same load at one gateway, with and without a standby that every commit waits for.
+    fn beside_a_standby(&self) {
+        println!(
+            "\n| 64 at once, 1 gateway | commits wait for a standby | pairs/s | hold p50 | hold p99 |\n|---|---|---:|---:|---:|"
+        );
+        let fleet = self.gateways(&self.database(), 1);
+        let standby = standby::StreamingStandby::of(&self.cluster);
+        for (what, keys) in [("all keys", Keys::Others(self.keys)), ("one hot key", Keys::Hot)] {
+            let mut measured = [(false, Vec::new(), Measured::default()), (true, Vec::new(), Measured::default())];
+            for turn in 0..=self.rounds {
+                for (waited, speeds, all) in &mut measured {
+                    standby.is_waited_for(&self.cluster, *waited);
+                    let round = self.run(&fleet, keys, 64);
+                    if turn > 0 {
+                        speeds.push(round.per_second());
+                        all.holds.extend(round.holds);
+                    }
+                }
+            }
+            for (waited, speeds, mut all) in measured {
+                let (waits, speed) = (if waited { "yes" } else { "no" }, median(speeds));
+                println!("| {what} | {waits} | {speed:.0} | {:.1?} | {:.1?} |", all.at(50), all.at(99));
+            }
+        }
+        standby.is_waited_for(&self.cluster, false);
+    }
+
     /// This process's CPU for a pair: on SQLite the database is in it, on PostgreSQL it is not.
     fn cpu_of_a_pair(&self) {
         println!("\n| requests at once | CPU of a pair, PostgreSQL | SQLite | ratio |\n|---:|---:|---:|---:|");
         let folder = tempfile::tempdir().unwrap();
         let sqlite = SqliteLedger::open(folder.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
-        let sqlite: Vec<SharedLedger> = vec![Arc::new(sqlite)];
-        self.runtime.block_on(big_ledger::generate(&sqlite[0], self.keys, self.keys, NOW));
+        let sqlite: Vec<SharedStore> = vec![Arc::new(sqlite)];
+        self.runtime.block_on(big_ledger::generate(&(sqlite[0].clone() as _), self.keys, self.keys, NOW));
         let postgres = self.gateways(&self.database(), 1);
         for parallel in [1, 8, 64] {
             let mut costs = [Vec::new(), Vec::new()];
@@ -309,6 +345,9 @@ fn main() {
     }
     if wanted("beside") {
         bench.beside_a_hot_key();
+    }
+    if wanted("standby") {
+        bench.beside_a_standby();
     }
     if wanted("cpu") {
         bench.cpu_of_a_pair();

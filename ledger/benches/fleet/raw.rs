@@ -77,6 +77,9 @@ impl Raw {
         let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
         let (client, connection) = config.connect(NoTls).await.unwrap();
         tokio::spawn(connection);
+        let by_index = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
+             SET plan_cache_mode = force_generic_plan";
+        client.batch_execute(by_index).await.unwrap();
         let mut statements = BTreeMap::new();
         for sql in ALL {
             statements.insert(sql, client.prepare(sql).await.unwrap());

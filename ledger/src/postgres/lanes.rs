@@ -36,9 +36,49 @@ pub(super) struct Taken {
     pub(super) key: Option<KeyId>,
 }
 
+/// What a lane has for its writer.
+pub(super) enum Next {
+    Batch(Taken),
+    /// A batch is gathered until then.
+    Gathering(Instant),
+    Nothing,
+}
+
+/// Jobs of running requests, gathered into batches as large as the last one.
+#[derive(Default)]
+struct Gathered {
+    jobs: VecDeque<Job>,
+    batching: Batching,
+    /// Until when the writer that has looked waits for more.
+    until: Option<Instant>,
+}
+
+impl Gathered {
+    /// Adds a job, and says whether a writer is to be woken: the first begins the wait for a batch, the last ends it.
+    fn push(&mut self, job: Job) -> bool {
+        self.jobs.push_back(job);
+        self.jobs.len() == 1 || self.jobs.len() >= self.batching.expected
+    }
+
+    fn next(&mut self, key: Option<KeyId>, now: Instant, closed: bool) -> Next {
+        if self.jobs.is_empty() {
+            self.until = None;
+            return Next::Nothing;
+        }
+        let until = *self.until.get_or_insert_with(|| now.checked_add(self.batching.patience()).unwrap_or(now));
+        if self.jobs.len() < self.batching.expected && now < until && !closed {
+            return Next::Gathering(until);
+        }
+        self.until = None;
+        let jobs = some(&mut self.jobs);
+        self.batching.note(jobs.len());
+        Next::Batch(Taken { jobs, key })
+    }
+}
+
 /// A key with a lane of its own.
 struct KeyLane {
-    jobs: VecDeque<Job>,
+    gathered: Gathered,
     /// A batch of it is being written.
     busy: bool,
     until: Instant,
@@ -47,7 +87,7 @@ struct KeyLane {
 /// What waits.
 #[derive(Default)]
 pub(super) struct Queue {
-    common: VecDeque<Job>,
+    common: Gathered,
     rest: VecDeque<Job>,
     keys: HashMap<KeyId, KeyLane>,
     /// What nobody waits for and could not be written. The lane of the rest tries it again.
@@ -56,7 +96,6 @@ pub(super) struct Queue {
     pub(super) closed: Option<String>,
     /// The common lane has ended, and no further key will get a lane.
     pub(super) common_ended: bool,
-    batching: Batching,
 }
 
 impl Queue {
@@ -67,50 +106,51 @@ impl Queue {
             return Some(Lane::Rest);
         };
         if let Some(lane) = self.keys.get_mut(&key) {
-            if lane.busy || !lane.jobs.is_empty() || lane.until > now {
-                lane.jobs.push_back(job);
-                return (!lane.busy).then_some(Lane::Keys);
+            if lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now {
+                let wakes = lane.gathered.push(job);
+                return (wakes && !lane.busy).then_some(Lane::Keys);
             }
             self.keys.remove(&key);
         }
-        self.common.push_back(job);
-        // The first begins the wait for a batch, the last ends it; those between need wake nobody.
-        (self.common.len() == 1 || self.common.len() >= self.batching.expected).then_some(Lane::Common)
+        self.common.push(job).then_some(Lane::Common)
     }
 
     pub(super) fn waiting(&self) -> usize {
-        let of_keys: usize = self.keys.values().map(|lane| lane.jobs.len()).sum();
-        self.common.len().saturating_add(self.rest.len()).saturating_add(of_keys)
+        let of_keys: usize = self.keys.values().map(|lane| lane.gathered.jobs.len()).sum();
+        self.common.jobs.len().saturating_add(self.rest.len()).saturating_add(of_keys)
     }
 
     /// Everything that waits, for nothing is written any more.
     pub(super) fn drain(&mut self) -> Vec<Job> {
-        let of_keys = self.keys.values_mut().flat_map(|lane| lane.jobs.drain(..));
-        self.common.drain(..).chain(self.rest.drain(..)).chain(of_keys).chain(self.unresolved.drain(..)).collect()
+        let of_keys = self.keys.values_mut().flat_map(|lane| lane.gathered.jobs.drain(..));
+        self.common.jobs.drain(..).chain(self.rest.drain(..)).chain(of_keys).chain(self.unresolved.drain(..)).collect()
     }
 
-    /// How long the common lane waits for a full batch; `None` when there is one, or nothing.
-    pub(super) fn gathering(&self) -> Option<Duration> {
-        let few = !self.common.is_empty() && self.common.len() < self.batching.expected && self.closed.is_none();
-        few.then(|| self.batching.patience())
-    }
-
-    /// The next batch of a lane, when something waits.
-    pub(super) fn take(&mut self, lane: Lane) -> Option<Taken> {
+    /// The next batch of a lane.
+    pub(super) fn next(&mut self, lane: Lane, now: Instant) -> Next {
+        let closed = self.closed.is_some();
         match lane {
-            Lane::Common if !self.common.is_empty() => {
-                let jobs = some(&mut self.common);
-                self.batching.note(jobs.len());
-                Some(Taken { jobs, key: None })
-            }
-            Lane::Rest if !self.rest.is_empty() => Some(Taken { jobs: some(&mut self.rest), key: None }),
-            Lane::Common | Lane::Rest => None,
-            Lane::Keys => {
-                let (key, lane) = self.keys.iter_mut().find(|(_, lane)| !lane.busy && !lane.jobs.is_empty())?;
-                lane.busy = true;
-                Some(Taken { jobs: some(&mut lane.jobs), key: Some(*key) })
+            Lane::Common => self.common.next(None, now, closed),
+            Lane::Rest if self.rest.is_empty() => Next::Nothing,
+            Lane::Rest => Next::Batch(Taken { jobs: some(&mut self.rest), key: None }),
+            Lane::Keys => self.next_of_keys(now, closed),
+        }
+    }
+
+    /// A batch of any key, or else the first that will be ready.
+    fn next_of_keys(&mut self, now: Instant, closed: bool) -> Next {
+        let mut first: Option<Instant> = None;
+        for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
+            match lane.gathered.next(Some(*key), now, closed) {
+                Next::Nothing => {}
+                Next::Gathering(until) => first = Some(first.map_or(until, |first| first.min(until))),
+                batch @ Next::Batch(_) => {
+                    lane.busy = true;
+                    return batch;
+                }
             }
         }
+        first.map_or(Next::Nothing, Next::Gathering)
     }
 
     /// Keeps what could not be written, to be tried again soon.
@@ -134,9 +174,9 @@ impl Queue {
     pub(super) fn is_over(&self, lane: Lane) -> bool {
         self.closed.is_some()
             && match lane {
-                Lane::Common => self.common.is_empty(),
+                Lane::Common => self.common.jobs.is_empty(),
                 Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
-                Lane::Keys => self.common_ended && self.keys.values().all(|lane| lane.jobs.is_empty()),
+                Lane::Keys => self.common_ended && self.keys.values().all(|lane| lane.gathered.jobs.is_empty()),
             }
     }
 
@@ -145,14 +185,14 @@ impl Queue {
         let until = now.checked_add(KEPT).unwrap_or(now);
         for job in jobs {
             let Some(key) = job.key else { continue };
-            let lane = self.keys.entry(key).or_insert_with(|| KeyLane { jobs: VecDeque::new(), busy: false, until });
-            lane.jobs.push_back(job);
+            let new = || KeyLane { gathered: Gathered::default(), busy: false, until };
+            self.keys.entry(key).or_insert_with(new).gathered.jobs.push_back(job);
         }
-        let common = std::mem::take(&mut self.common);
+        let common = std::mem::take(&mut self.common.jobs);
         for job in common {
             match job.key.and_then(|key| self.keys.get_mut(&key)) {
-                Some(lane) => lane.jobs.push_back(job),
-                None => self.common.push_back(job),
+                Some(lane) => lane.gathered.jobs.push_back(job),
+                None => self.common.jobs.push_back(job),
             }
         }
     }
@@ -162,7 +202,7 @@ impl Queue {
         if let Some(lane) = self.keys.get_mut(&key) {
             lane.busy = false;
         }
-        self.keys.retain(|_, lane| lane.busy || !lane.jobs.is_empty() || lane.until > now);
+        self.keys.retain(|_, lane| lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now);
     }
 }
 
@@ -195,12 +235,21 @@ mod tests {
         Job { operation: Operation::Publish { slugs: Vec::new(), now }, key: None, reply: None }
     }
 
-    fn numbers(taken: Option<Taken>) -> Vec<u8> {
+    /// The next batch, after the wait for a full one.
+    fn taken(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<Job> {
+        match queue.next(lane, now) {
+            Next::Batch(taken) => taken.jobs,
+            Next::Gathering(until) => taken(queue, lane, until),
+            Next::Nothing => Vec::new(),
+        }
+    }
+
+    fn numbers(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<u8> {
         let number = |job: &Job| match &job.operation {
             Operation::Open(new) => new.request.to_bytes()[0],
             _ => 0,
         };
-        taken.map(|taken| taken.jobs.iter().map(number).collect()).unwrap_or_default()
+        taken(queue, lane, now).iter().map(number).collect()
     }
 
     #[test]
@@ -210,22 +259,22 @@ mod tests {
         for (key, number) in [(1, 1), (2, 2), (1, 3)] {
             queue.push(open(key, number), now);
         }
-        let taken = queue.take(Lane::Common).map(|taken| taken.jobs).unwrap_or_default();
-        let (hot, done): (Vec<Job>, Vec<Job>) = taken.into_iter().partition(|job| job.key == Some(KeyId::from_random(1)));
+        let first = taken(&mut queue, Lane::Common, now);
+        let (hot, done): (Vec<Job>, Vec<Job>) = first.into_iter().partition(|job| job.key == Some(KeyId::from_random(1)));
         assert_eq!(done.len(), 1);
         queue.push(open(1, 4), now);
         queue.push(open(2, 5), now);
         queue.skip(hot, now);
         assert_eq!(queue.push(open(1, 6), now), Some(Lane::Keys), "a new one goes behind them");
-        assert_eq!(numbers(queue.take(Lane::Common)), [5]);
-        assert_eq!(numbers(queue.take(Lane::Keys)), [1, 3, 4, 6]);
+        assert_eq!(numbers(&mut queue, Lane::Common, now), [5]);
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [1, 3, 4, 6]);
         assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
-        assert!(queue.take(Lane::Keys).is_none(), "one batch of a key at a time");
+        assert!(matches!(queue.next(Lane::Keys, now), Next::Nothing), "one batch of a key at a time");
         queue.written(KeyId::from_random(1), now);
-        assert_eq!(numbers(queue.take(Lane::Keys)), [7]);
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [7]);
         queue.written(KeyId::from_random(1), now);
         assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys), "for a while the key keeps its lane");
-        assert_eq!(numbers(queue.take(Lane::Keys)), [8]);
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [8]);
         queue.written(KeyId::from_random(1), now);
         assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
         queue.put_back(open(2, 10), now);
@@ -236,5 +285,19 @@ mod tests {
         assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));
         queue.common_ended = true;
         assert!([Lane::Common, Lane::Rest, Lane::Keys].into_iter().all(|lane| queue.is_over(lane)));
+    }
+
+    #[test]
+    fn a_key_with_a_lane_waits_for_as_many_as_came_last_time() {
+        let (mut queue, now, key) = (Queue::default(), Instant::now(), KeyId::from_random(1));
+        queue.skip((0..8).map(|number| open(1, number)).collect(), now);
+        assert_eq!(taken(&mut queue, Lane::Keys, now).len(), 8);
+        queue.written(key, now);
+        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys));
+        let Next::Gathering(until) = queue.next(Lane::Keys, now) else { panic!("one is not enough") };
+        assert_eq!(queue.push(open(1, 9), now), None, "nobody is woken for the second");
+        let still = |queue: &mut Queue, at| matches!(queue.next(Lane::Keys, at), Next::Gathering(end) if end == until);
+        assert!(still(&mut queue, now + (until - now) / 2), "a second look does not begin the wait anew");
+        assert_eq!(numbers(&mut queue, Lane::Keys, until), [8, 9]);
     }
 }

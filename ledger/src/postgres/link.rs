@@ -28,6 +28,11 @@ const SESSION: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_
      SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'; SET TimeZone = 'UTC'; \
      SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
+/// A batch names every row it reads or writes, so an index leads to each. The server must not believe otherwise of a table that was
+/// nearly empty when a statement was planned: it would read all of it, once for every row that is named.
+const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
+     SET plan_cache_mode = force_generic_plan";
+
 /// The server's process behind a connection. Its start tells it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Backend {
@@ -78,6 +83,14 @@ impl Connector {
             .map_err(|error| LedgerError::Unusable(error.to_string()))?;
         let tls = MakeRustlsConnect::new(versions.with_root_certificates(roots).with_no_client_auth());
         Ok(Self { config, tls })
+    }
+
+    /// Makes a connection for a writer of batches.
+    pub(super) async fn connect_for_batches(&self) -> Result<Link, String> {
+        let link = self.connect().await?;
+        let set = tokio::time::timeout(CONNECT, link.client.batch_execute(BY_INDEX));
+        set.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
+        Ok(link)
     }
 
     /// Makes a connection.

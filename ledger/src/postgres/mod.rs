@@ -195,7 +195,7 @@ impl PostgresLedger {
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
 async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
     let mode = opening.mode;
-    let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    let mut link = connector.connect_for_batches().await.map_err(LedgerError::Unusable)?;
     let confirmed = match mode {
         OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
         _ => Confirmed::default(),

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::batch::Wanted;
 use super::fetch::Locked;
 use super::job::Job;
-use super::lanes::{Lane, Taken};
+use super::lanes::{Lane, Next, Taken};
 use super::link::{Connector, Link};
 use super::lock::lock;
 use super::shared::Shared;
@@ -101,6 +101,10 @@ impl Writer {
     /// Writes batches until the ledger is closed and everything in the lane is written. Gives its connection back.
     async fn run(mut self) -> Option<Link> {
         while let Some(Taken { jobs, key }) = self.next_batch().await {
+            if key.is_some() {
+                // Another key may be ready, whose job woke this writer's neighbour or nobody.
+                self.shared.wake(Lane::Keys);
+            }
             let done = self.process(jobs).await;
             if let Some(key) = key {
                 lock(&self.shared.queue).written(key, Instant::now());
@@ -119,15 +123,12 @@ impl Writer {
         loop {
             let (gathering, retry_in) = {
                 let mut queue = lock(&self.shared.queue);
-                let gathering = if self.lane == Lane::Common { queue.gathering() } else { None };
-                if gathering.is_none() {
-                    if let Some(taken) = queue.take(self.lane) {
-                        return Some(taken);
-                    }
-                    if queue.is_over(self.lane) {
-                        return None;
-                    }
-                }
+                let gathering = match queue.next(self.lane, Instant::now()) {
+                    Next::Batch(taken) => return Some(taken),
+                    Next::Gathering(until) => Some(until),
+                    Next::Nothing if queue.is_over(self.lane) => return None,
+                    Next::Nothing => None,
+                };
                 let retry_in = if self.lane == Lane::Rest { queue.retry_in(Instant::now()) } else { None };
                 if retry_in == Some(Duration::ZERO) {
                     return Some(Taken { jobs: queue.take_unresolved(), key: None });
@@ -135,10 +136,9 @@ impl Writer {
                 (gathering, retry_in)
             };
             let woken = self.shared.woken(self.lane);
-            if let Some(patience) = gathering {
-                if tokio::time::timeout(patience, woken).await.is_err() {
-                    return lock(&self.shared.queue).take(self.lane);
-                }
+            if let Some(until) = gathering {
+                // Late or woken: the next look tells.
+                let _ = tokio::time::timeout_at(until, woken).await;
             } else if let Some(wait) = retry_in {
                 let _ = tokio::time::timeout(wait, woken).await;
             } else {
@@ -290,7 +290,7 @@ impl Writer {
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
             place => {
-                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+                let link = self.connector.connect_for_batches().await.map_err(Trouble::Lost)?;
                 if !node::confirm(&link, &self.shared).await? {
                     return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
                 }

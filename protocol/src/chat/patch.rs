@@ -1,10 +1,10 @@
 //! What is changed in a chat request on its way upstream: streams always report usage, and nothing is stored.
 
-use crate::json::splice;
+use crate::json::Edit;
 use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
 
-pub(super) fn patch(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
+pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
     let mut changes = common(seen, edits);
     match &seen.places.stream_options {
         _ if !seen.stream => {}
@@ -12,5 +12,5 @@ pub(super) fn patch(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8
         None => changes.push(member(seen, "stream_options", r#"{"include_usage":true}"#)),
     }
     changes.extend(seen.places.store.as_ref().map(store));
-    splice(body, &mut changes)
+    changes
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::{Cursor, quoted};
 
 /// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
@@ -63,22 +65,60 @@ impl<'a> Edit<'a> {
     }
 }
 
+/// Bytes of a stretch that is worth a piece of its own: copying less costs less than sending one piece more.
+const LONG: usize = 8 * 1024;
+
 /// Applies edits to a body, in one pass and one allocation. At the same position, insertions come before removals, and equal edits
 /// keep their order; an edit that begins inside an earlier one is skipped.
 #[must_use]
 pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
-    edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
-    let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
-    let mut out = Vec::with_capacity(body.len() + added);
-    let mut done = 0;
-    for edit in edits.iter() {
-        let Some(kept) = body.get(done..edit.at.start) else { continue };
-        out.extend_from_slice(kept);
-        out.extend_from_slice(&edit.with);
-        done = edit.at.end.max(edit.at.start);
+    let mut out = Vec::with_capacity(body.len() + added(edits));
+    for (kept, with) in parts(body.len(), edits) {
+        out.extend_from_slice(body.get(kept).unwrap_or_default());
+        out.extend_from_slice(with);
     }
-    out.extend_from_slice(body.get(done..).unwrap_or_default());
     out
+}
+
+/// The same as pieces that follow one another. Long stretches that stay as they are share the memory of the body.
+#[must_use]
+pub fn pieces(body: &Bytes, edits: &mut [Edit<'_>]) -> Vec<Bytes> {
+    let mut out = Vec::new();
+    let mut copied = Vec::with_capacity(body.len().min(LONG) + added(edits));
+    for (kept, with) in parts(body.len(), edits) {
+        if kept.len() < LONG {
+            copied.extend_from_slice(body.get(kept).unwrap_or_default());
+        } else {
+            if !copied.is_empty() {
+                out.push(Bytes::from(std::mem::take(&mut copied)));
+            }
+            out.push(body.slice(kept));
+        }
+        copied.extend_from_slice(with);
+    }
+    if !copied.is_empty() {
+        out.push(Bytes::from(copied));
+    }
+    out
+}
+
+fn added(edits: &[Edit<'_>]) -> usize {
+    edits.iter().map(|edit| edit.with.len()).sum()
+}
+
+/// A text of this length in order: what stays, and what comes behind it.
+fn parts<'e>(length: usize, edits: &'e mut [Edit<'_>]) -> impl Iterator<Item = (Range<usize>, &'e [u8])> {
+    edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
+    let mut done = 0;
+    let end: (Range<usize>, &[u8]) = (length..length, b"");
+    edits.iter().map(|edit| (edit.at.clone(), &*edit.with)).chain([end]).filter_map(move |(at, with)| {
+        let kept = done..at.start;
+        if kept.start > kept.end || kept.end > length {
+            return None;
+        }
+        done = at.end.max(at.start);
+        Some((kept, with))
+    })
 }
 
 /// Collects the ranges of members or elements to take out of one list, each with one neighbouring comma.

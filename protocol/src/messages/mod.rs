@@ -18,6 +18,7 @@ mod writer;
 
 use serde_json::{Value, json};
 
+use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::decode::Decoding;
 use crate::translate::encode::Encoding;
@@ -98,8 +99,8 @@ impl Protocol for Messages {
         inspect::inspect(body, seed)
     }
 
-    fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
-        patch::patch(body, seen, edits)
+    fn changes(&self, _body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
+        patch::changes(seen, edits)
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {

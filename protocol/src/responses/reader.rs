@@ -84,6 +84,9 @@ pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
 const CLIENT_CALLS: [&str; 6] =
     ["function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
 
+/// A finished item has more text than its deltas by at most this, and by the marks that JSON needs: the name of a call.
+const REPEATED: u64 = 256;
+
 /// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
 fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
     let word = |span: &Option<Range<usize>>| span.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
@@ -104,13 +107,15 @@ pub(super) struct Reader {
     id: Option<String>,
     /// Some item asked the client to run a tool.
     calls: bool,
+    /// What deltas have shown since the last item ended.
+    since_item: TextSize,
     sample: Sample,
 }
 
 impl Default for Reader {
     fn default() -> Self {
         let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
-        Self { usage, id: None, calls: false, sample: Sample::default() }
+        Self { usage, id: None, calls: false, since_item: TextSize::default(), sample: Sample::default() }
     }
 }
 
@@ -126,6 +131,10 @@ impl Reader {
         }
         if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
             self.sample.show(&cursor, delta, &mut facts.shown);
+            self.since_item.add(facts.shown);
+        }
+        if let ("response.output_item.done", Some(item)) = (kind, &event.item) {
+            self.item_done(&cursor, item, &mut facts)?;
         }
         if let ("response.output_item.added", Some(item)) = (kind, &event.item) {
             let item = member(&cursor, item.span.start, "type");
@@ -153,6 +162,18 @@ impl Reader {
         };
         facts.step = Step::Event(step(kind, event, facts.end));
         Ok(facts)
+    }
+
+    /// Some servers show an item only when it is finished: then its text is output, and not a repetition of deltas.
+    fn item_done(&mut self, cursor: &Cursor<'_>, item: &Value, facts: &mut FrameFacts) -> Result<(), JsonError> {
+        let before = std::mem::take(&mut self.since_item).bytes();
+        let (mut size, mut sample) = (TextSize::default(), self.sample.clone());
+        shown(&mut cursor.back_to(item.span.start), &mut size, &mut sample, &mut Places::default())?;
+        if size.bytes() > before.saturating_mul(2).saturating_add(REPEATED) {
+            facts.shown.add(size);
+            self.sample = sample;
+        }
+        Ok(())
     }
 
     fn read_response(

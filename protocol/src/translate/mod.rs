@@ -19,7 +19,6 @@ pub mod neutral;
 pub(crate) mod order;
 pub(crate) mod schema;
 pub(crate) mod seals;
-mod shape;
 mod stream;
 pub(crate) mod text;
 pub(crate) mod tree;

@@ -9,8 +9,8 @@ use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
 use super::losses::Losses;
-use super::shape::Shape;
 use super::writing::{Encoder, Wish};
+use crate::shape::Shape;
 use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 
 /// Translates one streamed answer.

@@ -29,9 +29,10 @@ const MOST_OBJECTS: usize = 400_000;
 /// Deepest nesting of pages and forms.
 const MAX_DEPTH: u32 = 40;
 
-/// Tokens of a document: for each page its text and its picture, at least 3,000.
+/// Tokens of a document: for each page its text and its picture, at least 3,000. `seed` places the samples that a tokenizer reads
+/// of its text; nobody must know it.
 #[must_use]
-pub fn tokens(pdf: &[u8]) -> Option<u64> {
+pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     let head = pdf.get(..1_024).unwrap_or(pdf);
     memchr::memmem::find(head, b"%PDF-")?;
     if is_encrypted(pdf) {
@@ -40,8 +41,8 @@ pub fn tokens(pdf: &[u8]) -> Option<u64> {
     let mut file = File::new(pdf);
     file.find_objects(0)?;
     file.open_object_streams()?;
-    let facts = file.facts()?;
-    Counter { file, facts, texts: HashMap::new(), forms: HashMap::new() }.count()
+    let facts = file.facts(seed)?;
+    Counter { file, facts, seed, texts: HashMap::new(), forms: HashMap::new() }.count()
 }
 
 /// Whether the name `Encrypt` stands anywhere, also with `#xx` in place of letters.
@@ -209,8 +210,8 @@ impl<'a> File<'a> {
     }
 
     /// One walk over all dictionaries.
-    fn facts(&mut self) -> Option<Facts> {
-        let mut facts = Facts::default();
+    fn facts(&mut self, seed: u64) -> Option<Facts> {
+        let mut facts = Facts { notes: Notes::seeded(seed), ..Facts::default() };
         let (mut pages, mut nodes) = (HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
@@ -294,6 +295,7 @@ fn last_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
 struct Counter<'a> {
     file: File<'a>,
     facts: Facts,
+    seed: u64,
     /// Tokens of the content streams read so far; one that is being read has none yet, so that forms may go in circles.
     texts: HashMap<u32, u64>,
     /// The same by the name of a form.
@@ -337,7 +339,7 @@ impl Counter<'_> {
         for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
             let place = *self.file.objects.get(index)?;
             let Some((span, kind)) = self.file.value(place)? else { continue };
-            most = most.max(notes::tokens(Item { kind, bytes: self.file.slice(place.buffer, &span) }));
+            most = most.max(notes::tokens(Item { kind, bytes: self.file.slice(place.buffer, &span) }, self.seed));
         }
         Some(most)
     }
@@ -399,7 +401,7 @@ impl Counter<'_> {
             let mut sum = 0_u64;
             if let Some(content) = self.file.stream(place)? {
                 self.file.spend(content.len())?;
-                let shown = text::shown(&content, self.facts.notes.fonts);
+                let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
                 sum = shown.tokens;
                 for name in shown.forms {
                     sum = sum.saturating_add(self.form(name, depth)?);

@@ -18,6 +18,8 @@ pub(super) struct Notes {
     pub(super) texts: HashSet<u32>,
     /// Tokens of the strings that stand in the dictionaries themselves.
     pub(super) tokens: u64,
+    /// Places the samples of them.
+    seed: u64,
     /// Objects that are tables of a font: streams, or lists of glyph names.
     pub(super) font_tables: HashSet<u32>,
     /// What the glyph names that stand in the dictionaries themselves say.
@@ -25,6 +27,11 @@ pub(super) struct Notes {
 }
 
 impl Notes {
+    /// Nothing yet.
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
     /// Takes in a value and all inside it; returns how many bytes were read for it.
     pub(super) fn read(&mut self, item: Item<'_>) -> usize {
         let mut read = item.bytes.len();
@@ -52,7 +59,7 @@ impl Notes {
 
     fn says(&mut self, value: Item<'_>) {
         match value.kind {
-            Kind::Text | Kind::Hex => self.tokens = self.tokens.saturating_add(tokens(value)),
+            Kind::Text | Kind::Hex => self.tokens = self.tokens.saturating_add(tokens(value, self.seed)),
             // The contents of a page are references too, but to streams, which are no strings.
             Kind::Word => self.texts.extend(references(value)),
             _ => {}
@@ -61,12 +68,15 @@ impl Notes {
 }
 
 /// Tokens of a string, which is Latin or UTF-16; none of any other value.
-pub(super) fn tokens(value: Item<'_>) -> u64 {
+pub(super) fn tokens(value: Item<'_>, seed: u64) -> u64 {
     if !matches!(value.kind, Kind::Text | Kind::Hex) {
         return 0;
     }
     let bytes = string(value);
-    let Some(utf16) = bytes.strip_prefix(&[0xfe, 0xff]) else { return text::latin(&bytes) };
+    let Some(utf16) = bytes.strip_prefix(&[0xfe, 0xff]) else { return text::latin(&bytes, seed) };
     let units = utf16.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-    text::latin(char::decode_utf16(units).map(|char| char.unwrap_or(' ')).collect::<String>().as_bytes())
+    text::written(
+        &char::decode_utf16(units).map(|char| char.unwrap_or(' ')).filter(|char| *char != '\\').collect::<String>(),
+        seed,
+    )
 }

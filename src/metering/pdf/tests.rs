@@ -6,7 +6,9 @@ use lopdf::content::{Content, Operation};
 use lopdf::{Document, Object, SaveOptions, Stream, dictionary};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-use super::*;
+fn tokens(pdf: &[u8]) -> Option<u64> {
+    super::tokens(pdf, 7)
+}
 
 /// A document with these texts on its pages, through a library that writes them.
 fn document(pages: &[&str]) -> Document {
@@ -251,5 +253,23 @@ proptest::proptest! {
         let _ = tokens(&pdf);
         pdf.truncate(cut % length);
         let _ = tokens(&pdf);
+    }
+}
+
+#[test]
+fn letters_and_signs_without_spaces_count_what_a_tokenizer_makes_of_them() {
+    let mut state = 7_u64;
+    let mut random = |signs: &[u8], length: usize| -> String {
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(signs[(state >> 33) as usize % signs.len()])
+        };
+        (0..length).map(|_| next()).collect()
+    };
+    for signs in [b"bcdfghjklmnpqrstvwxz".as_slice(), b"!#$%&*+,-./:;<=>?@[]^_{|}~", b"ABCDEFghijkl0123456789+/"] {
+        let text = random(signs, 100_000);
+        let truth = tiktoken_rs::o200k_base_singleton().encode_ordinary(&text).len() as u64 + 1_600;
+        let found = tokens(&saved(document(&[text.as_str()]), true)).unwrap();
+        assert!((truth * 9 / 10..=truth * 2).contains(&found), "{found} of {truth}");
     }
 }

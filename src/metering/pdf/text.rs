@@ -4,9 +4,10 @@
 //! tables of characters (`ToUnicode`) and their names of glyphs (`Differences`) say whether it is Latin, and how many characters one
 //! code can become.
 
-use farebox_protocol::token_estimate;
+use farebox_protocol::{Sample, token_estimate};
 
 use super::syntax::{Item, Kind, elements, hex, name, string, token};
+use crate::config::Tokenizer;
 
 /// Longest result of one code that is only a ligature.
 const LIGATURE: usize = 4;
@@ -93,8 +94,8 @@ pub(super) struct Shown {
     pub(super) forms: Vec<Vec<u8>>,
 }
 
-/// Reads a content stream.
-pub(super) fn shown(content: &[u8], fonts: Fonts) -> Shown {
+/// Reads a content stream. `seed` places the samples of its text.
+pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
     let mut shown = Shown::default();
     let mut text = Vec::new();
     let mut last: Option<Item<'_>> = None;
@@ -109,11 +110,11 @@ pub(super) fn shown(content: &[u8], fonts: Fonts) -> Shown {
         }
         last = (item.kind == Kind::Name).then_some(item);
         if text.len() >= CHUNK {
-            shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts));
+            shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts, seed));
             text.clear();
         }
     }
-    shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts));
+    shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts, seed));
     shown
 }
 
@@ -127,18 +128,29 @@ fn image_end(content: &[u8], from: usize) -> usize {
     memchr::memmem::find_iter(rest, b"EI").find(|at| ends(*at)).map_or(content.len(), |at| from + at + 2)
 }
 
-fn tokens(text: &[u8], fonts: Fonts) -> u64 {
+fn tokens(text: &[u8], fonts: Fonts, seed: u64) -> u64 {
     if let Some(tokens) = fonts.per_byte() {
         return (text.len() as u64).saturating_mul(tokens);
     }
-    latin(text)
+    latin(text, seed)
 }
 
-/// Tokens of text in Latin letters, and in others at two bytes each.
-pub(super) fn latin(text: &[u8]) -> u64 {
+/// Tokens of text in Latin letters; what is none of ASCII takes at most a token a byte.
+pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
     // A backslash would be read as an escape.
     let plain = |byte: &&u8| matches!(byte, b' '..=b'~') && **byte != b'\\';
     let ascii: String = text.iter().filter(plain).map(|byte| char::from(*byte)).collect();
     let other = (text.len() - ascii.len()) as u64;
-    token_estimate::exactly(&ascii).div_ceil(64).saturating_add(other.div_ceil(2))
+    written(&ascii, seed).saturating_add(other)
+}
+
+/// Tokens of a text: the fast estimate, or what a tokenizer makes of a sample, whichever is more. Letters and signs without spaces
+/// look like a few long words to the estimate, and are a token for two of them.
+pub(super) fn written(text: &str, seed: u64) -> u64 {
+    let weight = token_estimate::exactly(text);
+    let mut sample = Sample::seeded(seed);
+    sample.add(text);
+    let counted = u128::from(Tokenizer::O200k.count(&sample.text()));
+    let scaled = counted * u128::from(weight) / u128::from(sample.weight().max(1));
+    weight.div_ceil(64).max(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

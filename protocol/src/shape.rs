@@ -1,12 +1,14 @@
 //! A frame that differs from the one before it in its text delta alone is known without being parsed.
 //!
-//! Most frames of a stream repeat each other byte for byte around the text. Whoever decoded one learns its shape here; a later frame
-//! of the same shape means the same with another text. Must never match a frame whose parse could come out differently: numbers of
-//! events and padding may change, because no decoder reads them, and anything else is parsed again.
+//! Most frames of a stream repeat each other byte for byte around the text. Whoever decoded or read one learns its shape here; a later
+//! frame of the same shape means the same with another text. Must never match a frame whose parse could come out differently:
+//! numbers of events and padding may change, because nobody reads them, and anything else is parsed again.
 
 use std::ops::Range;
 
 use memchr::memmem;
+
+use crate::{Frame, FrameFacts, Marks, Sample, Step, TextSize};
 
 /// What may stand where two frames of a shape differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +21,7 @@ enum Hole {
     Word,
 }
 
-/// Members that no decoder reads: what stands before their value.
+/// Members that nobody reads: what stands before their value.
 const UNREAD: [(&[u8], Hole); 2] = [(b"\"sequence_number\":", Hole::Digits), (b"\"obfuscation\":\"", Hole::Word)];
 
 /// The last frame that was a text delta. Its buffers are used again and again.
@@ -78,12 +80,53 @@ impl Shape {
     }
 }
 
+/// What a reader said about the last frame that brought nothing but text.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    shape: Shape,
+    marks: Marks,
+}
+
+impl Known {
+    /// The facts of a frame that brings only another text than the last one did.
+    pub(crate) fn facts(&self, frame: &Frame, sample: &mut Sample) -> Option<FrameFacts> {
+        let text = self.shape.text(frame.raw())?;
+        sample.add(text);
+        Some(FrameFacts { marks: self.marks.clone(), shown: TextSize::of(text), ..FrameFacts::default() })
+    }
+
+    /// A frame was read. `text` is where in its bytes the one text stands that it shows.
+    pub(crate) fn note(&mut self, frame: &Frame, facts: &FrameFacts, text: Option<Range<usize>>) {
+        self.shape.forget();
+        let Some(text) = text.filter(|_| brings_only_text(facts)) else { return };
+        self.shape.learn(frame.raw(), text);
+        self.marks.clone_from(&facts.marks);
+        // Behind a hole places move.
+        let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
+        let Marks { model, more_models, cuts, .. } = &self.marks;
+        if model.iter().chain(more_models).chain(cuts).any(|place| place.end > first) {
+            self.shape.forget();
+        }
+    }
+}
+
+/// Whether nothing else is said, neither now nor by what the reader remembers: the same frame would mean the same again.
+fn brings_only_text(facts: &FrameFacts) -> bool {
+    let FrameFacts { marks, shown: _, hidden, usage, stop, last, end, usage_only, unreadable, error, step } = facts;
+    let flags = [*hidden, *usage, *last, *end, *usage_only, *unreadable];
+    !flags.contains(&true) && stop.is_none() && error.is_none() && *step == Step::None && marks.usage_end.is_none()
+}
+
 impl Hole {
     /// How much of these bytes stands in the hole.
     fn length(self, rest: &[u8]) -> Option<usize> {
         match self {
             Self::Text => string(rest),
-            Self::Digits => rest.iter().position(|byte| !byte.is_ascii_digit()).filter(|length| *length > 0),
+            // No other number begins with a zero.
+            Self::Digits => {
+                let length = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+                (length == 1 || length > 1 && rest.first() != Some(&b'0')).then_some(length)
+            }
             Self::Word => memchr::memchr(b'"', rest).filter(|end| {
                 rest.get(..*end).is_some_and(|word| word.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\'))
             }),
@@ -141,6 +184,8 @@ mod tests {
         };
         let shape = learned(&frame(9, "abc", "xyz"), "abc");
         assert_eq!(shape.text(frame(10, "d", "").as_bytes()), Some("d"));
+        assert_eq!(shape.text(frame(0, "d", "").as_bytes()), Some("d"));
+        assert_eq!(shape.text(frame(10, "d", "").replace("10", "010").as_bytes()), None);
         assert_eq!(shape.text(frame(11, "d", "a\\\"b").as_bytes()), None);
         assert_eq!(shape.text(frame(11, "d", "a\",\"b\":\"c").as_bytes()), None);
     }

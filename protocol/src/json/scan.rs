@@ -1,0 +1,161 @@
+//! Passes the inside of a JSON string: a word at a time where it is short, else 64 bytes at a time in the widest registers of the
+//! CPU that it runs on.
+//!
+//! It says how far it came, and never judges: at the closing quote, at the first byte that cannot stand in a string, and in the last
+//! bytes of the text it stops, and the caller goes on one byte at a time. Masks have one bit for each byte, the lowest for the first.
+
+use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
+
+use super::escape_length;
+
+/// Bytes of one block.
+const BLOCK: usize = 64;
+/// Words that are read singly: names and the dialects' own words end within them, and need no block.
+const WORDS: usize = 3;
+
+/// How far a string is known to be good.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// Where it stopped.
+    pub(super) at: usize,
+    /// Whether there are escapes. True also where one follows within the same block.
+    pub(super) has_escapes: bool,
+    /// Bytes of characters that are not ASCII.
+    pub(super) other: u64,
+}
+
+/// Passes what stands in a string from `at` on, which is not inside an escape.
+pub(super) fn pass(bytes: &[u8], mut at: usize) -> Passed {
+    for _ in 0..WORDS {
+        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { return Passed { at, ..Passed::default() } };
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            at += special.trailing_zeros() as usize / 8;
+            if bytes.get(at) == Some(&b'"') {
+                return Passed { at, ..Passed::default() };
+            }
+            break;
+        }
+        at += size_of_val(word);
+    }
+    dispatch!(Level::new(), simd => blocks(simd, bytes, at))
+}
+
+/// The highest bit of each byte that is a quote, a backslash, a control character or not ASCII: right up to the first of them, and
+/// behind it perhaps of others.
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let is = |byte: u8| {
+        let zero = word ^ (ONES * u64::from(byte));
+        zero.wrapping_sub(ONES) & !zero
+    };
+    (is(b'"') | is(b'\\') | word.wrapping_sub(ONES * 0x20) | word) & (ONES * 0x80)
+}
+
+// Inlined so that it is compiled for each kind of CPU.
+#[inline(always)]
+fn blocks<S: Simd>(simd: S, bytes: &[u8], at: usize) -> Passed {
+    let mut passed = Passed { at, ..Passed::default() };
+    let mut open_escape = false;
+    while let Some(chunk) = bytes.get(passed.at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+        let block = u8x64::from_slice(simd, chunk);
+        let are = |byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
+        let (mut end, mut wrong) = (are(b'"'), block.simd_lt(u8x64::splat(simd, 0x20)).to_bitmask());
+        let begun_before = usize::from(open_escape);
+        let backslashes = are(b'\\');
+        if backslashes != 0 || open_escape {
+            passed.has_escapes = true;
+            let escaped = escaped(backslashes, &mut open_escape);
+            let rare = escaped & !(end | backslashes | are(b'n') | are(b't'));
+            end &= !escaped;
+            wrong |= unknown(bytes, passed.at, rare & below(end));
+        }
+        if wrong & below(end) != 0 {
+            passed.at -= begun_before;
+            return passed;
+        }
+        let others = block.simd_ge(u8x64::splat(simd, 0x80)).to_bitmask() & below(end);
+        passed.other += u64::from(others.count_ones());
+        if end != 0 {
+            passed.at += end.trailing_zeros() as usize;
+            return passed;
+        }
+        passed.at += BLOCK;
+    }
+    passed.at -= usize::from(open_escape);
+    passed
+}
+
+/// The bits below the lowest one that is set; all, if none is.
+fn below(bits: u64) -> u64 {
+    (bits & bits.wrapping_neg()).wrapping_sub(1)
+}
+
+/// The bytes behind a backslash that is not itself escaped. `open` says whether the block before ended in one, then whether this
+/// one does. Runs of backslashes are taken apart all at once: subtracting carries through each of them (after simdjson).
+fn escaped(backslashes: u64, open: &mut bool) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    let first = u64::from(*open);
+    let begins = backslashes & !first;
+    let series = ((begins << 1) | ODD).wrapping_sub(begins) ^ ODD;
+    *open = series & backslashes & (1 << 63) != 0;
+    series ^ (backslashes | first)
+}
+
+/// Which of these bytes, in the block at `at`, may not follow a backslash.
+fn unknown(bytes: &[u8], at: usize, mut escaped: u64) -> u64 {
+    let mut unknown = 0;
+    while escaped != 0 {
+        let place = escaped.trailing_zeros();
+        if escape_length(bytes, (at + place as usize).wrapping_sub(1)).is_err() {
+            unknown |= 1 << place;
+        }
+        escaped &= escaped - 1;
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same, one byte at a time.
+    fn singly(bytes: &[u8]) -> (usize, u64) {
+        let (mut at, mut other) = (0, 0);
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' | 0..0x20 => break,
+                b'\\' => match escape_length(bytes, at) {
+                    Ok(length) => at += length,
+                    Err(_) => break,
+                },
+                _ => {
+                    other += u64::from(*byte >= 0x80);
+                    at += 1;
+                }
+            }
+        }
+        (at, other)
+    }
+
+    #[test]
+    fn on_every_kind_of_cpu_it_comes_to_the_same_end() {
+        let pieces =
+            ["a", "some more words, ", "é→", r"\n", r"\\", r#"\""#, r"\u00e9", r"\b\f\/\r\t", "\"", "\u{1}", r"\x", r"\u12"];
+        let mut state = 7;
+        for _ in 0..20_000 {
+            // Most texts are long and good: nothing else fills whole blocks.
+            let mut draw = |most: u64| usize::try_from(crate::token_estimate::random(&mut state) % most).unwrap();
+            let kinds = if draw(4) == 0 { 12 } else { 8 };
+            let text: String = (0..draw(80)).map(|_| pieces[draw(kinds)]).chain(["\"", &" ".repeat(2 * BLOCK)]).collect();
+            let bytes = text.as_bytes();
+            let (end, other) = singly(bytes);
+            for passed in [pass(bytes, 0), dispatch!(Level::baseline(), simd => blocks(simd, bytes, 0))] {
+                let (rest, more) = singly(&bytes[passed.at..]);
+                assert_eq!((passed.at + rest, passed.other + more), (end, other), "{text}");
+                assert!(passed.at <= end && end - passed.at < BLOCK + 6, "{} of {end}: {text}", passed.at);
+                assert!(passed.has_escapes || !text[..passed.at].contains('\\'));
+            }
+        }
+    }
+}
