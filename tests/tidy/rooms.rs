@@ -143,6 +143,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "bytes",
             "hex",
             "http_body_util",
+            "hyper",
             "imagesize",
             "jiff",
             "reqwest",
