@@ -132,6 +132,8 @@ impl Pair {
             "wal_recycle=off",
             "min_wal_size=2MB",
             "max_wal_size=64MB",
+            // The second standby is built while the first begins to stream.
+            "wal_keep_size=32MB",
         ] {
             keeper.args(["-c", setting]);
         }
