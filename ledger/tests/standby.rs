@@ -67,6 +67,11 @@ fn nothing_is_sold_without_a_standby() {
         ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
         assert_eq!(ledger.stats().standby, Standby::Streaming(1));
+        let LedgerAddress::Postgres(standby) = Pair::url_at([pair.folder(pair.standby())], "postgres").parse().unwrap() else {
+            unreachable!()
+        };
+        let refused = PostgresLedger::open(&standby, &Opening::new(OpenMode::Write)).await.map(drop);
+        assert!(matches!(&refused, Err(LedgerError::Unusable(why)) if why.contains("the address of the primary")), "{refused:?}");
         pair.kill(pair.standby());
         becomes("the standby is missed", async || matches!(ledger.stats().standby, Standby::Missing(_))).await;
         assert!(!ledger.stats().is_writable());

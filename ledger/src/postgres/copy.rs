@@ -135,7 +135,7 @@ pub(crate) struct CopyTarget {
 impl CopyTarget {
     pub(crate) async fn open(config: &Config) -> Result<Self, LedgerError> {
         let link = Connector::new(config.clone(), true)?.connect().await.map_err(LedgerError::Unusable)?;
-        migrations::check_server(&link.client, OpenMode::Create).await?;
+        migrations::check_server(&link.client).await?;
         migrations::refuse_content(&link.client).await?;
         Ok(Self { link })
     }

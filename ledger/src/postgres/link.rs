@@ -121,7 +121,7 @@ impl Connector {
         Ok(link)
     }
 
-    /// Which servers were asked, and what helps against the commonest mistake.
+    /// Which servers were asked, and what helps against the commonest mistakes.
     fn unreached(&self, why: &str) -> String {
         let ports = self.config.get_ports();
         let servers: Vec<String> = (self.config.get_hosts().iter().enumerate())
@@ -130,10 +130,12 @@ impl Connector {
                 Host::Unix(folder) => folder.display().to_string(),
             })
             .collect();
-        let hint = if why.contains("UnknownIssuer") {
-            "; make the certificate's authority known to this machine (update-ca-certificates), or name it in SSL_CERT_FILE"
-        } else {
-            ""
+        let hint = match why {
+            why if why.contains("UnknownIssuer") => {
+                "; make the certificate's authority known to this machine (update-ca-certificates), or name it in SSL_CERT_FILE"
+            }
+            why if why.contains("does not allow writes") => "; give the address of the primary, or one address with all servers",
+            _ => "",
         };
         format!("{}: {why}{hint}", servers.join(", "))
     }

@@ -19,7 +19,7 @@ const OLDEST_SERVER: i32 = 130_000;
 
 /// Makes sure that the database has a ledger of this version, and gives its identity.
 pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp) -> Result<[u8; 16], LedgerError> {
-    check_server(client, mode).await?;
+    check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
             Found::Ledger(VERSION) => identity(client).await,
@@ -40,25 +40,19 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp)
     identity(client).await
 }
 
-pub(super) async fn check_server(client: &Client, mode: OpenMode) -> Result<(), LedgerError> {
+pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
     let row = client
         .query_one(
-            "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('server_encoding'), \
+            "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
              current_setting('fsync')::bool",
             &[],
         )
         .await
         .map_err(|error| unusable(&words(&error)))?;
     let mut columns = Columns::of(&row);
-    let (server, standby): (i32, bool) = (columns.take()?, columns.take()?);
-    let (encoding, safe): (String, bool) = (columns.take()?, columns.take()?);
+    let (server, encoding, safe): (i32, String, bool) = (columns.take()?, columns.take()?, columns.take()?);
     if server < OLDEST_SERVER {
         return Err(unusable("the server is older than PostgreSQL 13"));
-    }
-    if standby && mode != OpenMode::ReadOnly {
-        return Err(unusable(
-            "the server is a standby, which takes no writes; give the address of the primary, or one address with all servers",
-        ));
     }
     if encoding != "UTF8" {
         return Err(unusable(&format!("the database's encoding is {encoding}; create one with ENCODING 'UTF8'")));

@@ -202,7 +202,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     };
     let shared = Arc::new(Shared::new(&opening, confirmed));
     if mode != OpenMode::ReadOnly {
-        migrations::check_server(&link.client, mode).await?;
+        migrations::check_server(&link.client).await?;
         // Before anything is written: without a standby the commit would not end.
         let standby = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
