@@ -80,9 +80,13 @@ pub(crate) fn encrypted(plain: &[u8], name: &str) -> Vec<u8> {
 /// A page whose font makes eight characters of each of so many codes, with a script and a file that no page shows.
 pub(crate) fn equipped(codes: usize, text: &str) -> Vec<u8> {
     let mut document = Document::load_mem(&pdf(&["x"])).unwrap();
-    let map = "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def\n\
+    // As programs write it: the provider's reader takes no other.
+    let map = "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n\
+               /CIDSystemInfo << /Registry (Adobe) /Ordering (UCS) /Supplement 0 >> def\n\
+               /CMapName /Adobe-Identity-UCS def\n/CMapType 2 def\n\
                1 begincodespacerange\n<0000> <FFFF>\nendcodespacerange\n\
-               1 beginbfchar\n<0041> <52178f66665a70b952178f66665a70b9>\nendbfchar\nendcmap end end";
+               1 beginbfchar\n<0041> <52178f66665a70b952178f66665a70b9>\nendbfchar\n\
+               endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend\n";
     let map = document.add_object(Stream::new(dictionary! {}, map.as_bytes().to_vec()));
     let font = dictionary! { "Type" => "Font", "Subtype" => "Type0", "Encoding" => "Identity-H", "ToUnicode" => map };
     let font = document.add_object(font);
