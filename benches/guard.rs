@@ -39,10 +39,10 @@ const BUDGETS: [(&str, u64); 9] = [
     ("answer read", 13_500),
     // From memory: nobody else writes to this ledger.
     ("key read", 1_450),
-    ("hold and settlement", 202_000),
-    ("64 of them at once", 7_700_000),
-    ("whole request", 530_000),
-    ("streamed request", 915_000),
+    ("hold and settlement", 168_000),
+    ("64 of them at once", 6_900_000),
+    ("whole request", 485_000),
+    ("streamed request", 885_000),
 ];
 /// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials.
 const LAWS: [(&str, &str, u64); 12] = [
