@@ -151,6 +151,11 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// What this process is called among those that share the ledger; none where nobody shares it.
+    fn node(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: no new request
     /// starts, and running streams end.
     fn lapsed(&self) -> bool {

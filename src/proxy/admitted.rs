@@ -203,6 +203,7 @@ impl Admitted {
 
     fn bill(&self, counted: Counted, end: &End) -> Bill {
         let owed = counted.owed;
+        let node = self.proxy.ledger.node().map(|name| ("node".to_owned(), name.to_owned()));
         let mut bill = Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
@@ -217,7 +218,7 @@ impl Admitted {
             evidence: counted.evidence,
             usage: counted.usage,
             lines: counted.lines,
-            facts: self.outcome.facts(),
+            facts: self.outcome.facts().into_iter().chain(node).collect(),
             ..Bill::default()
         };
         self.owe(&mut bill, owed);

@@ -1,13 +1,14 @@
 //! Three gateways on one PostgreSQL under mixed load: in turns one is killed, one is stopped for longer than its lease, and
 //! connections of all are cut; the outside checker judges what is left. Witnesses are only the customers and the upstream.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{LedgerAddress, OpenMode, Opening};
+use farebox_ledger::{EntryQuery, LedgerAddress, OpenMode, Opening};
 
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::cluster::Cluster;
@@ -144,6 +145,11 @@ async fn a_fleet_loses_gateways_and_nothing_else() {
         assert!(gateway.ended().success(), "{}", gateway.log());
     }
     let judged = judge_ledger(&*fleet.ledger, &fleet.outside, &fleet.upstream.requests()).await;
+    let entries = fleet.ledger.entries(EntryQuery::default()).await.unwrap();
+    let charged = entries.iter().filter_map(|entry| entry.bill.as_ref()).filter(|bill| !bill.lines.is_empty());
+    let nodes: HashSet<&String> =
+        charged.map(|bill| bill.facts.get("node").expect("a charge says which gateway made it")).collect();
+    assert!(nodes.len() >= 3, "{nodes:?}");
     println!("{judged:?}; the last hold of a lost gateway ended after {slowest:?}");
     assert!(judged.acknowledged > 0 && judged.recovered > 0, "the load was alive when one was lost: {judged:?}");
 }

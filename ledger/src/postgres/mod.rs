@@ -219,8 +219,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     if mode == OpenMode::ReadOnly {
         return Ok(Started { readers, writer: None });
     }
-    let name = format!("{}:{}", host(), std::process::id());
-    tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger, name }.run(link));
+    tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger }.run(link));
     if mode == OpenMode::Serve {
         tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
     }
@@ -230,13 +229,6 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
 /// The machine's clock, for what the store itself writes down: when the ledger was made, when recovery ended a hold.
 fn now() -> Timestamp {
     crate::clock::now()
-}
-
-/// This machine's name, to tell gateways apart.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "gateway".to_owned() } else { name.to_owned() }
 }
 
 impl Drop for PostgresLedger {
@@ -344,6 +336,10 @@ impl Ledger for PostgresLedger {
 
     fn stopped(&self) -> bool {
         self.writer.as_ref().is_none_or(|writer| writer.stopped())
+    }
+
+    fn node(&self) -> Option<&str> {
+        self.writer.as_ref().map(|writer| writer.name.as_str())
     }
 
     fn lapsed(&self) -> bool {

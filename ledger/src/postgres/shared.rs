@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) confirmed: Confirmed,
     pub(super) durability: Durability,
     pub(super) allow_single: bool,
+    /// This process among those that share the ledger.
+    pub(super) name: String,
     /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
     running: Mutex<HashMap<OperationId, KeyId>>,
     /// Holds this process ever asked for.
@@ -72,6 +74,7 @@ impl Shared {
             confirmed,
             durability: opening.durability,
             allow_single: opening.allow_single,
+            name: format!("{}:{}", host(), std::process::id()),
             running: Mutex::default(),
             asked: AtomicU64::new(0),
             configuration: Mutex::default(),
@@ -298,4 +301,11 @@ impl Shared {
         let mut watcher = self.drained.subscribe();
         let _ = watcher.wait_for(|drained| *drained).await;
     }
+}
+
+/// This machine's name, to tell gateways apart.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "gateway".to_owned() } else { name.to_owned() }
 }

@@ -49,7 +49,6 @@ pub(super) struct Lanes {
     pub(super) shared: Arc<Shared>,
     pub(super) connector: Connector,
     pub(super) ledger: [u8; 16],
-    pub(super) name: String,
 }
 
 impl Lanes {
@@ -83,7 +82,7 @@ impl Lanes {
 
     fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
         let (shared, connector) = (Arc::clone(&self.shared), self.connector.clone());
-        Writer { lane, shared, connector, link, ledger: self.ledger, name: self.name.clone() }
+        Writer { lane, shared, connector, link, ledger: self.ledger }
     }
 }
 
@@ -94,7 +93,6 @@ struct Writer {
     connector: Connector,
     link: Option<Link>,
     ledger: [u8; 16],
-    name: String,
 }
 
 impl Writer {
@@ -297,7 +295,7 @@ impl Writer {
                 place.insert(link)
             }
         };
-        let place = Place { shared: &self.shared, ledger: self.ledger, name: &self.name };
+        let place = Place { shared: &self.shared, ledger: self.ledger };
         let result = transaction(link, jobs, &place, locked).await;
         if matches!(result, Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
@@ -316,14 +314,13 @@ type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
 struct Place<'writer> {
     shared: &'writer Shared,
     ledger: [u8; 16],
-    name: &'writer str,
 }
 
 async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locked) -> Result<Outcomes, Trouble> {
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
     if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, place.name)).await.map_err(too_long)??;
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name)).await.map_err(too_long)??;
         place.shared.confirmed.renewed(run);
         place.shared.epoch.store(run.epoch, Ordering::SeqCst);
         return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
