@@ -11,6 +11,7 @@ mod batch;
 mod cache;
 mod copy;
 mod files;
+mod job;
 mod lists;
 mod location;
 mod lock;
@@ -22,12 +23,14 @@ mod remembered;
 mod remembered_tests;
 mod reopen;
 mod rows;
+mod shared;
 mod statements;
 #[cfg(test)]
 mod tests;
 mod tx;
 mod upkeep;
 mod verify;
+mod worker;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -47,10 +50,11 @@ use crate::{
     Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
 };
+use job::Work;
 use location::{FileId, Location};
 use readers::Readers;
 use remembered::Remembered;
-use writer::{Work, Writer};
+use writer::Writer;
 
 /// A ledger in one SQLite file.
 #[derive(Debug)]

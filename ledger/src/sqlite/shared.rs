@@ -1,0 +1,58 @@
+//! What the writer's callers and its thread share: the queue, the signal to wake up, and what is told of the writer.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::job::Job;
+use crate::WriterStats;
+
+/// What callers and the thread share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) queue: Mutex<Queue>,
+    pub(super) wake: Condvar,
+    pub(super) stats: Mutex<WriterStats>,
+    pub(super) fatal: watch::Sender<Option<String>>,
+}
+
+/// What waits, and how the writer is woken.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) jobs: VecDeque<Job>,
+    /// The log could not be synced or checkpointed: the writer stops before its next batch.
+    pub(super) broken: Option<String>,
+    /// The writer sleeps until this many jobs wait; `usize::MAX` while it is awake, so that callers skip needless wakes.
+    pub(super) wanted: usize,
+    pub(super) closed: Option<String>,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Queue").field("jobs", &self.jobs.len()).field("closed", &self.closed).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn note_displaced(&self, why: Option<String>) {
+        let mut stats = lock(&self.stats);
+        if stats.displaced == why {
+            return;
+        }
+        match &why {
+            Some(why) => tracing::error!("selling stops: {why}"),
+            None => tracing::info!("the ledger's file is back where it was; selling resumes"),
+        }
+        stats.displaced = why;
+    }
+
+    pub(super) fn broken(&self, reason: String) {
+        lock(&self.queue).broken.get_or_insert(reason);
+        self.wake.notify_one();
+    }
+}
