@@ -23,7 +23,7 @@ impl StreamingStandby {
         keeper.args(["-c", script, "sh"]).arg(&folder).arg(bin.join("postgres")).arg("-D").arg(&folder);
         // A standby needs as many connections as its primary has (`cluster`).
         keeper
-            .args(["-c", "max_connections=200", "-c", "listen_addresses=", "-c"])
+            .args(["-c", "max_connections=200", "-c", "cluster_name=standby", "-c", "listen_addresses=", "-c"])
             .arg(format!("unix_socket_directories={}", folder.display()));
         let keeper = keeper.current_dir("/").stdin(Stdio::piped()).spawn().unwrap();
         until(cluster, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
@@ -32,7 +32,7 @@ impl StreamingStandby {
 
     /// Has every commit wait for the standby, or none.
     pub(crate) fn is_waited_for(&self, cluster: &Cluster, waited: bool) {
-        let (names, synchronous) = if waited { ("*", "1") } else { ("", "0") };
+        let (names, synchronous) = if waited { ("standby", "1") } else { ("", "0") };
         cluster.psql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'")).unwrap();
         cluster.psql("postgres", "SELECT pg_reload_conf()").unwrap();
         // The server reads its settings a moment after the reload was asked for.
