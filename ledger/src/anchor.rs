@@ -149,9 +149,7 @@ impl Anchor {
             Self::Heads(heads) => heads.opened,
         }
     }
-}
 
-impl Anchor {
     /// The generation of the ledger that it covers; 0 for a file.
     #[must_use]
     pub const fn generation(&self) -> i64 {

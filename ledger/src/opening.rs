@@ -24,10 +24,11 @@ impl OpenMode {
 /// When a change counts as safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Money in and key changes are on disk before they are confirmed, charges at most 50 ms later.
+    /// Money in and key changes are on disk before they are confirmed; holds and charges at most 50 ms later, or in a database in
+    /// its standby's memory.
     #[default]
     Prompt,
-    /// Everything is on disk before it is confirmed.
+    /// Everything is on disk before it is confirmed, in a database also on its standby's.
     Strict,
 }
 

@@ -42,15 +42,17 @@ impl<'a> Payload<'a> {
     /// Whether it is text rather than a document with pages, as its sender says and its first bytes do not deny: no text has a
     /// zero in it, and the files of word processors do.
     pub(crate) fn is_text(&self) -> bool {
-        let head = self.base64.get(..FILE_HEAD).unwrap_or(self.base64);
-        let packed = || decode(head).is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0));
+        let packed = || self.head().is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0));
         (self.media.starts_with("text/") || self.media == "application/json") && !packed()
     }
 
     /// Whether it is a PDF, whatever its sender calls it.
     pub(crate) fn is_pdf(&self) -> bool {
-        let head = self.base64.get(..FILE_HEAD).unwrap_or(self.base64);
-        decode(head).is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
+        self.head().is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
+    }
+
+    fn head(&self) -> Option<Vec<u8>> {
+        decode(self.base64.get(..FILE_HEAD).unwrap_or(self.base64))
     }
 
     /// What it says, if it is text.

@@ -3,7 +3,8 @@
 //! A standby that was promoted although it had not everything, or a backup that was put in place, is a ledger that has gone back
 //! in time: money that was paid in is gone, and charges with it. Whoever remembers a confirmed entry notices. Entries of one
 //! writer are lost from the end only, so the last few are enough, with the number of this gateway's renewals for the seconds
-//! without an entry. The newest anchor, where anchors are written, covers what other gateways wrote. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
+//! without an entry. The newest anchor, where anchors are written, covers what other gateways wrote. Nothing is written to such a
+//! ledger until an operator accepts the loss, which raises its generation.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

@@ -130,12 +130,12 @@ impl Connector {
                 Host::Unix(folder) => folder.display().to_string(),
             })
             .collect();
-        let hint = match why {
-            why if why.contains("UnknownIssuer") => {
-                "; make the certificate's authority known to this machine (update-ca-certificates), or name it in SSL_CERT_FILE"
-            }
-            why if why.contains("does not allow writes") => "; give the address of the primary, or one address with all servers",
-            _ => "",
+        let hint = if why.contains("UnknownIssuer") {
+            "; make the certificate's authority known to this machine (update-ca-certificates), or name it in SSL_CERT_FILE"
+        } else if why.contains("does not allow writes") {
+            "; give the address of the primary, or one address with all servers"
+        } else {
+            ""
         };
         format!("{}: {why}{hint}", servers.join(", "))
     }

@@ -29,19 +29,28 @@ const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '', \
      count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming'), \
      count(*) FILTER (WHERE state IS NULL) FROM pg_stat_replication";
 
-/// A running `pg_basebackup` streams as a standby does and keeps nothing: a commit that only it has confirmed is lost with the
-/// primary.
-const ANYBODY: &str = "synchronous_standby_names has a *, which a running pg_basebackup answers to as well: \
-     name the standbys instead, each by its cluster_name";
+/// What the server says.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// Commits wait for standbys.
+    waits: bool,
+    /// They wait for whatever streams. A running `pg_basebackup` does and keeps nothing: a commit that only it has confirmed is
+    /// lost with the primary.
+    for_anybody: bool,
+    needed: i64,
+    streaming: i64,
+    /// Standbys that this role may not see.
+    hidden: i64,
+}
 
 /// Looks whether commits wait for standbys, and whether enough of them are there. Reads only, so it waits for nobody.
 pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
     let rows = link.query(LOOK, &[]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
     let mut columns = Columns::of(row);
-    let (waits, for_anybody): (bool, bool) = (columns.take()?, columns.take()?);
-    let (needed, streaming, hidden): (i64, i64, i64) = (columns.take()?, columns.take()?, columns.take()?);
-    Ok(if for_anybody { Standby::Missing(ANYBODY.to_owned()) } else { judge(waits, needed, streaming, hidden, allow_single) })
+    let (waits, for_anybody) = (columns.take()?, columns.take()?);
+    let (needed, streaming, hidden) = (columns.take()?, columns.take()?, columns.take()?);
+    Ok(judge(&Seen { waits, for_anybody, needed, streaming, hidden }, allow_single))
 }
 
 /// Notes what is known of the standbys, and says it when it has changed.
@@ -59,12 +68,18 @@ pub(super) fn note(shared: &Shared, standby: Standby) {
     stats.standby = standby;
 }
 
-fn judge(waits: bool, needed: i64, streaming: i64, hidden: i64, allow_single: bool) -> Standby {
+fn judge(seen: &Seen, allow_single: bool) -> Standby {
+    let Seen { waits, for_anybody, needed, streaming, hidden } = *seen;
     match (waits, allow_single) {
         (false, true) => Standby::Single,
         (false, false) => Standby::Missing(
             "the database confirms commits that no standby has: set synchronous_standby_names on the primary, \
              or start with --allow-single to try things out"
+                .to_owned(),
+        ),
+        (true, _) if for_anybody => Standby::Missing(
+            "synchronous_standby_names has a *, which a running pg_basebackup answers to as well: \
+             name the standbys instead, each by its cluster_name"
                 .to_owned(),
         ),
         // Rows of others are blank for a role that may not see them.
@@ -84,15 +99,18 @@ mod tests {
 
     #[test]
     fn what_is_sold_on_is_a_standby_or_a_trial() {
-        assert_eq!(judge(true, 1, 2, 0, false), Standby::Streaming(2));
-        assert_eq!(judge(false, 1, 0, 0, true), Standby::Single);
-        for (waits, needed, streaming, hidden, allow_single, said) in [
-            (false, 1, 1, 0, false, "--allow-single"),
-            (true, 1, 0, 0, false, "0 of 1"),
-            (true, 2, 1, 0, true, "1 of 2"),
-            (true, 1, 0, 1, false, "pg_monitor"),
+        let two = Seen { waits: true, for_anybody: false, needed: 1, streaming: 2, hidden: 0 };
+        assert_eq!(judge(&two, false), Standby::Streaming(2));
+        assert_eq!(judge(&Seen { waits: false, streaming: 0, ..two }, true), Standby::Single);
+        for (seen, allow_single, said) in [
+            (Seen { waits: false, streaming: 1, ..two }, false, "--allow-single"),
+            (Seen { for_anybody: true, ..two }, false, "pg_basebackup"),
+            (Seen { for_anybody: true, ..two }, true, "pg_basebackup"),
+            (Seen { streaming: 0, ..two }, false, "0 of 1"),
+            (Seen { needed: 2, streaming: 1, ..two }, true, "1 of 2"),
+            (Seen { streaming: 0, hidden: 1, ..two }, false, "pg_monitor"),
         ] {
-            let found = judge(waits, needed, streaming, hidden, allow_single);
+            let found = judge(&seen, allow_single);
             assert!(matches!(&found, Standby::Missing(why) if why.contains(said)), "{found:?}");
         }
     }
