@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;

@@ -15,7 +15,6 @@ use common::*;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 
 fn with_cluster(test: impl AsyncFnOnce(&'static Cluster)) {
     match Cluster::shared() {

@@ -14,7 +14,6 @@ use common::*;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -15,7 +15,6 @@ use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode, Standby};
 
 fn with_pair(what: &str, test: impl AsyncFnOnce(Pair)) {
     match Pair::start() {

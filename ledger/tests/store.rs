@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use common::*;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 
 fn open(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
     SqliteLedger::open(path, mode, Durability::Prompt)

@@ -12,7 +12,6 @@ use std::path::Path;
 use common::*;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use common::*;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 
 /// A copy to work on.
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {

@@ -17,7 +17,7 @@ use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
+use nix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 
 #[path = "../../../tests/support/big_ledger.rs"]
@@ -88,10 +88,7 @@ impl Measured {
 
 /// This process's CPU so far.
 fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<u64> =
-        stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2).map(|f| f.parse().unwrap()).collect();
-    Duration::from_millis(10 * fields.iter().sum::<u64>())
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap().into()
 }
 
 /// `parallel` callers at every gateway together, until `pairs` pairs are done or `over` is set; `pause` after each pair.

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
-use farebox_ledger::{Durability, OpenMode};
 pub(crate) use skip::skip;
 
 /// A dollar amount.
