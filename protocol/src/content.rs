@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::fields::{MEDIA, STATE};
 use crate::inspect::{LONGEST_NAME, cache_control};
-use crate::json::{Cursor, Kind, Value, unescape};
+use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
 use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy};
@@ -68,6 +68,12 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// Whether nothing waited for the end of the part to be understood.
+    fn is_counted(&self) -> bool {
+        let holds_nothing = self.data.is_none() && self.url.is_none() && self.file.is_none() && self.sealed.is_empty();
+        holds_nothing && (self.kind.is_empty() || is_text(&self.kind))
+    }
+
     /// How closely the model looks. Each family reads `detail` in one place: chat beside the `url`, responses beside the
     /// `image_url`, messages nowhere. Said elsewhere it makes no picture cheaper.
     fn looks(&self) -> Detail {
@@ -133,8 +139,15 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
 fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let kind = cursor.peek()?;
     match name {
+        // Most of a request is in members of these names.
+        "content" | "text" if kind == Kind::String => {
+            let value = cursor.skip()?;
+            count(&mut out.seen.content, cursor, &value);
+        }
         "type" => part.kind = once(name, &part.kind, cursor, out)?,
-        "role" => drop(label(cursor, out)?),
+        "role" => {
+            label_place(cursor, out)?;
+        }
         "content" | "output" if matches!(kind, Kind::Array | Kind::Object) => {
             content(cursor, out).map_err(|bad| bad.within(name))?;
         }
@@ -237,6 +250,10 @@ pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is
      Send `store: false` and the items themselves; most libraries do the latter when told the former.";
 
 fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
+    // Most parts are messages and texts, and everything in them was counted on the way.
+    if part.is_counted() {
+        return Ok(());
+    }
     if is_unpriced(&part.kind) {
         return Err(unpriced("type"));
     }
@@ -347,15 +364,21 @@ fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>
 
 /// A word of the dialect. What frames a message or part covers it; one that is longer than those words counts as text.
 fn label<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>) -> Result<Cow<'a, str>, BadRequest> {
+    let value = label_place(cursor, out)?;
+    Ok(cursor.text_of(&value).unwrap_or_default())
+}
+
+/// The same where it does not matter which word it is.
+fn label_place(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<Value, JsonError> {
     let value = cursor.skip()?;
     if value.span.len() > LONGEST_NAME {
         count(&mut out.seen.content, cursor, &value);
     }
-    Ok(cursor.text_of(&value).unwrap_or_default())
+    Ok(value)
 }
 
 fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
-    cursor.raw_text(value).map(unescape).unwrap_or_default()
+    cursor.text_of(value).unwrap_or_default()
 }
 
 fn detail(slot: &mut Option<Detail>, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {

@@ -55,6 +55,8 @@ pub struct Value {
     pub kind: Kind,
     /// Its bytes without white space between tokens.
     pub size: TextSize,
+    /// A string in which escapes may stand.
+    escaped: bool,
 }
 
 impl Value {
@@ -147,8 +149,8 @@ impl<'a> Cursor<'a> {
     pub fn skip(&mut self) -> Result<Value, JsonError> {
         let kind = self.peek()?;
         let (start, other, blank) = (self.at, self.other, self.blank);
-        self.value(kind)?;
-        Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank) })
+        let escaped = self.value(kind)?;
+        Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank), escaped })
     }
 
     /// What was passed since `before`, a copy of this cursor, without white space between tokens.
@@ -213,7 +215,8 @@ impl<'a> Cursor<'a> {
     /// The text of a string that was skipped, unescaped. `None` when the value is no string.
     #[must_use]
     pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
-        self.raw_text(value).map(unescape)
+        let raw = self.raw_text(value)?;
+        Some(if value.escaped { unescape(raw) } else { Cow::Borrowed(raw) })
     }
 
     /// The raw text between the quotes of a skipped string.
@@ -234,15 +237,26 @@ impl<'a> Cursor<'a> {
         unescape(self.slice(span.start + 1..span.end.saturating_sub(1)))
     }
 
+    #[inline]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    #[cold]
     fn fault<T>(&self, what: &'static str) -> Result<T, JsonError> {
         Err(JsonError { at: self.at, what })
     }
 
+    /// Most often there is no white space, so the loop stays out of the way.
+    #[inline]
     fn blanks(&mut self) {
+        if self.byte().is_some_and(|byte| byte <= b' ') {
+            self.some_blanks();
+        }
+    }
+
+    #[inline(never)]
+    fn some_blanks(&mut self) {
         let from = self.at;
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.at += 1;
@@ -297,15 +311,18 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn value(&mut self, kind: Kind) -> Result<(), JsonError> {
+    /// Steps over a value of this kind and says whether it is a string that may have escapes.
+    #[inline]
+    fn value(&mut self, kind: Kind) -> Result<bool, JsonError> {
         match kind {
+            Kind::String => return self.string(),
             Kind::Object | Kind::Array => self.container(),
-            Kind::String => self.string().map(drop),
             Kind::Number => self.number(),
             Kind::Bool if self.byte() == Some(b't') => self.literal("true"),
             Kind::Bool => self.literal("false"),
             Kind::Null => self.literal("null"),
-        }
+        }?;
+        Ok(false)
     }
 
     /// Skips a container in a loop: `objects` has one bit for each open level, set where that level is an object.
@@ -324,7 +341,9 @@ impl<'a> Cursor<'a> {
                         continue;
                     }
                 }
-                scalar => self.value(scalar)?,
+                scalar => {
+                    self.value(scalar)?;
+                }
             }
             loop {
                 self.blanks();
@@ -398,10 +417,23 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over a string and says whether it may have escapes.
+    #[inline]
     fn string(&mut self) -> Result<bool, JsonError> {
         if self.byte() != Some(b'"') {
             return self.fault("a string is expected");
         }
+        match scan::short(self.text.as_bytes(), self.at + 1) {
+            Some(behind) => {
+                self.at = behind;
+                Ok(false)
+            }
+            None => self.long_string(),
+        }
+    }
+
+    // Apart, so that short strings do not pay for the registers it saves.
+    #[inline(never)]
+    fn long_string(&mut self) -> Result<bool, JsonError> {
         let passed = scan::pass(self.text.as_bytes(), self.at + 1);
         self.at = passed.at;
         self.other += passed.other;

@@ -1,17 +1,17 @@
-//! Passes the inside of a JSON string: a word at a time where it is short, else 64 bytes at a time in the widest registers of the
-//! CPU that it runs on.
+//! Passes the inside of a JSON string: 16 bytes at a time where it is short, in registers that every CPU of its kind has, else 64
+//! bytes at a time in the widest registers of the CPU that it runs on.
 //!
 //! It says how far it came, and never judges: at the closing quote, at the first byte that cannot stand in a string, and in the last
 //! bytes of the text it stops, and the caller goes on one byte at a time. Masks have one bit for each byte, the lowest for the first.
 
-use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
+use fearless_simd::{Level, Simd, dispatch, i8x16, prelude::*, u8x16, u8x64};
 
 use super::escape_length;
 
 /// Bytes of one block.
 const BLOCK: usize = 64;
-/// Words that are read singly: names and the dialects' own words end within them, and need no block.
-const WORDS: usize = 3;
+/// Bytes that are read before a block is: names and the dialects' own words end within them, and need none of what blocks can do.
+const SHORT: usize = 32;
 
 /// How far a string is known to be good.
 #[derive(Debug, Default)]
@@ -24,32 +24,36 @@ pub(super) struct Passed {
     pub(super) other: u64,
 }
 
-/// Passes what stands in a string from `at` on, which is not inside an escape.
-pub(super) fn pass(bytes: &[u8], mut at: usize) -> Passed {
-    for _ in 0..WORDS {
-        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { return Passed { at, ..Passed::default() } };
-        let special = special(u64::from_le_bytes(*word));
-        if special != 0 {
-            at += special.trailing_zeros() as usize / 8;
-            if bytes.get(at) == Some(&b'"') {
-                return Passed { at, ..Passed::default() };
-            }
-            break;
-        }
-        at += size_of_val(word);
-    }
-    dispatch!(Level::new(), simd => blocks(simd, bytes, at))
+/// The place behind the closing quote of a string whose inside begins at `at`, if that is short, ASCII, and without escapes.
+#[inline]
+pub(super) fn short(bytes: &[u8], at: usize) -> Option<usize> {
+    let chunk = bytes.get(at..)?.first_chunk::<SHORT>()?;
+    let length = dispatch!(Level::baseline(), simd => plain(simd, chunk))?;
+    Some(at + length + 1)
 }
 
-/// The highest bit of each byte that is a quote, a backslash, a control character or not ASCII: right up to the first of them, and
-/// behind it perhaps of others.
-fn special(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let is = |byte: u8| {
-        let zero = word ^ (ONES * u64::from(byte));
-        zero.wrapping_sub(ONES) & !zero
-    };
-    (is(b'"') | is(b'\\') | word.wrapping_sub(ONES * 0x20) | word) & (ONES * 0x80)
+/// How many bytes stand before the quote, if there is nothing before it but ASCII without backslashes and control characters.
+#[inline(always)]
+fn plain<S: Simd>(simd: S, chunk: &[u8; SHORT]) -> Option<usize> {
+    let (sixteens, _) = chunk.as_chunks::<16>();
+    for (index, sixteen) in sixteens.iter().enumerate() {
+        let block = u8x16::from_slice(simd, sixteen);
+        let quotes = block.simd_eq(u8x16::splat(simd, b'"'));
+        // As signed numbers, bytes that are not ASCII are below all others.
+        let low = block.bitcast::<i8x16<S>>().simd_lt(i8x16::splat(simd, 0x20));
+        let special = (quotes | block.simd_eq(u8x16::splat(simd, b'\\')) | low).to_bitmask();
+        if special != 0 {
+            let first = special.trailing_zeros();
+            let is_quote = (quotes.to_bitmask() >> first) & 1 == 1;
+            return is_quote.then_some(index * sixteen.len() + first as usize);
+        }
+    }
+    None
+}
+
+/// Passes what stands in a string from `at` on, which is not inside an escape.
+pub(super) fn pass(bytes: &[u8], at: usize) -> Passed {
+    dispatch!(Level::new(), simd => blocks(simd, bytes, at))
 }
 
 // Inlined so that it is compiled for each kind of CPU.
@@ -155,6 +159,12 @@ mod tests {
                 assert_eq!((passed.at + rest, passed.other + more), (end, other), "{text}");
                 assert!(passed.at <= end && end - passed.at < BLOCK + 6, "{} of {end}: {text}", passed.at);
                 assert!(passed.has_escapes || !text[..passed.at].contains('\\'));
+            }
+            if let Some(behind) = short(bytes, 0) {
+                assert_eq!((behind, bytes[end], other), (end + 1, b'"', 0), "{text}");
+                assert!(!text[..end].contains('\\'), "{text}");
+            } else {
+                assert!(end >= SHORT || bytes[end] != b'"' || other > 0 || text[..end].contains('\\'), "{text}");
             }
         }
     }
