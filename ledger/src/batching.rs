@@ -10,19 +10,26 @@ const GATHER: Duration = Duration::from_micros(80);
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
 /// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many
-/// as came last time, and every 32 batches or so for a few more, to find out whether the load has grown. One or two at a time
-/// never wait.
+/// as came last time, and now and then for a few more, to find out whether the load has grown. One or two at a time never wait.
+///
+/// Waiting in vain for more costs 4 ms, the time of six batches of 64, so each such attempt doubles the pause before the next.
 #[derive(Debug, Default)]
 pub(crate) struct Batching {
     /// How many the next batch waits for.
     pub(crate) expected: usize,
-    /// Batches until the next attempt to gather more.
+    /// Whether that is more than came last time.
+    attempt: bool,
+    /// Batches until the next attempt.
     steady: u32,
+    /// Batches between the last attempt in vain and the next; 0 after one that gathered more.
+    pause: u32,
 }
 
 impl Batching {
     const FEW: usize = 2;
-    const STEADY: u32 = 32;
+    /// The pause after the first attempt in vain, in batches, and the longest: under a second at full load.
+    const PAUSE: u32 = 32;
+    const LONGEST_PAUSE: u32 = 1_024;
 
     /// How long the next batch waits. The more operations share it, the longer: a short scheduling delay must not split a large
     /// batch, which would cost everyone a second commit.
@@ -34,12 +41,19 @@ impl Batching {
     pub(crate) fn note(&mut self, operations: usize) {
         let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
         if operations < self.expected {
-            self.steady = Self::STEADY;
+            if self.attempt {
+                self.pause = self.pause.saturating_mul(2).clamp(Self::PAUSE, Self::LONGEST_PAUSE);
+            }
+            self.steady = self.pause;
+        } else if self.attempt {
+            self.pause = 0;
         }
-        self.expected = match self.steady {
-            _ if operations <= Self::FEW => 1,
-            0 => more,
-            _ => operations,
+        let few = operations <= Self::FEW;
+        self.attempt = !few && self.steady == 0;
+        self.expected = match self.attempt {
+            _ if few => 1,
+            true => more,
+            false => operations,
         };
         self.steady = self.steady.saturating_sub(1);
     }
@@ -56,12 +70,20 @@ mod tests {
         assert_eq!(batching.expected, 1, "few are never made to wait");
         batching.note(8);
         assert_eq!(batching.expected, 11, "a few more may come");
-        for _ in 0..Batching::STEADY {
+        for pause in [32, 64, 128, 256, 512, 1_024, 1_024] {
+            for _ in 0..pause {
+                batching.note(8);
+                assert_eq!(batching.expected, 8, "they did not");
+            }
             batching.note(8);
-            assert_eq!(batching.expected, 8, "they did not");
+            assert_eq!(batching.expected, 11, "they may by now");
         }
-        batching.note(8);
-        assert_eq!(batching.expected, 11, "they may by now");
+        batching.note(11);
+        assert_eq!(batching.expected, 14, "they did: even more may come");
+        for _ in 0..=Batching::PAUSE {
+            batching.note(11);
+        }
+        assert_eq!(batching.expected, 14, "and the pauses are short again");
     }
 
     #[test]
