@@ -171,7 +171,7 @@ pub(super) fn all() -> Vec<Attack> {
             name: "reasoning before the first frame, left at once",
             speaks: "[\"chat\"]",
             reasons: true,
-            manner: |_| Manner { hidden: sized(260, 1_300), thinks_first: true, pace: 20, limited: true, ..Manner::default() },
+            manner: |_| Manner { hidden: sized(260, 1_000), thinks_first: true, pace: 20, limited: true, ..Manner::default() },
             asks: |dice| streamed(talk(dice, 5, 32_000)),
             seen_before: true,
             leaves: |dice| Some(50 + dice.below(500)),
