@@ -34,21 +34,21 @@ const fn ratio(what: &'static str, lane: Lane, figure: Figure, against: Subject,
 }
 
 const AIMS: [Aim; 10] = [
-    ratio("CPU, small request / nginx", Lane::Small, Figure::CpuPerRequest, Subject::Nginx, 4.0, 3.1),
-    ratio("CPU, small request / bare salvo+reqwest", Lane::Small, Figure::CpuPerRequest, Subject::Bare, 1.75, 1.4),
-    ratio("CPU, small request / onwards without accounting", Lane::Small, Figure::CpuPerRequest, Subject::Onwards, 1.0, 0.8),
-    ratio("CPU, 100 KiB / nginx", Lane::Large, Figure::CpuPerRequest, Subject::Nginx, 3.0, 2.0),
-    ratio("CPU per SSE chunk / nginx", Lane::Paced, Figure::CpuPerChunk, Subject::Nginx, 1.5, 1.2),
+    ratio("CPU, small request / nginx", Lane::Small, Figure::CpuPerRequest, Subject::Nginx, 4.5, 3.5),
+    ratio("CPU, small request / bare salvo+reqwest", Lane::Small, Figure::CpuPerRequest, Subject::Bare, 2.1, 1.7),
+    ratio("CPU, small request / onwards without accounting", Lane::Small, Figure::CpuPerRequest, Subject::Onwards, 1.3, 1.0),
+    ratio("CPU, 100 KiB / nginx", Lane::Large, Figure::CpuPerRequest, Subject::Nginx, 3.5, 2.5),
+    ratio("CPU per SSE chunk / nginx", Lane::Paced, Figure::CpuPerChunk, Subject::Nginx, 1.6, 1.2),
     Aim {
         below: Some(5_000.0),
         ..ratio("chunk delay p99 / nginx, and under 5 ms", Lane::Paced, Figure::P99, Subject::Nginx, 1.5, 1.0)
     },
-    ratio("added p50 at 500/s / nginx's added", Lane::Rate, Figure::AddedP50, Subject::Nginx, 3.0, 2.0),
+    ratio("added p50 at 500/s / nginx's added", Lane::Rate, Figure::AddedP50, Subject::Nginx, 2.5, 2.0),
     ratio("added p99 at 500/s / nginx's added", Lane::Rate, Figure::AddedP99, Subject::Nginx, 3.0, 2.0),
     Aim {
         unit: " KiB",
         against: Against::Itself(1.0),
-        ..ratio("KiB per open stream", Lane::Open, Figure::KibPerStream, Subject::Direct, 36.0, 26.0)
+        ..ratio("KiB per open stream", Lane::Open, Figure::KibPerStream, Subject::Direct, 32.0, 26.0)
     },
     Aim {
         unit: " ms",

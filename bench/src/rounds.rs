@@ -309,7 +309,7 @@ impl Bench {
         books::forget(ledger)?;
         let begun = Instant::now();
         let mut running = spawn(command, crate::machine::SUBJECTS, &folder, "farebox", address)?;
-        let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n";
+        let request = format!("GET /readyz HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
         let patience = Duration::from_secs(120);
         let until = |address, request: &[u8]| {
             while begun.elapsed() < patience {
@@ -323,7 +323,7 @@ impl Bench {
         let shape = Lane::Cold.shape(Family::Chat, true);
         let head = self.heads(Subject::Farebox, Family::Chat, &running, shape.body.len()).swap_remove(0);
         let request_paid = [head, shape.body].concat();
-        let ready = until(admin, request).map_err(|fault| running.explain(&fault))?;
+        let ready = until(admin, request.as_bytes()).map_err(|fault| running.explain(&fault))?;
         let paid = until(address, &request_paid).map_err(|fault| running.explain(&fault))?;
         running.stop()?;
         Ok(vec![(Figure::ReadyMs, ready), (Figure::PaidMs, paid)])

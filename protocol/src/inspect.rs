@@ -49,6 +49,8 @@ pub struct Inspection {
     pub has_stops: bool,
     /// What the model will read.
     pub content: Content,
+    /// Some of the prompt is marked to be written to a cache.
+    pub cache_marked: bool,
     /// A cache write for one hour or longer is asked for somewhere.
     pub one_hour_cache: bool,
     /// The customer asked for the usage chunk of a chat stream.
@@ -491,13 +493,14 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
 
 /// Reads `cache_control` for its duration.
 pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
-    options("cache_control", cursor, |name, cursor| {
+    let marked = options("cache_control", cursor, |name, cursor| {
         let value = cursor.skip()?;
         if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
             seen.one_hour_cache = true;
         }
         Ok(())
     })?;
+    seen.cache_marked |= marked;
     Ok(())
 }
 

@@ -4,11 +4,10 @@
 //! corrects the tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must
 //! run on a blocking thread.
 
-use std::collections::VecDeque;
-
 use farebox_protocol::{Content, Sample};
 
 use super::estimate;
+use super::votes::Votes;
 use crate::config::{Limits, Tokenizer};
 
 /// The deduction in the customer's favour, for what cannot be known: 2 %.
@@ -17,8 +16,6 @@ const ROUNDED: (u64, u64) = (98, 100);
 const ONE: u64 = 1_000;
 /// The furthest that a target's own counts can move ours.
 const CLAMP: (u64, u64) = (800, 1_250);
-/// Keys whose votes are remembered for a target.
-const VOTERS: usize = 101;
 /// Votes needed before a calibration counts.
 const QUORUM: usize = 5;
 
@@ -72,31 +69,19 @@ pub fn unrounded(charged: u64) -> u64 {
 
 /// How one target's counts compare with ours for the same answers.
 #[derive(Debug, Clone, Default)]
-pub struct Calibration {
-    /// The last vote of each key, the newest at the end.
-    votes: VecDeque<(u64, u64)>,
-}
+pub struct Calibration(Votes);
 
 impl Calibration {
-    /// Takes in a finished answer: what the target counted, and what was counted here. One vote a key: its last one.
+    /// Takes in a finished answer: what the target counted, and what was counted here.
     pub fn vote(&mut self, voter: u64, target: u64, local: u64) {
         let Some(factor) = u128::from(target).saturating_mul(u128::from(ONE)).checked_div(u128::from(local)) else { return };
-        self.votes.retain(|(other, _)| *other != voter);
-        if self.votes.len() == VOTERS {
-            self.votes.pop_front();
-        }
-        self.votes.push_back((voter, u64::try_from(factor).unwrap_or(u64::MAX)));
+        self.0.cast(voter, u64::try_from(factor).unwrap_or(u64::MAX));
     }
 
     /// The middle of all votes, in thousandths: 1,000 until enough keys have voted.
     #[must_use]
     pub fn factor(&self) -> u64 {
-        if self.votes.len() < QUORUM {
-            return ONE;
-        }
-        let mut factors: Vec<u64> = self.votes.iter().map(|(_, factor)| *factor).collect();
-        factors.sort_unstable();
-        factors.get(factors.len() / 2).map_or(ONE, |middle| (*middle).clamp(CLAMP.0, CLAMP.1))
+        self.0.middle(QUORUM).map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
     }
 }
 

@@ -5,6 +5,7 @@
 //! ours, rounded slightly in the customer's favour.
 
 mod owed;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,11 @@ pub struct Meter {
     shown_counted: TextSize,
     /// Time in which hidden output was produced, since the provider's last count.
     hidden: Duration,
+    /// The wait before a stream's first frame, and all time since in which it showed nothing although it may have produced output.
+    wait: Duration,
+    unseen: Duration,
+    /// The prompt is marked for a cache, and no frame says before the end what was written to it.
+    cache_marked: bool,
     /// The provider's last plausible count.
     reported: Option<Usage>,
     /// It came with the end of the answer, so it is complete.
@@ -141,6 +147,9 @@ impl Meter {
             weighed: TextSize::default(),
             shown_counted: TextSize::default(),
             hidden: Duration::ZERO,
+            wait: Duration::ZERO,
+            unseen: Duration::ZERO,
+            cache_marked: false,
             reported: None,
             complete: false,
             shown_at_report: TextSize::default(),
@@ -152,6 +161,11 @@ impl Meter {
     /// Says how the provider that answers counts its reasoning.
     pub fn reasoning_outside(&mut self, outside: bool) {
         self.reasoning_outside = outside;
+    }
+
+    /// Says whether the prompt is marked for a cache at a provider whose frames say only at the end what was written to it.
+    pub fn mark_cache(&mut self, marked: bool) {
+        self.cache_marked = marked;
     }
 
     /// Notes that an answer without a word may be the customer's doing: stop texts in the request, or its output limit used up by
@@ -176,6 +190,7 @@ impl Meter {
     /// Takes in time during which hidden output was produced.
     pub fn hide(&mut self, elapsed: Duration) {
         self.hidden = self.hidden.saturating_add(elapsed);
+        self.unseen = self.unseen.saturating_add(elapsed);
     }
 
     /// Takes in a tokenizer's count of what had been shown when it began: dense text costs more than its size says, and the hold
@@ -323,7 +338,7 @@ impl Meter {
     /// of the provider's count so far and ours, and hidden output since.
     #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
-        let mut counted = self.counted(self.running(self.estimated(), self.hidden_tokens()), Evidence::Local);
+        let mut counted = self.counted(self.left(self.estimated(), self.hidden_tokens()), Evidence::Local);
         counted.owed = self.owed(Ending::Cut, &counted, None);
         counted
     }
@@ -383,7 +398,7 @@ impl Meter {
                 self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)
             }
             (Ending::Complete, ..) => free(),
-            (Ending::Cut, ..) => self.counted(self.running(local, self.hidden_tokens()), Evidence::Local),
+            (Ending::Cut, ..) => self.counted(self.left(local, self.hidden_tokens()), Evidence::Local),
         }
     }
 
@@ -404,6 +419,16 @@ impl Meter {
         // What was not taken from a prediction is at least what the answer has not.
         let rejected = if self.reported.is_none() { self.predicted.saturating_sub(local.output) } else { 0 };
         usage.output = usage.output.saturating_add(missing).saturating_add(rejected).saturating_add(hidden);
+        usage
+    }
+
+    /// The same for an answer that was cut: a prompt that is marked for a cache was written to it, as far as anybody knows.
+    fn left(&self, local: Local, hidden: u64) -> Usage {
+        let mut usage = self.running(local, hidden);
+        if self.cache_marked && self.reported.as_ref().is_none_or(|usage| price::input_total(usage) == 0) {
+            let written = if self.one_hour_cache { &mut usage.cache_write_1h } else { &mut usage.cache_write };
+            *written = std::mem::take(&mut usage.input);
+        }
         usage
     }
 

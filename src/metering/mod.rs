@@ -5,6 +5,7 @@
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
+//! - [`votes`]: what keys have found out about a target.
 //! - [`meter`]: the running count of one answer, and the one place that says what is charged at its end.
 
 pub mod estimate;
@@ -14,7 +15,9 @@ pub mod pdf;
 pub mod price;
 pub mod terms;
 mod tokenizer;
+mod votes;
 
 pub use estimate::Estimate;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
+pub use votes::Votes;

@@ -150,6 +150,13 @@ impl Admitted {
         self.outcome.prepared = self.request.arrived.elapsed();
     }
 
+    /// Meters the wait for a stream's first frame, which has just come, at a target that may have reasoned meanwhile.
+    pub(super) fn wait_for_first_frame(&mut self) {
+        let others: Duration = self.outcome.attempts.iter().filter_map(|attempt| attempt.worked).sum();
+        let wait = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared).saturating_sub(others);
+        self.meter.wait(wait, self.proxy.calibrations.pace_of_wait(&self.outcome.target));
+    }
+
     /// When the request must end at the latest.
     pub(super) fn deadline(&self) -> Instant {
         self.request.arrived + LONGEST

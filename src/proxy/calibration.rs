@@ -11,6 +11,7 @@ use bytes::Bytes;
 use farebox_protocol::{Family, Sample};
 use tokio::time::Instant;
 
+use crate::metering::Votes;
 use crate::metering::local::Calibration;
 
 /// Between two votes at one target.
@@ -24,6 +25,8 @@ pub struct Calibrations(Mutex<HashMap<String, Target>>);
 struct Target {
     votes: Calibration,
     last_vote: Option<Instant>,
+    /// How fast it reasons before a stream's first frame, in thousandths of a token a second.
+    paces: Votes,
     /// Whether it reasons although it is told not to, as far as its counts have said.
     reasons_unasked: Option<bool>,
 }
@@ -50,6 +53,15 @@ impl Calibrations {
 
     pub(super) fn vote(&self, target: &str, voter: u64, theirs: u64, ours: u64) {
         self.lock().entry(target.to_owned()).or_default().votes.vote(voter, theirs, ours);
+    }
+
+    /// How fast a target reasons before a stream's first frame: the middle of what keys have seen, nothing until one has.
+    pub(super) fn pace_of_wait(&self, target: &str) -> u64 {
+        self.lock().get(target).and_then(|known| known.paces.middle(1)).unwrap_or(0)
+    }
+
+    pub(super) fn vote_on_wait(&self, target: &str, voter: u64, pace: u64) {
+        self.lock().entry(target.to_owned()).or_default().paces.cast(voter, pace);
     }
 
     /// Whether a target is known not to reason when it is told not to: its counts have said so, and never the contrary.

@@ -3,6 +3,7 @@
 //! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use farebox_protocol::{Inspection, Sample};
 use tokio::sync::Semaphore;
@@ -44,7 +45,7 @@ impl Admitted {
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(ending, local, took);
         if ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) {
-            self.learn(&counted);
+            self.learn(&counted, took);
         }
         counted
     }
@@ -86,8 +87,12 @@ impl Admitted {
     }
 
     /// Updates the calibration with what the target counted for a finished request.
-    fn learn(&mut self, counted: &Counted) {
+    fn learn(&mut self, counted: &Counted, took: Duration) {
         let (proxy, target) = (Arc::clone(&self.proxy), self.outcome.target.clone());
+        let voter = self.request.key.id.to_i64().unsigned_abs();
+        if let Some(pace) = self.meter.pace_of_wait(&counted.usage, took) {
+            proxy.calibrations.vote_on_wait(&target, voter, pace);
+        }
         if self.seen.reasoning_off {
             let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
             proxy.calibrations.reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
@@ -98,7 +103,6 @@ impl Admitted {
             return;
         }
         let (content, model) = (std::mem::take(content), Arc::clone(&self.model));
-        let voter = self.request.key.id.to_i64().unsigned_abs();
         tokio::task::spawn_blocking(move || {
             let ours = local::known(&content, &model.limits, model.tokenizer);
             proxy.calibrations.vote(&target, voter, theirs, ours);

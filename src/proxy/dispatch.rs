@@ -71,11 +71,13 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
         // What the provider reads, and what it was told about reasoning, is what it bills.
         admitted.seen.hidden_reasoning = sent.hidden_reasoning;
         admitted.seen.reasoning_off = sent.reasoning_off;
+        admitted.seen.cache_marked = sent.cache_marked;
         admitted.seen.content = sent.content;
         admitted.outcome.lost = lost;
         admitted.translation = Some(translation);
     }
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
+    admitted.meter.mark_cache(admitted.seen.cache_marked && answer.family != Family::Messages);
     answer.content
 }
 

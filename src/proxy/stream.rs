@@ -100,6 +100,9 @@ impl Relay {
         // A reasoning model reasons unless the request turned that off and earlier counts have shown that the target complies.
         let complies = seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
         let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !complies);
+        if hides {
+            admitted.wait_for_first_frame();
+        }
         Self {
             translated: admitted.translation.take().map(Translation::stream),
             reader,

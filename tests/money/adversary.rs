@@ -56,7 +56,14 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "cache writes, left at any moment",
             manner: |_| Manner { caches: true, late: 60, pace: 3, limited: true, ..Manner::default() },
-            asks: |dice| streamed(cached(dice)),
+            asks: |dice| streamed(cached(dice, Family::Messages, 800)),
+            leaves: |dice| Some(dice.below(300)),
+            ..HONEST
+        },
+        Attack {
+            name: "cache marks on long chats, left at any moment",
+            manner: |_| Manner { caches: true, late: 60, pace: 3, limited: true, ..Manner::default() },
+            asks: |dice| streamed(cached(dice, Family::Chat, 3_000)),
             leaves: |dice| Some(dice.below(300)),
             ..HONEST
         },
@@ -158,6 +165,16 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
             asks: |dice| streamed(thoughtful(dice)),
             leaves: |_| Some(sized(600, 4_000)),
+            ..HONEST
+        },
+        Attack {
+            name: "reasoning before the first frame, left at once",
+            speaks: "[\"chat\"]",
+            reasons: true,
+            manner: |_| Manner { hidden: sized(260, 1_000), thinks_first: true, pace: 20, limited: true, ..Manner::default() },
+            asks: |dice| streamed(talk(dice, 5, 32_000)),
+            seen_before: true,
+            leaves: |dice| Some(50 + dice.below(500)),
             ..HONEST
         },
         Attack {
@@ -267,10 +284,10 @@ fn low_detail(dice: &mut Dice) -> (Family, Value) {
 }
 
 /// A long prompt with the mark of the native family.
-fn cached(dice: &mut Dice) -> (Family, Value) {
-    let text = PROSE.repeat(1 + dice.below(800) as usize);
+fn cached(dice: &mut Dice, family: Family, lines: u64) -> (Family, Value) {
+    let text = PROSE.repeat(1 + dice.below(lines) as usize);
     let part = json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
-    (Family::Messages, said(Family::Messages, json!([part]), 1_000))
+    (family, said(family, json!([part]), 1_000))
 }
 
 /// An answer foretold that nobody will give, in light and in ordinary text.

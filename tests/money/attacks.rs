@@ -32,6 +32,8 @@ pub(super) struct Attack {
     pub(super) speaks: &'static str,
     /// The customer reads nothing of a stream.
     pub(super) deaf: bool,
+    /// Somebody else has been served before: the gateway has seen what this provider counts.
+    pub(super) seen_before: bool,
     /// After how many milliseconds the customer leaves.
     pub(super) leaves: fn(&mut Dice) -> Option<u64>,
     /// Ours counts more than the provider does, by a rule that is told.
@@ -55,6 +57,7 @@ pub(super) const HONEST: Attack = Attack {
     written: |_, body| (body.into_bytes(), &[]),
     speaks: EVERY,
     deaf: false,
+    seen_before: false,
     leaves: |_| None,
     dear: false,
 };

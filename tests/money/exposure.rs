@@ -77,6 +77,13 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
     let key = gateway.key(attack.balance).await;
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut dice = Dice::new(seed);
+    let mut others = 0;
+    if attack.seen_before {
+        let other = gateway.key(attack.balance).await;
+        let (family, body) = (attack.asks)(&mut dice);
+        assert!(send(&gateway, &other.secret, family, (attack.written)(&mut dice, body.to_string()), false).await);
+        others = bills.all().len();
+    }
     let asking = (0..ROUND).map(|_| {
         let (family, body) = (attack.asks)(&mut dice);
         let (body, headers) = (attack.written)(&mut dice, body.to_string());
@@ -94,7 +101,7 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
     let answered = futures_util::future::join_all(asking).await;
     gateway.settled().await;
     let charges = gateway.charges(&key).await;
-    let bill = bills.ended(&upstream);
+    let bill = bills.ended(&upstream).split_off(others);
     Sums {
         asked: ROUND,
         answered: answered.into_iter().filter(|answered| *answered).count(),

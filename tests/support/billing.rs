@@ -51,6 +51,8 @@ pub(crate) struct Manner {
     pub(crate) zero_usage: bool,
     /// Tokens of reasoning that no frame shows, for each choice; they take their time.
     pub(crate) hidden: u64,
+    /// Nothing comes before it has reasoned, not even a first frame.
+    pub(crate) thinks_first: bool,
     /// It counts reasoning beside its output.
     pub(crate) outside: bool,
     /// Milliseconds before the head, and before each piece of a stream.
@@ -127,7 +129,11 @@ impl Bills {
         let stream = body["stream"] == true;
         let (before, thinking) = (before_pieces(family), Duration::from_millis(manner.hidden * 1_000 / THINKING));
         let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
-        let reply = if stream { speech.stream().wait_after(before, thinking) } else { speech.whole().late(thinking) };
+        let reply = match stream {
+            true if !manner.thinks_first => speech.stream().wait_after(before, thinking),
+            true => speech.stream().wait_after(0, thinking),
+            false => speech.whole().late(thinking),
+        };
         let begun = Begun { billed, number, choices, manner, stream: sent, at: seen.at };
         self.0.lock().unwrap().push(begun);
         let reply = if stream && manner.pace > 0 { reply.paced(Duration::from_millis(manner.pace)) } else { reply };

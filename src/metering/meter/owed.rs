@@ -59,7 +59,7 @@ impl Meter {
             },
             (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_tokens()),
             (Ending::Cut, _) => {
-                let mut usage = self.running(near, self.hidden_tokens());
+                let mut usage = self.left(near, self.hidden_tokens());
                 let room = self.output_limit.saturating_sub(output_total(&usage));
                 usage.output = usage.output.saturating_add(self.by_time(STOP_LAG).saturating_mul(self.choices).min(room));
                 usage

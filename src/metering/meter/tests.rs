@@ -108,6 +108,43 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
 }
 
 #[test]
+fn a_wait_counts_as_what_finished_streams_of_the_target_reasoned_in_theirs() {
+    let wait = Duration::from_secs(10);
+    let reasoned = |output: u64, reasoning: u64| Usage { input: 9, output, reasoning, ..Usage::default() };
+    let pace = |shown: u64, unseen: Duration, usage: &Usage| {
+        let mut meter = meter();
+        meter.observe(&shows(shown), &WireUsage::default());
+        meter.wait(wait, 0);
+        meter.hide(unseen);
+        meter.pace_of_wait(usage, Duration::from_secs(12))
+    };
+    assert_eq!(meter().pace_of_wait(&reasoned(100, 900), TOOK), None, "a whole answer");
+    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 900)), Some(83_333), "of all that was made, as fast as the whole");
+    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 600)), Some(58_333));
+    assert_eq!(pace(350, Duration::from_secs(11), &reasoned(100, 900)), Some(0), "it sent a frame first");
+    assert_eq!(pace(3_500, Duration::ZERO, &reasoned(100, 900)), Some(0), "it showed its reasoning");
+    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 40)), None, "too little to tell");
+    assert_eq!(pace(350, Duration::ZERO, &reasoned(1_200, 0)), Some(100_000), "counted as output");
+    let mut left = meter();
+    left.wait(wait, 60_000);
+    assert_eq!(left.charge_if_cut().usage.output, 600);
+    left.hide(Duration::from_secs(2));
+    assert_eq!(left.charge_if_cut().usage.output, 900, "what the stream does not show comes on top");
+}
+
+#[test]
+fn a_marked_prompt_costs_a_cache_write_where_the_answer_was_cut_before_anybody_counted() {
+    let mut meter = meter();
+    meter.mark_cache(true);
+    meter.observe(&shows(350), &WireUsage::default());
+    let cut = meter.finish(Ending::Cut, None, TOOK).usage;
+    assert_eq!((cut.input, cut.cache_write), (0, 700));
+    assert_eq!(meter.finish(Ending::Complete, None, TOOK).usage.cache_write, 0, "nobody left");
+    meter.report(&says(900, 1), false);
+    assert_eq!(meter.finish(Ending::Cut, None, TOOK).usage.input, 900, "the provider has said it");
+}
+
+#[test]
 fn the_final_count_is_charged_and_a_missing_one_is_ours() {
     let mut meter = meter();
     meter.observe(&shows(350), &WireUsage::default());

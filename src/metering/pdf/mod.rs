@@ -304,6 +304,9 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     fn count(mut self) -> Option<u64> {
+        for text in std::mem::take(&mut self.facts.notes.replacements) {
+            self.facts.notes.replacement = self.facts.notes.replacement.max(self.said(text)?);
+        }
         let (mut total, mut dearest) = (0_u64, PER_PAGE);
         let found = self.facts.pages.len() as u64;
         for page in std::mem::take(&mut self.facts.pages) {
@@ -402,7 +405,7 @@ impl Counter<'_> {
             if let Some(content) = self.file.stream(place)? {
                 self.file.spend(content.len())?;
                 let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
-                sum = shown.tokens;
+                sum = shown.tokens.saturating_add(shown.marks.saturating_mul(self.facts.notes.replacement));
                 for name in shown.forms {
                     sum = sum.saturating_add(self.form(name, depth)?);
                 }

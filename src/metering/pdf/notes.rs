@@ -18,6 +18,10 @@ pub(super) struct Notes {
     pub(super) texts: HashSet<u32>,
     /// Tokens of the strings that stand in the dictionaries themselves.
     pub(super) tokens: u64,
+    /// Most tokens of such a string that can stand in place of marked content, and objects that may be one: a page can show it at
+    /// each of its marks.
+    pub(super) replacement: u64,
+    pub(super) replacements: HashSet<u32>,
     /// Places the samples of them.
     seed: u64,
     /// Objects that are tables of a font: streams, or lists of glyph names.
@@ -39,6 +43,7 @@ impl Notes {
             // The contents of a signature are no words.
             Kind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
             Kind::Dict => {
+                self.replaces(item.bytes);
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),
@@ -55,6 +60,14 @@ impl Notes {
             _ => {}
         }
         read
+    }
+
+    /// Takes in what a list of properties shows instead of the content that is marked with it. An element of the document's
+    /// structure, which has a kind `S`, replaces its own content once.
+    fn replaces(&mut self, dict: &[u8]) {
+        let Some(text) = entry(dict, b"ActualText").filter(|_| entry(dict, b"S").is_none()) else { return };
+        self.replacement = self.replacement.max(tokens(text, self.seed));
+        self.replacements.extend(references(text));
     }
 
     fn says(&mut self, value: Item<'_>) {

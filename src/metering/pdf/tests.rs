@@ -76,6 +76,30 @@ fn pages_of_honest_documents_are_counted_with_their_text() {
 }
 
 #[test]
+fn text_that_stands_for_marked_content_counts_at_each_of_its_marks() {
+    let said = "the quick brown fox jumps over the lazy dog ".repeat(20);
+    let document = |marks: usize, properties: String| {
+        let content = stream("", "/Span /M0 BDC (x) Tj EMC ".repeat(marks).as_bytes());
+        tokens(&plain(&[
+            (1, "<</Type /Catalog /Pages 2 0 R>>".to_owned()),
+            (2, "<</Type /Pages /Kids [3 0 R] /Count 1>>".to_owned()),
+            (3, "<</Type /Page /Parent 2 0 R /Contents 4 0 R /Resources <</Properties <</M0 5 0 R>>>>>>".to_owned()),
+            (4, content),
+            (5, properties),
+            (6, format!("({said})")),
+        ]))
+        .unwrap()
+    };
+    for properties in [format!("<</ActualText ({said})>>"), "<</ActualText 6 0 R>>".to_owned()] {
+        let found = document(100, properties);
+        assert!((100 * 180..100 * 260 + 3_000).contains(&found), "{found}");
+    }
+    let tagged = document(100, format!("<</S /Figure /ActualText ({said})>>"));
+    assert!(tagged < 4_000, "an element of the structure is shown once: {tagged}");
+    assert!(document(100, "<</Type /OCG>>".to_owned()) <= 3_000, "a layer");
+}
+
+#[test]
 fn a_document_saved_once_more_has_all_its_pages() {
     let first = saved(document(&["x"; 90]), true);
     let mut again = lopdf::IncrementalDocument::create_from(first.clone(), Document::load_mem(&first).unwrap());

@@ -87,10 +87,12 @@ fn spelled(part: &[u8]) -> Vec<u8> {
     spelled.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| unit.to_be_bytes()).collect()
 }
 
-/// What a content stream shows: tokens of its strings, and the names of the forms that it draws.
+/// What a content stream shows: tokens of its strings, how often it marks content with a list of properties that stands elsewhere,
+/// and the names of the forms that it draws.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) tokens: u64,
+    pub(super) marks: u64,
     pub(super) forms: Vec<Vec<u8>>,
 }
 
@@ -105,6 +107,7 @@ pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
         match (item.kind, item.bytes) {
             (Kind::Text | Kind::Hex, _) => text.extend(string(item)),
             (Kind::Word, b"Do") => shown.forms.extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
+            (Kind::Word, b"BDC") => shown.marks += u64::from(last.is_some()),
             (Kind::Word, b"ID") => at = image_end(content, at),
             _ => {}
         }

@@ -1,0 +1,52 @@
+//! Reasoning before a stream's first frame: providers of chat often send nothing until the model has reasoned.
+//!
+//! Whether a wait was reasoning or a queue cannot be seen from one stream. What the target counted for finished streams tells: each
+//! gives a pace, and the middle of all keys' paces is what a wait at this target counts as. Without any, a wait counts for nothing.
+
+use std::time::Duration;
+
+use farebox_ledger::Usage;
+
+use super::{Meter, estimate, output_total};
+
+impl Meter {
+    /// Takes in the wait before the first frame, at a target that makes so many thousandths of a token a second meanwhile, as
+    /// far as its counts have said.
+    pub fn wait(&mut self, wait: Duration, pace: u64) {
+        self.wait = wait;
+        let speed = u128::from(self.model.limits.speed.max(1)).saturating_mul(1_000);
+        let share = wait.as_micros().saturating_mul(u128::from(pace)) / speed;
+        self.hidden = self.hidden.saturating_add(Duration::from_micros(u64::try_from(share).unwrap_or(u64::MAX)));
+    }
+
+    /// The pace at which a finished stream, which took so long in all, reasoned while its customer waited for the first frame: in
+    /// thousandths of a token a second. `None` if it did not wait, or
+    /// reasoned too little to tell.
+    #[must_use]
+    pub fn pace_of_wait(&self, usage: &Usage, took: Duration) -> Option<u64> {
+        if self.wait.is_zero() {
+            return None;
+        }
+        let hidden = self.never_shown(usage)? / self.choices.max(1);
+        if self.unseen >= self.wait {
+            return Some(0);
+        }
+        let later = self.by_time(self.unseen);
+        let pace = |tokens: u64, time: Duration| u128::from(tokens).saturating_mul(1_000_000_000) / time.as_micros().max(1);
+        // No part of an answer is made much faster than the whole.
+        let of_all = pace(output_total(usage) / self.choices.max(1), took.max(self.wait));
+        let of_wait = pace(hidden.saturating_sub(later), self.wait).min(of_all);
+        u64::try_from(of_wait).ok()
+    }
+
+    /// Reasoning that no frame has shown; `None` if it cannot be told from the inaccuracy of what is known of the text.
+    fn never_shown(&self, usage: &Usage) -> Option<u64> {
+        let shown = estimate::lower(self.shown).midpoint(estimate::upper(self.shown));
+        match (usage.reasoning, output_total(usage)) {
+            (0, output) => (!self.shows_all(output)).then(|| output - estimate::upper(self.shown)),
+            (reasoning, _) if reasoning < usage.output / 2 => None,
+            (reasoning, _) if shown <= usage.output.saturating_add(reasoning / 2) => Some(reasoning),
+            _ => Some(0),
+        }
+    }
+}
