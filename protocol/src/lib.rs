@@ -172,6 +172,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;
 
+    /// Whether a stream's first frame says how much of the prompt was written to a cache, rather than its end.
+    fn counts_cache_first(&self) -> bool;
+
     /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
     ///
     /// Of a long text only samples are weighed, and `seed` decides where they lie. The caller passes a fresh random number: if

@@ -77,7 +77,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
         admitted.translation = Some(translation);
     }
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
-    admitted.meter.mark_cache(admitted.seen.cache_marked && answer.family != Family::Messages);
+    admitted.meter.mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
     answer.content
 }
 

@@ -87,6 +87,10 @@ impl Protocol for Chat {
         true
     }
 
+    fn counts_cache_first(&self) -> bool {
+        false
+    }
+
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
         inspect::inspect(body, seed)
     }

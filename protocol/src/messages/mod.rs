@@ -95,6 +95,10 @@ impl Protocol for Messages {
         false
     }
 
+    fn counts_cache_first(&self) -> bool {
+        true
+    }
+
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
         inspect::inspect(body, seed)
     }

@@ -88,6 +88,10 @@ impl Protocol for Responses {
         false
     }
 
+    fn counts_cache_first(&self) -> bool {
+        false
+    }
+
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
         inspect::inspect(body, seed)
     }
