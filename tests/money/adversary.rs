@@ -183,6 +183,7 @@ pub(super) fn all() -> Vec<Attack> {
             manner: slow,
             asks: |dice| streamed(carried(dice)),
             leaves: |dice| Some(150 + dice.below(150)),
+            dear: true,
             ..HONEST
         },
         Attack { name: "anything at random, translated to responses", speaks: "[\"responses\"]", ..anything() },

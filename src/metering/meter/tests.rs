@@ -125,6 +125,7 @@ fn a_wait_counts_as_what_finished_streams_of_the_target_reasoned_in_theirs() {
     assert_eq!(pace(3_500, Duration::ZERO, &reasoned(100, 900)), Some(0), "it showed its reasoning");
     assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 40)), None, "too little to tell");
     assert_eq!(pace(350, Duration::ZERO, &reasoned(1_200, 0)), Some(100_000), "counted as output");
+    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 3_000)), Some(150_000), "no faster than time is metered");
     let mut left = meter();
     left.wait(wait, 60_000);
     assert_eq!(left.charge_if_cut().usage.output, 600);

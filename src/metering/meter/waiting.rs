@@ -14,8 +14,7 @@ impl Meter {
     /// far as its counts have said.
     pub fn wait(&mut self, wait: Duration, pace: u64) {
         self.wait = wait;
-        let speed = u128::from(self.model.limits.speed.max(1)).saturating_mul(1_000);
-        let share = wait.as_micros().saturating_mul(u128::from(pace)) / speed;
+        let share = wait.as_micros().saturating_mul(u128::from(pace)) / self.speed().max(1);
         self.hidden = self.hidden.saturating_add(Duration::from_micros(u64::try_from(share).unwrap_or(u64::MAX)));
     }
 
@@ -33,10 +32,15 @@ impl Meter {
         }
         let later = self.by_time(self.unseen);
         let pace = |tokens: u64, time: Duration| u128::from(tokens).saturating_mul(1_000_000_000) / time.as_micros().max(1);
-        // No part of an answer is made much faster than the whole.
+        // No part of an answer is made much faster than the whole, and nothing faster than time is metered.
         let of_all = pace(output_total(usage) / self.choices.max(1), took.max(self.wait));
-        let of_wait = pace(hidden.saturating_sub(later), self.wait).min(of_all);
+        let of_wait = pace(hidden.saturating_sub(later), self.wait).min(of_all).min(self.speed());
         u64::try_from(of_wait).ok()
+    }
+
+    /// Thousandths of a token that a second of hidden output counts as.
+    fn speed(&self) -> u128 {
+        u128::from(self.model.limits.speed).saturating_mul(1_000)
     }
 
     /// Reasoning that no frame has shown; `None` if it cannot be told from the inaccuracy of what is known of the text.
