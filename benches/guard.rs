@@ -36,15 +36,16 @@ const BUDGETS: [(&str, u64); 9] = [
     ("inspect and patch 100 KiB", 1_570_000),
     ("frames, each", 1_800),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.
-    ("answer read", 13_500),
+    ("answer read", 12_100),
     // From memory: nobody else writes to this ledger.
-    ("key read", 1_450),
+    ("key read", 1_350),
     ("hold and settlement", 168_000),
     ("64 of them at once", 6_900_000),
     ("whole request", 485_000),
     ("streamed request", 885_000),
 ];
-/// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials.
+/// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials. A chunk's
+/// law is a promise of speed; a request's only keeps it from growing, and was 200 until passing on became a quarter cheaper.
 const LAWS: [(&str, &str, u64); 12] = [
     ("chunk c m", "chunk c", 150),
     ("chunk c r", "chunk c", 150),
@@ -52,12 +53,12 @@ const LAWS: [(&str, &str, u64); 12] = [
     ("chunk m r", "chunk m", 150),
     ("chunk r c", "chunk r", 150),
     ("chunk r m", "chunk r", 150),
-    ("request c m", "request c", 200),
-    ("request c r", "request c", 200),
-    ("request m c", "request m", 200),
-    ("request m r", "request m", 200),
-    ("request r c", "request r", 200),
-    ("request r m", "request r", 200),
+    ("request c m", "request c", 230),
+    ("request c r", "request c", 230),
+    ("request m c", "request m", 230),
+    ("request m r", "request m", 230),
+    ("request r c", "request r", 230),
+    ("request r m", "request r", 230),
 ];
 /// The most system calls that a whole request may make, in hundredths: one at a time, so it pays for two commits alone. There are
 /// no sockets in it; `bench/run calls` counts those.
