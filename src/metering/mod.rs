@@ -15,7 +15,7 @@ pub mod pdf;
 pub mod price;
 pub mod terms;
 mod tokenizer;
-mod votes;
+pub mod votes;
 
 pub use estimate::Estimate;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
