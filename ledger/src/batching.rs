@@ -50,10 +50,12 @@ impl Batching {
         }
         let few = operations <= Self::FEW;
         self.attempt = !few && self.steady == 0;
-        self.expected = match self.attempt {
-            _ if few => 1,
-            true => more,
-            false => operations,
+        self.expected = if few {
+            1
+        } else if self.attempt {
+            more
+        } else {
+            operations
         };
         self.steady = self.steady.saturating_sub(1);
     }

@@ -54,8 +54,9 @@ pub struct Meter {
     shown_counted: TextSize,
     /// Time in which hidden output was produced, since the provider's last count.
     hidden: Duration,
-    /// The wait before a stream's first frame, and all time since in which it showed nothing although it may have produced output.
+    /// The wait before a stream's first frame.
     wait: Duration,
+    /// All time since in which it may have produced output that it did not show.
     unseen: Duration,
     /// The prompt is marked for a cache, and no frame says before the end what was written to it.
     cache_marked: bool,

@@ -87,7 +87,7 @@ impl Meter {
     }
 
     /// Our counts without the part that is rounded to the customer's side.
-    fn near(&self, local: Option<Local>) -> Local {
+    pub(super) fn near(&self, local: Option<Local>) -> Local {
         match local {
             Some(Local { input, output }) => Local { input: local::unrounded(input), output: local::unrounded(output) },
             None => Local {

@@ -19,8 +19,7 @@ impl Meter {
     }
 
     /// The pace at which a finished stream, which took so long in all, reasoned while its customer waited for the first frame: in
-    /// thousandths of a token a second. `None` if it did not wait, or
-    /// reasoned too little to tell.
+    /// thousandths of a token a second. `None` if it did not wait, or reasoned too little to tell.
     #[must_use]
     pub fn pace_of_wait(&self, usage: &Usage, took: Duration) -> Option<u64> {
         if self.wait.is_zero() {
@@ -45,9 +44,9 @@ impl Meter {
 
     /// Reasoning that no frame has shown; `None` if it cannot be told from the inaccuracy of what is known of the text.
     fn never_shown(&self, usage: &Usage) -> Option<u64> {
-        let shown = estimate::lower(self.shown).midpoint(estimate::upper(self.shown));
+        let shown = self.near(None).output;
         match (usage.reasoning, output_total(usage)) {
-            (0, output) => (!self.shows_all(output)).then(|| output - estimate::upper(self.shown)),
+            (0, output) => (!self.shows_all(output)).then(|| output.saturating_sub(estimate::upper(self.shown))),
             (reasoning, _) if reasoning < usage.output / 2 => None,
             (reasoning, _) if shown <= usage.output.saturating_add(reasoning / 2) => Some(reasoning),
             _ => Some(0),

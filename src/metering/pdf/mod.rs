@@ -304,9 +304,7 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     fn count(mut self) -> Option<u64> {
-        for text in std::mem::take(&mut self.facts.notes.replacements) {
-            self.facts.notes.replacement = self.facts.notes.replacement.max(self.said(text)?);
-        }
+        let said = self.said_apart()?;
         let (mut total, mut dearest) = (0_u64, PER_PAGE);
         let found = self.facts.pages.len() as u64;
         for page in std::mem::take(&mut self.facts.pages) {
@@ -329,9 +327,19 @@ impl Counter<'_> {
         if total == 0 {
             return None;
         }
-        total = total.saturating_add(self.facts.notes.tokens);
+        Some(total.saturating_add(self.facts.notes.tokens).saturating_add(said))
+    }
+
+    /// Tokens of all strings that stand in objects of their own. Some can stand in place of marked content.
+    fn said_apart(&mut self) -> Option<u64> {
+        let mut total = 0_u64;
         for text in std::mem::take(&mut self.facts.notes.texts) {
-            total = total.saturating_add(self.said(text)?);
+            let tokens = self.said(text)?;
+            total = total.saturating_add(tokens);
+            let notes = &mut self.facts.notes;
+            if notes.replacements.contains(&text) {
+                notes.replacement = notes.replacement.max(tokens);
+            }
         }
         Some(total)
     }

@@ -18,9 +18,9 @@ pub(super) struct Notes {
     pub(super) texts: HashSet<u32>,
     /// Tokens of the strings that stand in the dictionaries themselves.
     pub(super) tokens: u64,
-    /// Most tokens of such a string that can stand in place of marked content, and objects that may be one: a page can show it at
-    /// each of its marks.
+    /// Most tokens of such a string that can stand in place of marked content: a page can show it at each of its marks.
     pub(super) replacement: u64,
+    /// Those of `texts` that can stand there.
     pub(super) replacements: HashSet<u32>,
     /// Places the samples of them.
     seed: u64,
@@ -43,14 +43,18 @@ impl Notes {
             // The contents of a signature are no words.
             Kind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
             Kind::Dict => {
-                self.replaces(item.bytes);
+                // An element of the document's structure replaces its own content once, not whatever is marked with it.
+                let is_element = entry(item.bytes, b"S").is_some();
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),
                         b"ToUnicode" => self.font_tables.extend(references(value)),
                         b"Differences" if value.kind == Kind::Word => self.font_tables.extend(references(value)),
                         b"Differences" => self.fonts.rename(value),
-                        b"Contents" | b"V" | b"RC" | b"Alt" | b"ActualText" => self.says(value),
+                        b"ActualText" if !is_element => self.replaces(value),
+                        b"Contents" | b"V" | b"RC" | b"Alt" | b"ActualText" => {
+                            self.says(value);
+                        }
                         _ => {}
                     }
                     read = read.saturating_add(self.read(value));
@@ -62,21 +66,24 @@ impl Notes {
         read
     }
 
-    /// Takes in what a list of properties shows instead of the content that is marked with it. An element of the document's
-    /// structure, which has a kind `S`, replaces its own content once.
-    fn replaces(&mut self, dict: &[u8]) {
-        let Some(text) = entry(dict, b"ActualText").filter(|_| entry(dict, b"S").is_none()) else { return };
-        self.replacement = self.replacement.max(tokens(text, self.seed));
-        self.replacements.extend(references(text));
+    /// Takes in what a list of properties shows instead of whatever is marked with it.
+    fn replaces(&mut self, text: Item<'_>) {
+        let tokens = self.says(text);
+        self.replacement = self.replacement.max(tokens);
+        if text.kind == Kind::Word {
+            self.replacements.extend(references(text));
+        }
     }
 
-    fn says(&mut self, value: Item<'_>) {
-        match value.kind {
-            Kind::Text | Kind::Hex => self.tokens = self.tokens.saturating_add(tokens(value, self.seed)),
-            // The contents of a page are references too, but to streams, which are no strings.
-            Kind::Word => self.texts.extend(references(value)),
-            _ => {}
+    /// Returns the tokens of a string that stands here.
+    fn says(&mut self, value: Item<'_>) -> u64 {
+        // The contents of a page are references too, but to streams, which are no strings.
+        if value.kind == Kind::Word {
+            self.texts.extend(references(value));
         }
+        let tokens = tokens(value, self.seed);
+        self.tokens = self.tokens.saturating_add(tokens);
+        tokens
     }
 }
 
