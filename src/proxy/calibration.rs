@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::metering::Votes;
 use crate::metering::local::Calibration;
 
-/// Between two votes at one target.
+/// The least time between two votes at one target.
 const VOTES: Duration = Duration::from_secs(1);
 
 /// The calibration of each target, by name.
