@@ -34,7 +34,7 @@ use tokio::time::Instant;
 const BUDGETS: [(&str, u64); 9] = [
     ("inspect and patch 1 KiB", 34_300),
     ("inspect and patch 100 KiB", 1_570_000),
-    ("frames, each", 1_800),
+    ("frames, each", 1_230),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.
     ("answer read", 12_100),
     // From memory: nobody else writes to this ledger.

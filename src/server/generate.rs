@@ -86,6 +86,6 @@ fn answer(res: &mut Response, reply: Reply) {
     }
 }
 
-fn frames(receiver: pipe::Receiver) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
-    stream::unfold(receiver, async |mut receiver| receiver.next().await.map(|bytes| (Ok(bytes), receiver)))
+fn frames(mut receiver: pipe::Receiver) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::poll_fn(move |context| receiver.poll_next(context).map(|next| next.map(Ok)))
 }
