@@ -213,6 +213,9 @@ impl FrameReader {
     /// # Errors
     /// A frame is larger than [`MAX_FRAME_BYTES`]; the stream cannot be read on.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameTooLarge> {
+        if let Some(frame) = self.plain_frame() {
+            return Ok(Some(frame));
+        }
         let found = !self.failed && self.scan();
         if self.failed || self.carry.len() + self.scanned > MAX_FRAME_BYTES {
             self.failed = true;
@@ -226,6 +229,25 @@ impl FrameReader {
         }
         self.line = Line::Start;
         Ok(Some(Frame::new(self.with_carry(piece))))
+    }
+
+    /// The frame at the beginning of the chunk, if it is the usual one: a line of data behind an event's name or nothing, ended by LF.
+    /// One look at its bytes is enough to cut and to read it.
+    fn plain_frame(&mut self) -> Option<Frame> {
+        if self.failed || !self.carry.is_empty() || self.scanned > 0 || self.line != Line::Start {
+            return None;
+        }
+        let (event, at) = match plain_line(&self.chunk, 0, b"event: ") {
+            Some(event) => (Some(event.clone()), event.end + 1),
+            None => (None, 0),
+        };
+        let data = plain_line(&self.chunk, at, b"data: ")?;
+        let end = data.end + 2;
+        if self.chunk.get(data.end + 1) != Some(&b'\n') || end > MAX_FRAME_BYTES {
+            return None;
+        }
+        let raw = self.chunk.split_to(end);
+        Some(Frame { raw, event, first: Some(data), more: Vec::new(), others: Vec::new() })
     }
 
     /// Ends the stream.
@@ -284,6 +306,14 @@ impl FrameReader {
         }
         false
     }
+}
+
+/// What stands behind `name` in the line that begins at `at`, if LF ends it.
+fn plain_line(bytes: &[u8], at: usize, name: &[u8]) -> Option<Range<usize>> {
+    let value = bytes.get(at..)?.strip_prefix(name)?;
+    let length = memchr::memchr2(b'\n', b'\r', value)?;
+    let start = at + name.len();
+    (value.get(length) == Some(&b'\n')).then_some(start..start + length)
 }
 
 /// The frame that lacks only its blank line: its data is one whole JSON value, or the terminal marker.

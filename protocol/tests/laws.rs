@@ -7,7 +7,7 @@ mod support;
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, pieces, splice};
 use farebox_protocol::{
-    Edits, ErrorBody, Family, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
+    Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
     UpstreamError, Usage, UsageWish, WireUsage,
 };
 use proptest::prelude::*;
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn any_chunking_gives_the_same_frames(
         pieces in prop::collection::vec(prop_oneof![
-            Just("data: x"), Just("data:y"), Just("event: e"), Just(": c"), Just("id: 1"), Just("data"),
+            Just("data: x\n\n"), Just("event: e\ndata: x\n\n"), Just("data: x"), Just("data:y"), Just("event: e"), Just(": c"), Just("id: 1"), Just("data"),
             Just("\n"), Just("\r"), Just("\r\n"), Just("\n\n"), Just("\r\n\r\n"), Just("\u{feff}"),
         ], 0..40),
         splits in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
@@ -137,6 +137,9 @@ proptest! {
         let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect();
         let whole = cut(&[&stream]);
         prop_assert_eq!(&cut(&chunks), &whole);
+        for frame in &whole.0 {
+            prop_assert_eq!(&Frame::new(frame.raw().clone()), frame);
+        }
         let bytes: usize = whole.0.iter().map(|frame| frame.raw().len()).sum();
         prop_assert_eq!(bytes + whole.1, stream.len());
     }

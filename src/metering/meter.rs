@@ -62,6 +62,8 @@ pub struct Meter {
     cache_marked: bool,
     /// The provider's last plausible count.
     reported: Option<Usage>,
+    /// Its price in picodollars; before, the price of the input as estimated, at the dearest rates. Kept, because every frame asks.
+    counted_cost: i128,
     /// It came with the end of the answer, so it is complete.
     complete: bool,
     /// What was shown when the provider counted last.
@@ -130,7 +132,7 @@ impl Meter {
     pub fn new(model: Arc<Model>, start: Start) -> Self {
         let priced_images =
             model.price.base.per_image != Amount::ZERO || model.price.tiers.iter().any(|tier| tier.1.per_image != Amount::ZERO);
-        Self {
+        let mut meter = Self {
             estimated_input: start.estimated_input,
             // The estimate leans high: at its median it is a quarter over what a tokenizer says.
             input_at_least: start.estimated_input.saturating_mul(7) / 10,
@@ -155,8 +157,11 @@ impl Meter {
             complete: false,
             shown_at_report: TextSize::default(),
             claimed: None,
+            counted_cost: 0,
             model,
-        }
+        };
+        meter.counted_cost = meter.price_counted();
+        meter
     }
 
     /// Says how the provider that answers counts its reasoning.
@@ -244,6 +249,7 @@ impl Meter {
         }
         self.shown_at_report = self.shown;
         self.reported = Some(usage);
+        self.counted_cost = self.price_counted();
         self.complete |= last;
     }
 
@@ -282,8 +288,14 @@ impl Meter {
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {
+        let output = price::dearest_output(self.rates()) * i128::from(uncounted);
+        price::to_amount(self.counted_cost.saturating_add(output))
+    }
+
+    /// What [`Self::counted_cost`] is to be, from here to the next report.
+    fn price_counted(&self) -> i128 {
         let rates = self.rates();
-        let counted = match &self.reported {
+        match &self.reported {
             Some(usage) => price::picos(&self.model.price, usage),
             None => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
@@ -291,9 +303,7 @@ impl Meter {
                 let predicted = price::dearest_output(rates) * i128::from(self.predicted);
                 input + images + predicted + i128::from(rates.per_request.picos())
             }
-        };
-        let output = price::dearest_output(rates) * i128::from(uncounted);
-        price::to_amount(counted.saturating_add(output))
+        }
     }
 
     /// Output tokens so far, a high estimate.
@@ -315,6 +325,9 @@ impl Meter {
 
     /// Hidden output, derived from the time it took, in every choice; at most the limit sent, if that limit includes reasoning.
     fn hidden_tokens(&self) -> u64 {
+        if self.hidden.is_zero() {
+            return 0;
+        }
         let tokens = self.by_time(self.hidden).saturating_mul(self.choices);
         if self.reasoning_outside {
             return tokens;

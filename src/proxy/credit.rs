@@ -65,8 +65,12 @@ impl Credit {
             return Verdict::Spent(EndReason::LedgerUnavailable);
         }
         let held = admitted.hold.amount();
-        self.weigh(admitted, sample, held).await;
-        let Some(wanted) = self.plan(&admitted.meter, held, now) else { return Verdict::Covered };
+        if self.weighing.as_ref().is_some_and(|(_, counting)| counting.is_finished()) {
+            self.take_weight(&mut admitted.meter, WEIGHING).await;
+        }
+        let at_worst = admitted.meter.cost_if_dense();
+        self.weigh(admitted, sample, held, at_worst);
+        let Some(wanted) = self.plan(&admitted.meter, held, at_worst, now) else { return Verdict::Covered };
         let checkpoint = admitted.checkpoint();
         let covered = admitted.meter.cost_if_dense() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
@@ -95,12 +99,9 @@ impl Credit {
     }
 
     /// Has a tokenizer read what was shown shortly before it can have used up the hold.
-    async fn weigh(&mut self, admitted: &mut Admitted, sample: &Sample, held: Amount) {
-        if self.weighing.as_ref().is_some_and(|(_, counting)| counting.is_finished()) {
-            self.take_weight(&mut admitted.meter, WEIGHING).await;
-        }
+    fn weigh(&mut self, admitted: &mut Admitted, sample: &Sample, held: Amount, at_worst: Amount) {
         let meter = &admitted.meter;
-        let left = held.picos().saturating_sub(meter.cost_if_dense().picos());
+        let left = held.picos().saturating_sub(at_worst.picos());
         let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
         if left <= low && self.weighing.is_none() && meter.unweighed() > 0 && !self.covers_everything(meter, held) {
             self.weighing = Some((meter.shown(), admitted.weigh_output(sample.clone())));
@@ -118,10 +119,10 @@ impl Credit {
     }
 
     /// The amount to raise the hold to, if it has to be raised now.
-    fn plan(&mut self, meter: &Meter, held: Amount, now: Instant) -> Option<Amount> {
+    fn plan(&mut self, meter: &Meter, held: Amount, at_worst: Amount, now: Instant) -> Option<Amount> {
         let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
-        let at_worst = meter.cost_if_dense().picos();
+        let at_worst = at_worst.picos();
         let certainly_left = held.picos().saturating_sub(at_worst);
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
         let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
@@ -172,13 +173,14 @@ impl OutputRate {
             self.marks = [self.marks[1], (now, output)];
         }
         let [(since, before), _] = self.marks;
-        let rate = |tokens: u64, elapsed: Duration| {
-            let tokens = u128::from(tokens).saturating_mul(time.as_millis()) / elapsed.max(Self::SHORTEST).as_millis();
-            u64::try_from(tokens).unwrap_or(u64::MAX)
-        };
+        let rate = |tokens: u64, elapsed: Duration| tokens.saturating_mul(millis(time)) / millis(elapsed.max(Self::SHORTEST));
         let lately = rate(output.saturating_sub(before), now.duration_since(since));
         lately.max(rate(output, now.duration_since(self.began)))
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Why a hold was not extended.

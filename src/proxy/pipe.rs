@@ -66,31 +66,53 @@ fn wake(place: Option<Waker>) {
     }
 }
 
+impl Pipe {
+    /// Takes a chunk in if there is room and somebody to read it, and says whom to wake.
+    fn push(&mut self, bytes: Bytes) -> Result<Option<Waker>, Bytes> {
+        let size = bytes.len().min(CAPACITY);
+        if self.receiver_gone || self.full + size > CAPACITY {
+            return Err(bytes);
+        }
+        self.full += size;
+        self.chunks.push_back(bytes);
+        Ok(self.receiver.take())
+    }
+}
+
 impl Sender {
+    /// Sends at once.
+    ///
+    /// # Errors
+    /// The bytes, when there is no room for them or nobody to read them.
+    pub fn try_send(&self, bytes: Bytes) -> Result<(), Bytes> {
+        let pushed = lock(&self.0).push(bytes);
+        pushed.map(wake)
+    }
+
     /// Waits for room, then sends. A chunk larger than the pipe takes all of it.
     ///
     /// # Errors
     /// [`Gone`] when nobody will read it.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
-        std::future::poll_fn(|context| self.poll_send(&bytes, context)).await
+        let mut unsent = bytes;
+        std::future::poll_fn(|context| self.poll_send(&mut unsent, context)).await
     }
 
-    fn poll_send(&self, bytes: &Bytes, context: &Context<'_>) -> Poll<Result<(), Gone>> {
+    fn poll_send(&self, unsent: &mut Bytes, context: &Context<'_>) -> Poll<Result<(), Gone>> {
         let mut pipe = lock(&self.0);
-        let size = bytes.len().min(CAPACITY);
-        if pipe.receiver_gone {
-            return Poll::Ready(Err(Gone));
+        match pipe.push(std::mem::take(unsent)) {
+            Ok(receiver) => {
+                drop(pipe);
+                wake(receiver);
+                Poll::Ready(Ok(()))
+            }
+            Err(_) if pipe.receiver_gone => Poll::Ready(Err(Gone)),
+            Err(bytes) => {
+                *unsent = bytes;
+                pipe.blocked = true;
+                wait(&mut pipe.sender, context)
+            }
         }
-        if pipe.full + size > CAPACITY {
-            pipe.blocked = true;
-            return wait(&mut pipe.sender, context);
-        }
-        pipe.full += size;
-        pipe.chunks.push_back(bytes.clone());
-        let receiver = pipe.receiver.take();
-        drop(pipe);
-        wake(receiver);
-        Poll::Ready(Ok(()))
     }
 
     /// Ends when the receiver is gone.
@@ -109,7 +131,8 @@ impl Receiver {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Bytes>> {
+    /// As [`Self::next`], for a body that is polled.
+    pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut pipe = lock(&self.0);
         let given_back = std::mem::take(&mut pipe.handed_out);
         pipe.full -= given_back;
@@ -170,6 +193,18 @@ mod tests {
         sender.send(Bytes::from(vec![0; CAPACITY])).await.unwrap();
         drop(receiver);
         assert_eq!(sender.send(Bytes::from_static(b"x")).await, Err(Gone));
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_or_finds_nobody_comes_back() {
+        let (sender, mut receiver) = pipe();
+        let (chunk, more) = (Bytes::from(vec![0; CAPACITY]), Bytes::from_static(b"more"));
+        assert_eq!(sender.try_send(chunk.clone()), Ok(()));
+        assert_eq!(sender.try_send(more.clone()), Err(more.clone()));
+        assert_eq!(receiver.next().await, Some(chunk));
+        assert_eq!(sender.try_send(more.clone()), Err(more.clone()), "its room is free when the next one is asked for");
+        drop(receiver);
+        assert_eq!(sender.try_send(more.clone()), Err(more));
     }
 
     fn tokio_test_pending<F: Future>(future: F) -> std::pin::Pin<Box<F>> {

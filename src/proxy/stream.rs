@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer};
+use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -16,7 +16,7 @@ use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
-use super::translation::{Streamed, Translation};
+use super::translation::Streamed;
 use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::{Capability, OnDisconnect};
@@ -48,7 +48,7 @@ const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream of a target of `family` to its end and settles it.
-pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame, frames: FrameStream, reply: ReplyTo) {
+pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Box<Frame>, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
     let headers = whole::told_headers(&admitted.outcome);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
@@ -60,6 +60,8 @@ pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame,
 
 struct Relay {
     admitted: Box<Admitted>,
+    /// The public slug as JSON.
+    name: String,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
@@ -76,7 +78,7 @@ struct Relay {
     /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
     /// An upstream's error that the customer's request caused.
-    told: Option<CustomerError>,
+    told: Option<Box<CustomerError>>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -104,7 +106,7 @@ impl Relay {
             admitted.wait_for_first_frame();
         }
         Self {
-            translated: admitted.translation.take().map(Translation::stream),
+            translated: admitted.translation.take().map(|translation| translation.stream()),
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
@@ -117,6 +119,7 @@ impl Relay {
             noted: now,
             counts_input: false,
             alarm: Deadline::at(now + HIDDEN_TICK),
+            name: json::quoted(&admitted.model.slug),
             admitted,
             frames,
             customer,
@@ -124,8 +127,8 @@ impl Relay {
     }
 
     /// Reads and passes on frames until there is a reason to stop.
-    async fn pump(&mut self, first: Frame) -> End {
-        let mut next = Next::Frame(first);
+    async fn pump(&mut self, first: Box<Frame>) -> End {
+        let mut next = Next::Frame(*first);
         loop {
             match next {
                 Next::End(end) => return end,
@@ -141,10 +144,12 @@ impl Relay {
 
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
-        match self.count(frame) {
+        // The clock is read once for each frame.
+        let mut now = Instant::now();
+        match self.count(frame, now) {
             Err(end) => return Some(end),
             Ok(None) => {}
-            Ok(Some(bytes)) => self.send(bytes).await,
+            Ok(Some(bytes)) => now = self.send(bytes, now).await,
         }
         if self.phase.is_over() {
             return Some(End::complete(self.stop));
@@ -152,12 +157,12 @@ impl Relay {
         if self.customer.is_none() && self.ends_without_customer() {
             return Some(self.client_gone().await);
         }
-        self.note();
-        if self.phase.is_passing() { self.control().await } else { None }
+        self.note(now);
+        if self.phase.is_passing() { self.control(now).await } else { None }
     }
 
     /// Counts one frame and returns the part of it to send now.
-    fn count(&mut self, frame: Frame) -> Result<Option<Bytes>, End> {
+    fn count(&mut self, frame: Frame, now: Instant) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
         facts.marks.cuts.extend(frame.other_lines().iter().cloned());
         if facts.unreadable && frame.event() == Some("error") {
@@ -170,10 +175,10 @@ impl Relay {
             let judged = self.frames.judge(error, &self.admitted.model.route);
             return Err(self.failed(judged));
         }
-        self.count_hidden(&facts);
+        self.count_hidden(&facts, now);
         self.stop = self.stop.or(facts.stop);
         if facts.last && self.phase.is_passing() {
-            self.phase = Phase::Keeping(Instant::now(), Kept::default());
+            self.phase = Phase::Keeping(now, Kept::default());
         }
         if let Some(translated) = &mut self.translated {
             let shown = translated.frame(&frame);
@@ -191,7 +196,7 @@ impl Relay {
         }
         if self.phase.is_passing() {
             self.writer.observe(&frame, &facts);
-            return Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.admitted.model.slug, None)));
+            return Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None)));
         }
         self.phase.keep(Some((frame.into_raw(), facts.marks)), facts.end);
         Ok(None)
@@ -202,7 +207,7 @@ impl Relay {
         match judged {
             Ok(told) => {
                 let charged = self.admitted.meter.made_anything();
-                self.told = Some(told);
+                self.told = Some(Box::new(told));
                 if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
             }
             Err(word) => {
@@ -226,8 +231,7 @@ impl Relay {
     }
 
     /// Notes what is to be charged if this task ends without settling.
-    fn note(&mut self) {
-        let now = Instant::now();
+    fn note(&mut self, now: Instant) {
         if now >= self.noted + NOTE {
             if !std::mem::replace(&mut self.counts_input, true) {
                 self.admitted.count_input();
@@ -287,17 +291,17 @@ impl Relay {
             // The terminal marker did not come in time. The frames kept back are paid from what is held.
             return Some(End::complete(self.stop));
         }
-        if Instant::now() >= self.last_sent + KEEP_ALIVE {
+        let mut now = Instant::now();
+        if now >= self.last_sent + KEEP_ALIVE {
             let comment = self.translated.as_mut().map_or(Bytes::from_static(b": keepalive\n\n"), |translated| translated.ping());
-            self.send(comment).await;
+            now = self.send(comment, now).await;
         }
-        self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() });
-        self.control().await
+        self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() }, now);
+        self.control(now).await
     }
 
     /// Meters the time in which the model produced hidden output, until output is shown or the provider counts it.
-    fn count_hidden(&mut self, facts: &FrameFacts) {
-        let now = Instant::now();
+    fn count_hidden(&mut self, facts: &FrameFacts, now: Instant) {
         if let Some(since) = self.hidden_since {
             self.admitted.meter.hide(now.duration_since(since));
         }
@@ -307,9 +311,8 @@ impl Relay {
     }
 
     /// Whether the stream still has time and money.
-    async fn control(&mut self) -> Option<End> {
+    async fn control(&mut self, now: Instant) -> Option<End> {
         let Self { credit, admitted, reader, .. } = self;
-        let now = Instant::now();
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
@@ -323,17 +326,20 @@ impl Relay {
         }
     }
 
-    /// Sends to the customer, who counts as gone if nothing is accepted for too long.
-    async fn send(&mut self, bytes: Bytes) {
-        let Some(customer) = &self.customer else { return };
+    /// Sends to the customer, who counts as gone if nothing is accepted for too long. Returns what time it is then.
+    async fn send(&mut self, bytes: Bytes, now: Instant) -> Instant {
+        let Some(customer) = &self.customer else { return now };
         self.admitted.first_byte();
-        let began = Instant::now();
-        let delivered = deliver(customer, bytes).await;
-        self.last_sent = Instant::now();
-        self.waited += self.last_sent - began;
-        if !delivered {
-            self.customer = None;
+        self.last_sent = now;
+        if let Err(bytes) = at_once(customer, bytes) {
+            let began = Instant::now();
+            if !deliver(customer, bytes).await {
+                self.customer = None;
+            }
+            self.last_sent = Instant::now();
+            self.waited += self.last_sent - began;
         }
+        self.last_sent
     }
 
     /// Without a customer, a stream goes on only for its usage: if nothing but usage is left, or if the route's policy is `drain`.
@@ -353,7 +359,7 @@ impl Relay {
         let until = Instant::now() + self.waited.min(COUNTING_UNREAD);
         while Instant::now() < until && self.stop.is_none() {
             let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await else { return };
-            if self.count(frame).is_err() {
+            if self.count(frame, Instant::now()).is_err() {
                 return;
             }
         }
@@ -361,7 +367,7 @@ impl Relay {
 
     /// Settles, and only then sends the end.
     async fn finish(self, mut end: End) {
-        let Self { mut admitted, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
+        let Self { mut admitted, name, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
         // The upstream is stopped first, so that it produces nothing that is not paid for.
         drop(frames);
         admitted.outcome.answer_id = match &translated {
@@ -387,13 +393,13 @@ impl Relay {
         let shown_charge = charge.to_string();
         let wish = UsageWish { chunk: asks.1, cost: asks.0.then_some(shown_charge.as_str()) };
         let answer = PublicAnswer { slug: &slug, id: reader.answer_id() };
-        let shown = |(bytes, marks): (Bytes, Marks)| rewrite::rewrite(&bytes, &marks, &slug, asks.0.then_some(charge));
+        let shown = |(bytes, marks): (Bytes, Marks)| rewrite::rewrite(&bytes, &marks, &name, asks.0.then_some(charge));
         if let Some(mut translated) = translated {
             let last = match end.ending {
                 Ending::Complete => translated.finish(&counted, wish),
                 Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
                 Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
-                    translated.fail(&why_it_broke(family, &end, told.as_ref(), request_id))
+                    translated.fail(&why_it_broke(family, &end, told.as_deref(), request_id))
                 }
             };
             let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
@@ -409,7 +415,7 @@ impl Relay {
             (Ending::Complete, phase) => phase.kept().into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect(),
             (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
             (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_ref(), request_id)))]
+                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_deref(), request_id)))]
             }
         };
         for bytes in last {
@@ -417,6 +423,15 @@ impl Relay {
                 return;
             }
         }
+    }
+}
+
+/// Sends what is a single piece, if there is room for it: usually there is, and no timer is needed.
+fn at_once(customer: &Sender, bytes: Bytes) -> Result<(), Bytes> {
+    match bytes.len() {
+        0 => Ok(()),
+        1..=PIECE => customer.try_send(bytes),
+        _ => Err(bytes),
     }
 }
 

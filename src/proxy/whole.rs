@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{AnswerFacts, Family, UsageWish};
+use farebox_protocol::{AnswerFacts, Family, UsageWish, json};
 
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
 use super::calibration::Shown;
@@ -50,7 +50,7 @@ pub(super) async fn relay(
     let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
     // A large answer keeps its memory reservation until the customer has read it.
     let body = room.keep(match translation.zip(answer.flatten()) {
-        None => rewrite::rewrite(&body, &facts.marks, &slug, asks_cost.then_some(charge)),
+        None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), asks_cost.then_some(charge)),
         Some((translation, answer)) => {
             let cost = asks_cost.then(|| charge.to_string());
             translation.write(&answer, &wire(settled.usage), UsageWish { chunk: true, cost: cost.as_deref() })

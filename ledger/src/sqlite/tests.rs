@@ -146,6 +146,56 @@ fn one_failing_operation_does_not_fail_its_batch() {
     });
 }
 
+/// Work of this class that notes SQLite's `synchronous` and ends when it is released.
+fn held_up(class: Class, released: std::sync::mpsc::Receiver<()>, synced: &Arc<Mutex<Vec<i64>>>) -> Work {
+    let synced = Arc::clone(synced);
+    let work = move |batch: &mut Batch<'_>| {
+        synced.lock().unwrap().push(batch.conn.query_row("PRAGMA synchronous", [], |row| row.get(0))?);
+        released.recv().unwrap();
+        Ok(())
+    };
+    Work::Test(class, Box::new(work))
+}
+
+#[test]
+fn what_comes_while_a_batch_runs_joins_it_and_a_payment_does_not() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    let (_dir, ledger) = open();
+    let synced = Arc::default();
+    // What follows is queued while the first one runs. Returns the commits that all of them took.
+    let commits = async |classes: &[Class]| {
+        let before = ledger.stats().commits;
+        let mut tasks = Vec::new();
+        let mut releases = Vec::new();
+        for (at, class) in classes.iter().enumerate() {
+            let (release, released) = std::sync::mpsc::channel();
+            let (ledger, work) = (Arc::clone(&ledger), held_up(*class, released, &synced));
+            releases.push(release);
+            let running = synced.lock().unwrap().len();
+            tasks.push(tokio::spawn({
+                let ledger = Arc::clone(&ledger);
+                async move { ledger.submit(work).await.unwrap() }
+            }));
+            while if at == 0 { synced.lock().unwrap().len() == running } else { ledger.stats().queued < at } {
+                tokio::task::yield_now().await;
+            }
+        }
+        releases.iter().for_each(|release| release.send(()).unwrap());
+        for task in tasks {
+            task.await.unwrap();
+        }
+        ledger.stats().commits - before
+    };
+    run(async {
+        assert_eq!(commits(&[Class::Settle; 5]).await, 2, "nobody was expected to come together");
+        assert_eq!(commits(&[Class::Settle; 4]).await, 1, "four came together before");
+        assert_eq!(*synced.lock().unwrap(), [NORMAL; 9]);
+        assert_eq!(commits(&[Class::Settle, Class::Money, Class::Settle]).await, 2, "the first batch is not synced");
+        assert_eq!(synced.lock().unwrap().split_off(9), [NORMAL, FULL, FULL]);
+    });
+}
+
 #[test]
 fn closing_does_not_wait_for_space() {
     let (_dir, ledger) = open();

@@ -1,4 +1,7 @@
-//! The writer's thread: gathers what waits into batches, commits each, and replies.
+//! The writer's thread: gathers operations into batches, commits each, and replies.
+//!
+//! A batch begins with whatever waits. Callers hand over the rest while the first operations run, so that on two CPUs neither side
+//! waits for the other.
 //!
 //! Nothing is confirmed before its commit has succeeded. An error that leaves the outcome open (I/O, corruption) ends the thread
 //! for good: it must not keep writing to a file it cannot trust.
@@ -85,6 +88,8 @@ pub(super) struct Worker<'c> {
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
     batching: Batching,
+    /// How long the current batch waited for callers.
+    idle: Duration,
 }
 
 /// Work that follows a commit on other threads, so that no commit waits for it.
@@ -136,6 +141,7 @@ impl<'c> Worker<'c> {
             retry_at: None,
             full_until: None,
             batching: Batching::default(),
+            idle: Duration::ZERO,
         }
     }
 
@@ -189,14 +195,6 @@ impl<'c> Worker<'c> {
                 None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        // There is work. Wait a little (80 µs per expected job, 4 ms at most) for as many jobs as came last time, because a
-        // commit costs the same for one job as for many.
-        let deadline = soon(self.batching.patience());
-        while queue.jobs.len() < self.batching.expected && queue.closed.is_none() && !past(deadline) {
-            queue.wanted = self.batching.expected;
-            let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
-            queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
-        }
         queue.wanted = usize::MAX;
         let count = queue.jobs.len().min(MAX_BATCH);
         let fresh: Vec<_> = queue.jobs.drain(..count).collect();
@@ -210,6 +208,35 @@ impl<'c> Worker<'c> {
             return Some(jobs);
         }
         Some(fresh)
+    }
+
+    /// What has come meanwhile for a batch that has run `taken` operations; nothing when it should commit.
+    ///
+    /// A commit costs the same for one operation as for many, so while there are fewer than last time it waits a little (80 µs for
+    /// each expected operation, 4 ms at most). It then sleeps until all of them are there: callers on the same CPU would otherwise
+    /// take turns with it.
+    fn gather(&mut self, taken: usize, full: bool, deadline: Option<Instant>) -> Vec<Job> {
+        let missing = self.batching.expected.saturating_sub(taken);
+        if missing == 0 {
+            return Vec::new();
+        }
+        let mut queue = lock(&self.shared.queue);
+        if queue.jobs.is_empty() {
+            let begun = clock();
+            while queue.jobs.is_empty() && queue.closed.is_none() && queue.broken.is_none() && !past(deadline) {
+                queue.wanted = missing;
+                let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
+                queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            queue.wanted = usize::MAX;
+            self.idle = self.idle.saturating_add(clock().saturating_duration_since(begun));
+        }
+        // SQLite cannot begin to sync in the middle of a transaction, so a payment waits for the next batch.
+        let fits = |job: &&Job| full || job.work.class() != Class::Money;
+        let count = queue.jobs.iter().take(MAX_BATCH.saturating_sub(taken)).take_while(fits).count();
+        let fresh = queue.jobs.drain(..count).collect();
+        drop(queue);
+        self.refuse_while_full(fresh)
     }
 
     fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
@@ -228,6 +255,7 @@ impl<'c> Worker<'c> {
     fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         let begun = clock();
+        self.idle = Duration::ZERO;
         let error = match self.attempt(&mut jobs) {
             Ok(()) => {
                 self.note_commit(jobs.len(), begun);
@@ -262,7 +290,11 @@ impl<'c> Worker<'c> {
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, "the disk is full");
                 Continue(())
             }
-            Trouble::Failed if jobs.len() > 1 => jobs.into_iter().try_for_each(|job| self.process(vec![job])),
+            Trouble::Failed if jobs.len() > 1 => {
+                // Nothing joins a batch that is expected to have one operation.
+                self.batching.note(1);
+                jobs.into_iter().try_for_each(|job| self.process(vec![job]))
+            }
             Trouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
                 self.park(jobs, FAILED_AFTER, LedgerError::Unavailable, &error.to_string());
@@ -271,16 +303,16 @@ impl<'c> Worker<'c> {
         }
     }
 
-    fn attempt(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
+    fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), Failure> {
         // Payments and changes of keys are synced before they are confirmed. Holds and charges are synced 30 ms later by a chore,
         // so a power failure can lose the last 50 ms of them; a crash of the process alone loses nothing.
-        let money = jobs.iter().any(|job| job.work.class() == Class::Money);
-        let full = self.strict || money;
+        let money = |jobs: &[Job]| jobs.iter().any(|job| job.work.class() == Class::Money);
+        let full = self.strict || money(jobs);
         if self.full_sync != Some(full) {
             self.batch.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
             self.full_sync = Some(full);
         }
-        if let Err(failure) = self.commit(jobs) {
+        if let Err(failure) = self.commit(jobs, full) {
             self.batch.roll_back()?;
             return Err(failure);
         }
@@ -293,20 +325,25 @@ impl<'c> Worker<'c> {
         // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
         // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
         // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
-        if money { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
+        if money(jobs) { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
     }
 
-    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
-        let batch = &mut self.batch;
-        batch.begin()?;
-        // Checked after `begin`, because waiting for the write lock can take seconds in which the file may have been replaced.
+    fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), Failure> {
+        self.batch.begin()?;
+        let deadline = soon(self.batching.patience());
+        let mut run = 0;
+        while run < jobs.len() {
+            jobs.iter_mut().skip(run).try_for_each(|job| job.run(&mut self.batch))?;
+            run = jobs.len();
+            jobs.extend(self.gather(run, full, deadline));
+        }
+        // Checked last, because the waits for the write lock and for callers leave time in which the file may have been replaced.
         self.location.check().map_err(Failure::Displaced)?;
-        jobs.iter_mut().try_for_each(|job| job.run(batch))?;
-        Ok(batch.commit()?)
+        Ok(self.batch.commit()?)
     }
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
-        let took = clock().saturating_duration_since(begun);
+        let took = clock().saturating_duration_since(begun).saturating_sub(self.idle);
         self.batching.note(operations);
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);

@@ -28,10 +28,15 @@ targets = [ { provider = "sim", model = "sim" } ]
 "#;
 
 fn meter() -> Meter {
+    predicting(0)
+}
+
+/// A meter for a request that predicts so many tokens of its answer.
+fn predicting(predicted: u64) -> Meter {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, predicted: 0, one_hour_cache: false };
+    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, predicted, one_hour_cache: false };
     Meter::new(Arc::clone(&config.catalog.models[0]), start)
 }
 
@@ -66,8 +71,7 @@ fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
 
 #[test]
 fn a_prediction_is_held_for_and_counted_where_nobody_says_what_was_taken() {
-    let mut meter = meter();
-    meter.predicted = 500;
+    let mut meter = predicting(500);
     meter.observe(&shows(700), &WireUsage::default());
     assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 700 * 15_000_000);
     let local = Local { input: 1_000, output: 180 };
