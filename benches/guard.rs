@@ -267,7 +267,7 @@ impl Gateway {
             let request = Request {
                 id: clock::operation_id(),
                 pass: self.rate_limits.enter(&key, Instant::now()).await.unwrap(),
-                key,
+                key: key.id,
                 room: None,
                 family: Family::Chat,
                 body: body.clone(),
@@ -276,7 +276,7 @@ impl Gateway {
                 arrived: Instant::now(),
                 at: clock::now(),
             };
-            match self.proxy.run(request).await.unwrap().body {
+            match self.proxy.run(&key, request).await.unwrap().body {
                 ReplyBody::Whole(answer) => drop(black_box(answer)),
                 ReplyBody::Stream(mut frames) => while frames.next().await.is_some() {},
             }

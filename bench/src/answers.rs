@@ -96,7 +96,7 @@ impl Answer {
         Self { parts: vec![(body.to_string().into_bytes(), None)] }
     }
 
-    /// A streamed answer with so many chunks that carry a stamp.
+    /// A streamed answer with `chunks` chunks that carry a stamp.
     pub(crate) fn stream(family: Family, model: &str, chunks: usize) -> Self {
         let (first, chunk, last) = match family {
             Family::Chat => chat_stream(model),

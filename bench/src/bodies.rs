@@ -110,7 +110,7 @@ fn tools(family: Family) -> Vec<Value> {
         .collect()
 }
 
-/// So many turns: a call with its words, and the file that came back.
+/// `count` turns: each a call with its words, and the file that came back.
 fn turns(family: Family, count: usize) -> Vec<Value> {
     (0..count).flat_map(|turn| turn_of(family, turn)).collect()
 }

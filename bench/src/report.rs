@@ -12,7 +12,7 @@ use crate::subjects::Subject;
 #[derive(Debug, Clone, Copy)]
 enum Against {
     Subject(Subject),
-    /// Nothing: the figure itself, in so many of its units to one of the table's.
+    /// Nothing: the figure itself, divided by this to get the table's unit.
     Itself(f64),
 }
 

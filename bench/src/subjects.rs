@@ -176,7 +176,7 @@ impl Programs {
     }
 }
 
-/// Starts a program on one CPU. It is told to end when this process does, however that comes about.
+/// Starts a program on one CPU. The kernel ends it when this process ends, for whatever reason.
 pub(crate) fn spawn(
     command: Command,
     cpu: &str,

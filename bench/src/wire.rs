@@ -8,15 +8,15 @@ const LONGEST_HEAD: usize = 16 * 1024;
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
-    /// So many bytes.
+    /// Bytes that remain.
     Length(usize),
-    /// The rest of a line with a chunk's size, of which so much was read.
+    /// The rest of a line with a chunk's size, as read so far.
     Size(usize),
-    /// So many bytes of a chunk, and its line end behind them.
+    /// Bytes that remain of a chunk, and its line end behind them.
     Chunk(usize),
-    /// So many bytes of the line end behind a chunk.
+    /// Bytes that remain of the line end behind a chunk.
     LineEnd(usize),
-    /// So many bytes of the empty line behind the last chunk. Nobody here sends trailers.
+    /// Bytes that remain of the empty line behind the last chunk. Nobody here sends trailers.
     LastLine(usize),
 }
 

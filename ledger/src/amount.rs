@@ -127,7 +127,10 @@ impl Amount {
             }
             _ => {}
         }
-        let Some(magnitude) = magnitude(text, 6) else { return error("type a number of US dollars, like 12.50") };
+        let Some(magnitude) = magnitude(text, 6) else {
+            let number = text.replacen('.', "", 1).bytes().all(|byte| byte.is_ascii_digit());
+            return error(if number { "it is too large" } else { "type a number of US dollars, like 12.50" });
+        };
         0_i64.checked_add_unsigned(magnitude).map(Self).ok_or_else(|| AmountError::new(text, "it is too large"))
     }
 
@@ -267,6 +270,7 @@ mod tests {
             assert!(Amount::parse_payment(wrong).is_err(), "{wrong}");
         }
         assert!(Amount::parse_payment("1,000").unwrap_err().to_string().contains("type 1000"));
+        assert!(Amount::parse_payment("99999999999999.5").unwrap_err().to_string().contains("too large"));
         assert_eq!(Amount::parse_adjustment("-5").unwrap(), usd("-5"));
         assert_eq!(Amount::parse_adjustment("+5").unwrap(), usd("5"));
         assert!(Amount::parse_adjustment("--5").is_err());

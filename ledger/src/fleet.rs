@@ -13,7 +13,7 @@ pub struct Gateway {
     pub name: String,
     /// Of the program.
     pub version: String,
-    /// Hashes of its catalog and routes; empty before it has told them.
+    /// Hashes of its catalog and routes; empty until it has reported them.
     pub configuration: String,
     /// Since when.
     pub started_at: Timestamp,
@@ -26,7 +26,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Whether not all of these gateways run the same files. One that has told nothing yet does not count.
+    /// Whether not all of these gateways run the same files. One that has reported none yet does not count.
     #[must_use]
     pub fn differ(gateways: &[Self]) -> bool {
         let mut told = gateways.iter().map(|gateway| &gateway.configuration).filter(|told| !told.is_empty());

@@ -9,10 +9,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::text::check_text;
+use crate::text::{SECRET_PREFIX, check_text};
 use crate::{Account, Amount, KeyId, OperationId, Refusal, Timestamp};
 
-const PREFIX: &str = "sk-fb-";
 const RANDOM_CHARS: usize = 43;
 const CHECK_CHARS: usize = 6;
 const BASE_62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -26,7 +25,7 @@ impl Secret {
     #[must_use]
     pub fn generate(id: KeyId, mut random: [u8; 32]) -> Self {
         let mut text = String::with_capacity(96);
-        text.push_str(PREFIX);
+        text.push_str(SECRET_PREFIX);
         text.push_str(&id.chars());
         text.push('-');
         text.push_str(&base_62(&mut random, RANDOM_CHARS));
@@ -41,7 +40,7 @@ impl Secret {
     /// # Errors
     /// [`SecretError`], whose text never repeats the input.
     pub fn parse(text: &str) -> Result<(KeyId, Self), SecretError> {
-        let rest = text.strip_prefix(PREFIX).ok_or(SecretError::Prefix)?;
+        let rest = text.strip_prefix(SECRET_PREFIX).ok_or(SecretError::Prefix)?;
         let mut parts = rest.split('-');
         let (Some(id), Some(random), Some(check), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
             return Err(SecretError::Shape);

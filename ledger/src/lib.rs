@@ -283,7 +283,7 @@ pub enum Refusal {
     #[error("the key is {0}")]
     NotActive(Status),
     /// Less money is available than asked for.
-    #[error("needed {needed}, available {available}, held {held}")]
+    #[error("this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests")]
     Insufficient {
         /// What the operation asked for.
         needed: Amount,
@@ -304,7 +304,7 @@ pub enum Refusal {
         wait: std::time::Duration,
     },
     /// The reference was used by an operation with other facts.
-    #[error("reference {reference:?} was already used for key {key}")]
+    #[error("reference {reference:?} was already used for another entry of key {key}; nothing was changed")]
     ReferenceUsed {
         /// The reference in question.
         reference: String,

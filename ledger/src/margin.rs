@@ -1,6 +1,6 @@
 //! What was charged, what it cost, and what may still be owed: sums over the hourly rollup by key, target or UTC day.
 //!
-//! A margin is only known where the operator has told a target's prices, so each sum keeps apart which charges it compares with
+//! A margin is only known where the operator has given a target's prices, so each sum keeps apart which charges it compares with
 //! a cost. Pure: the stores bring the rows, and order and totals are decided here once for all of them. Sums saturate, as the
 //! rollup does.
 

@@ -8,7 +8,7 @@ pub enum Standby {
     /// The ledger is a file, or has not been looked at yet.
     #[default]
     Unused,
-    /// So many synchronous standbys stream from the primary.
+    /// This many synchronous standbys stream from the primary.
     Streaming(u64),
     /// There is none, and `--allow-single` says that this is a trial.
     Single,
@@ -76,7 +76,7 @@ impl WriterStats {
         Duration::from_secs(1),
     ];
 
-    /// With so many dropped connections at work nothing is sold: each may hold locks, and each counts against the server's pool.
+    /// From this many dropped connections on nothing is sold: each may hold locks, and each counts against the server's pool.
     const MOST_DROPPED: usize = 4;
 
     /// From here on clocks are so far apart that keys would expire at the wrong time and hours would be booked wrongly.

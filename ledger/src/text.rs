@@ -2,6 +2,9 @@
 
 use crate::Refusal;
 
+/// How every customer's secret begins.
+pub(crate) const SECRET_PREFIX: &str = "sk-fb-";
+
 /// Control characters, and format characters that take no space or turn the direction of what follows: they forge lines of a log,
 /// drive a terminal, or make two different texts look alike.
 #[must_use]
@@ -12,7 +15,7 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Texts of administrators are bounded, so that no row grows without limit.
+/// Texts of administrators are bounded, so that no row grows without limit, and carry no secret: the journal never forgets it.
 pub(crate) fn check_text(what: &str, text: &str, chars: usize, required: bool) -> Result<(), Refusal> {
     if required && text.trim().is_empty() {
         return Err(Refusal::NotApplicable(format!("{what} is required")));
@@ -20,5 +23,23 @@ pub(crate) fn check_text(what: &str, text: &str, chars: usize, required: bool) -
     if text.chars().count() > chars {
         return Err(Refusal::Limit(format!("{what} has at most {chars} characters")));
     }
+    if text.contains(SECRET_PREFIX) {
+        let problem = format!("{what} must not contain a key's secret ({SECRET_PREFIX}…): it would be stored");
+        return Err(Refusal::NotApplicable(problem));
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_stores_a_secret() {
+        assert_eq!(check_text("a label", "acme, the customer with sk-fb keys", 200, true), Ok(()));
+        for text in ["sk-fb-7f3q9d2xw1", "invoice 4 of sk-fb-7f3q9d2xw1-x"] {
+            let refused = check_text("a label", text, 200, false).unwrap_err().to_string();
+            assert!(refused.starts_with("a label must not contain a key's secret") && !refused.contains("7f3q"), "{refused}");
+        }
+    }
 }

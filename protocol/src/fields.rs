@@ -30,6 +30,7 @@ pub(crate) const MODEL: &str = "the model is chosen by `model` alone";
 pub(crate) const HOST: &str = "the gateway alone chooses where a request goes";
 pub(crate) const TIER: &str = "only the standard tier is sold here";
 pub(crate) const STATE: &str = "nothing is stored here; send the whole conversation";
+pub(crate) const LATER: &str = "nothing is stored here, so no answer can be fetched later";
 pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price here";
 pub(crate) const MEDIA: &str = "audio and video have no price here";
 

@@ -3,7 +3,7 @@
 //! Readers differ where a file is not written by the book: one passes over a fill byte that another takes for a mark, and then
 //! they find two sizes. So a head is walked strictly, and what is unusual has no size: the estimate then takes the largest.
 
-/// Files name their format in so many first bytes.
+/// The first bytes of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The size in pixels that the beginning of a file says; `whole`: nothing follows it.

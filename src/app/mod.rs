@@ -19,7 +19,6 @@ use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
 use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
-use salvo::server::ServerHandle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -30,7 +29,7 @@ use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, Tls};
+use crate::server::{self, Connections, Front, Listening, Stop, Tls};
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstreams;
 use anchoring::Anchoring;
@@ -137,19 +136,19 @@ impl App {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut file } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
-        let (started, starting) = oneshot::channel::<ServerHandle>();
+        let (started, starting) = oneshot::channel::<Stop>();
         let over = Notify::new();
         let serving = async {
             let connections = Arc::clone(&front.connections);
-            let served = server::serve(listening, tls, connections, server::service(&front), |handle| {
-                let _ = started.send(handle);
+            let served = server::serve(listening, tls, connections, server::service(&front), |server| {
+                let _ = started.send(server);
             });
             let served = served.await;
             over.notify_one();
             served
         };
         let ending = async {
-            let handle = starting.await.ok();
+            let server = starting.await.ok();
             notify::tell(config::notify_socket(), notify::READY);
             let outcome = tokio::select! {
                 () = stop => Ok(()),
@@ -159,8 +158,8 @@ impl App {
             notify::tell(config::notify_socket(), notify::STOPPING);
             admin.drain();
             front.context.close();
-            if let Some(handle) = handle {
-                handle.stop_graceful(Some(patience(&outcome)));
+            if let Some(server) = server {
+                server.stop(patience(&outcome));
             }
             outcome
         };

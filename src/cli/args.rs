@@ -30,10 +30,10 @@ pub struct Args {
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "LEDGER")]
     pub ledger: LedgerAddress,
     /// The address that customers use
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
     pub listen: SocketAddr,
     /// The operator's own address: health, metrics, status, live requests
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS", value_parser = address)]
     pub admin_listen: SocketAddr,
     /// The token that opens /status and /live there; needed off loopback
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
@@ -204,7 +204,7 @@ pub struct SetupOptions {
     #[arg(value_parser = PossibleValuesParser::new(crate::setup::clients().iter().map(|client| client.id.as_str())))]
     pub client: Option<String>,
     /// The gateway's address [default: the running gateway's, else the public URL]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub base_url: Option<String>,
     /// The key to fill in: - prompts for it, @FILE reads it from a file [default: a placeholder]
     #[arg(long)]
@@ -247,6 +247,7 @@ pub enum KeysCommand {
 #[derive(Debug, ClapArgs)]
 pub struct OneKey {
     /// The key's id, as in k_7f3q9d2xw1
+    #[arg(value_parser = key_id)]
     pub id: KeyId,
 }
 
@@ -263,7 +264,7 @@ pub struct CreateOptions {
     #[arg(long, requires = "balance")]
     pub reference: Option<String>,
     /// Slugs the key may use [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
     pub models: Option<Vec<String>>,
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
     #[arg(long, value_name = "DATE", value_parser = expiry)]
@@ -285,6 +286,7 @@ pub struct ListOptions {
 #[derive(Debug, ClapArgs)]
 pub struct TopUpOptions {
     /// The key's id
+    #[arg(value_parser = key_id)]
     pub id: KeyId,
     /// USD with a decimal point, as in 25 or 25.50
     #[arg(value_parser = payment)]
@@ -298,6 +300,7 @@ pub struct TopUpOptions {
 #[derive(Debug, ClapArgs)]
 pub struct AdjustOptions {
     /// The key's id
+    #[arg(value_parser = key_id)]
     pub id: KeyId,
     /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
     #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
@@ -333,12 +336,13 @@ pub struct RefundOptions {
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args(["label", "models", "expires", "rate", "concurrency"]))]
 pub struct SetOptions {
     /// The key's id
+    #[arg(value_parser = key_id)]
     pub id: KeyId,
     /// A name that tells you who has this key
     #[arg(long, value_parser = label)]
     pub label: Option<String>,
     /// Slugs the key may use, or `all`
-    #[arg(long, value_delimiter = ',', value_name = "SLUGS")]
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
     pub models: Option<Vec<String>>,
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
     #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
@@ -359,6 +363,7 @@ pub struct Setting<T>(pub Option<T>);
 #[derive(Debug, ClapArgs)]
 pub struct RotateOptions {
     /// The key's id
+    #[arg(value_parser = key_id)]
     pub id: KeyId,
     /// How long the old secret still works
     #[arg(long, default_value = "0", value_name = "TIME")]
@@ -421,7 +426,7 @@ pub struct BackupOptions {
 #[derive(Debug, ClapArgs)]
 pub struct EntriesOptions {
     /// Only entries of this key
-    #[arg(long)]
+    #[arg(long, value_parser = key_id)]
     pub key: Option<KeyId>,
     /// From this instant on
     #[arg(long, value_name = "DATE", value_parser = instant)]
@@ -434,6 +439,17 @@ pub struct EntriesOptions {
     pub limit: Option<usize>,
 }
 
+/// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
+fn key_id(text: &str) -> Result<KeyId, String> {
+    let inside = text.strip_prefix("sk-fb-").and_then(|secret| secret.split('-').next());
+    inside.unwrap_or(text).parse::<KeyId>().map_err(|error| error.to_string())
+}
+
+/// A slug that is not empty.
+fn slug(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("write slugs with commas between them".to_owned()) } else { Ok(text.trim().to_owned()) }
+}
+
 /// A label that is not empty.
 fn label(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { Ok(text.to_owned()) }
@@ -441,6 +457,10 @@ fn label(text: &str) -> Result<String, String> {
 
 fn payment(text: &str) -> Result<Amount, String> {
     Amount::parse_payment(text).map_err(|error| error.to_string())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
 /// A network in CIDR form, or one address.
@@ -470,7 +490,10 @@ fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
     if text == "none" {
         return Ok(Setting(None));
     }
-    text.parse().map(|number| Setting(Some(number))).map_err(|_| "write a whole number, or none".to_owned())
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(Setting(Some(number))),
+        _ => Err("write a whole number above 0, or none; to stop a key, block it".to_owned()),
+    }
 }
 
 fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {

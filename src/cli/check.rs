@@ -59,18 +59,10 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
     }
 }
 
-/// The snapshot of both files, or every mistake and exit code 78.
-pub(super) fn load(args: &Args, lenient: bool) -> Result<Config, Failed> {
-    let (config, diagnostics) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient });
-    match config {
-        Some(config) => {
-            if !diagnostics.is_empty() {
-                output::note(&diagnostics.render(paint()));
-            }
-            Ok(config)
-        }
-        None => Err(failed(&diagnostics)),
-    }
+/// The snapshot of both files, or every mistake and exit code 78. Warnings are for `check` and the log.
+pub(super) fn load(args: &Args) -> Result<Config, Failed> {
+    let (config, diagnostics) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
+    config.ok_or_else(|| failed(&diagnostics))
 }
 
 /// The error of a command that needs files without mistakes.

@@ -27,9 +27,9 @@ pub(super) fn expiry(text: &str) -> Result<Timestamp, String> {
 /// Refuses an expiry in the past.
 pub(super) fn check_expiry(expires: Option<Timestamp>) -> Result<(), Failed> {
     match expires.filter(|instant| *instant <= clock::now()) {
-        Some(past) => {
-            Err(Failed::refused(format!("{past} is in the past, nothing was changed; to stop a key now, block or revoke it")))
-        }
+        Some(past) => Err(Failed::refused(format!(
+            "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"
+        ))),
         None => Ok(()),
     }
 }

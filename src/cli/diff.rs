@@ -30,7 +30,7 @@ enum Against {
 }
 
 pub(super) async fn run(args: &Args) -> Result<(), Failed> {
-    let files = check::load(args, true)?.summary();
+    let files = check::load(args)?.summary();
     let ledger = open(args).await?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {

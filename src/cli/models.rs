@@ -9,7 +9,7 @@ use crate::config::{self, TABLE_HEADINGS};
 use farebox_ledger::csv;
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let rows = check::load(args, true)?.catalog.rows();
+    let rows = check::load(args)?.catalog.rows();
     match args.format() {
         Format::Json => output::print_json(&json!({ "models": rows })),
         Format::Csv => {

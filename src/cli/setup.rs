@@ -94,7 +94,7 @@ fn key(typed: &str) -> Result<String, Failed> {
 
 /// The default slug, from the catalog.
 fn usual_model(args: &Args, client: &Client) -> Result<String, Failed> {
-    let config = check::load(args, true)?;
+    let config = check::load(args)?;
     let model = client.usual_model(config.catalog.models.iter().map(AsRef::as_ref)).map(str::to_owned);
     model.ok_or_else(|| Failed::refused(format!("the catalog has no model for {}; name one with --model", client.title)))
 }

@@ -31,7 +31,7 @@ impl Source {
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let name = path.display().to_string();
         let refuse = |problem: String| Unreadable { name: name.clone(), problem, absent: false };
-        let file = std::fs::File::open(path)
+        let file = open(path)
             .map_err(|error| Unreadable { absent: error.kind() == std::io::ErrorKind::NotFound, ..refuse(plain(&error)) })?;
         let mut bytes = Vec::new();
         file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|error| refuse(plain(&error)))?;
@@ -64,6 +64,15 @@ pub struct Unreadable {
     pub problem: String,
     /// There is no such file.
     pub absent: bool,
+}
+
+/// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and then no change is noticed any more.
+pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return std::fs::File::open(path);
+    }
+    Err(std::io::Error::other("it is a pipe or a device, not a file"))
 }
 
 /// An I/O error without the operating system's number.

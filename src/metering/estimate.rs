@@ -47,7 +47,7 @@ impl Estimate {
 }
 
 impl Estimate {
-    /// The same for text of which a tokenizer makes so many tokens: at least that.
+    /// The estimate, raised to a tokenizer's count of `tokens`.
     #[must_use]
     pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {
         let input = self.input.max(tokens.min(limits.context));

@@ -28,7 +28,7 @@ pub struct Meter {
     estimated_input: u64,
     /// The same, but a low estimate, until a tokenizer has counted it.
     input_at_least: u64,
-    /// What a tokenizer made of it, once one has read it.
+    /// A tokenizer's count of it, once there is one.
     input_known: Option<u64>,
     /// Pictures, where they have a price of their own.
     images: u64,
@@ -46,7 +46,7 @@ pub struct Meter {
     /// An answer without a word may be what the customer asked for.
     silence_asked: bool,
     shown: TextSize,
-    /// Tokens that a tokenizer makes of what was shown, in thousandths of what is assumed for text of this size.
+    /// How many tokens the shown text has, by a tokenizer, in thousandths of what its size alone suggests.
     density: u64,
     /// The part of it that a tokenizer has read.
     weighed: TextSize,
@@ -218,7 +218,7 @@ impl Meter {
         self.shown
     }
 
-    /// Whether an output of so many tokens can all have been shown.
+    /// Whether all of an output of `output` tokens can have been shown.
     #[must_use]
     pub fn shows_all(&self, output: u64) -> bool {
         output <= estimate::upper(self.shown).saturating_mul(2).saturating_add(100)
@@ -436,7 +436,7 @@ impl Meter {
         usage
     }
 
-    /// The same for an answer that was cut: a prompt that is marked for a cache was written to it, as far as anybody knows.
+    /// The same for an answer that was cut: a prompt marked for a cache counts as written to it, unless the provider said otherwise.
     fn left(&self, local: Local, hidden: u64) -> Usage {
         let mut usage = self.running(local, hidden);
         if self.cache_marked && self.reported.as_ref().is_none_or(|usage| price::input_total(usage) == 0) {

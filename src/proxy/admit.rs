@@ -19,20 +19,24 @@ const TRIES: usize = 5;
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holds the money for a request. `limit_field` is where its output limit stands, for a refusal that names a smaller one.
+/// Holds the money for a request. `account` is its key's as the door read it, `limit_field` where its output limit stands, for a
+/// refusal that names a smaller one.
 ///
 /// # Errors
 /// 403 for a key that is no longer active, 429 without enough money, 503 without a ledger.
 pub(super) async fn admit(
     ledger: &SharedLedger,
     request: &Request,
+    mut account: Account,
     model: &Model,
     ask: &terms::Ask,
     limit_field: &'static str,
 ) -> Result<(Hold, Terms), Failure> {
     let mut refusal = Failure::Ledger;
     let mut fresh = request.arrived.elapsed() > FRESH;
-    let mut account = if fresh { read(ledger, request).await? } else { request.key.account };
+    if fresh {
+        account = read(ledger, request).await?;
+    }
     for _ in 0..TRIES {
         let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
             Ok(terms) => terms,
@@ -47,7 +51,7 @@ pub(super) async fn admit(
         };
         let new = NewHold {
             request: request.id,
-            key: request.key.id,
+            key: request.key,
             amount: terms.hold,
             slug: model.slug.clone(),
             family: request.family.name().to_owned(),
@@ -71,6 +75,6 @@ pub(super) async fn admit(
 
 /// The account as it is now.
 async fn read(ledger: &SharedLedger, request: &Request) -> Result<Account, Failure> {
-    let key = ledger.find_key(request.key.id).await?;
+    let key = ledger.find_key(request.key).await?;
     key.map(|key| key.account).ok_or(Failure::Unauthenticated("this key is not known"))
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
-use farebox_protocol::Inspection;
 use farebox_protocol::translate::Losses;
+use farebox_protocol::{Content, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -59,7 +59,7 @@ pub(super) struct Admitted {
     /// The request in other families, until a target answers.
     pub(super) forms: Forms,
     /// Translates the answer into the customer's family, if it is in another.
-    pub(super) translation: Option<Translation>,
+    pub(super) translation: Option<Box<Translation>>,
 }
 
 /// What is known about the answer so far, for the journal and the log.
@@ -170,8 +170,10 @@ impl Admitted {
 
     /// What the journal would record if the request ended now.
     pub(super) fn checkpoint(&mut self) -> Bill {
-        if let Some(tokens) = self.input_count.get() {
-            self.meter.know_input(*tokens);
+        if let Some(read) = self.input_count.get() {
+            self.meter.know_input(read.charged);
+            // Nobody needs the sample of a prompt that was counted, and a stream may run for an hour.
+            self.seen.content = Content::default();
         }
         self.bill(self.meter.charge_if_cut(), &End::INTERRUPTED)
     }
@@ -190,7 +192,7 @@ impl Admitted {
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
         let (spine, limits) = (Arc::clone(&self.proxy), Arc::clone(&self.request.pass.rate_limits));
-        let (key, owed) = (self.request.key.id, bill.exposure);
+        let (key, owed) = (self.request.key, bill.exposure);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&spine.ledger);
         // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
@@ -236,7 +238,7 @@ impl Admitted {
         Record {
             request_id: self.request.id,
             at: clock::now(),
-            key: Some(self.request.key.id),
+            key: Some(self.request.key),
             origin: self.request.origin,
             slug: bill.slug.clone(),
             asked: record::asked(&self.seen.model),

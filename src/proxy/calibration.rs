@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::metering::Votes;
 use crate::metering::local::Calibration;
 
-/// Between two votes at one target.
+/// The least time between two votes at one target.
 const VOTES: Duration = Duration::from_secs(1);
 
 /// The calibration of each target, by name.
@@ -99,5 +99,14 @@ impl Shown {
     }
 }
 
+/// What a tokenizer made of the request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InputRead {
+    /// Tokens to charge.
+    pub(super) charged: u64,
+    /// The tokenizer's own count, where the request is nothing but text and the context does not bound it.
+    pub(super) text: Option<u64>,
+}
+
 /// The request's own count, once a tokenizer has made it.
-pub(super) type InputCount = Arc<OnceLock<u64>>;
+pub(super) type InputCount = Arc<OnceLock<InputRead>>;

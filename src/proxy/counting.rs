@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_protocol::{Inspection, Sample};
+use farebox_protocol::{Content, Inspection, Sample};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Failure;
 use super::admitted::Admitted;
+use super::calibration::InputRead;
 use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
@@ -23,13 +24,18 @@ static TOKENIZERS: Semaphore = Semaphore::const_new(2);
 const SMALLEST_VOTE: u64 = 200;
 
 /// Tokens of the answer that the customer predicts, by a tokenizer: they are held for at the price of output.
-pub(super) async fn predicted(seen: &Inspection, model: &Model) -> Result<u64, Failure> {
+pub(super) async fn predicted(seen: &mut Inspection, model: &Model) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
     }
-    let (sample, tokenizer) = (seen.prediction.clone(), model.tokenizer);
+    let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
     let _turn = TOKENIZERS.acquire().await.map_err(|_| Failure::Internal)?;
     tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await.map_err(|_| Failure::Internal)
+}
+
+/// Whether the model reads nothing but text.
+fn is_text(content: &Content) -> bool {
+    content.pictures.is_empty() && content.documents.is_empty()
 }
 
 impl Admitted {
@@ -56,9 +62,13 @@ impl Admitted {
         let (count, factor) = (Arc::clone(&self.input_count), self.proxy.calibrations.factor(&self.outcome.target));
         self.proxy.tasks.spawn(async move {
             let Ok(_turn) = TOKENIZERS.acquire().await else { return };
-            let counted = tokio::task::spawn_blocking(move || local::input(&content, &limits, tokenizer)).await;
-            if let Ok(tokens) = counted {
-                let _ = count.set(local::charged(tokens, factor));
+            let counting = tokio::task::spawn_blocking(move || {
+                let tokens = local::input(&content, &limits, tokenizer);
+                let compares = is_text(&content) && tokens < limits.context;
+                InputRead { charged: local::charged(tokens, factor), text: compares.then_some(tokens) }
+            });
+            if let Ok(read) = counting.await {
+                let _ = count.set(read);
             }
         });
     }
@@ -75,7 +85,8 @@ impl Admitted {
 
     /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
-        let (limits, tokenizer, known) = (self.model.limits, self.model.tokenizer, self.input_count.get().copied());
+        let (limits, tokenizer, known) =
+            (self.model.limits, self.model.tokenizer, self.input_count.get().map(|read| read.charged));
         let (content, shown) = (std::mem::take(&mut self.seen.content), std::mem::take(&mut self.shown));
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
         let _turn = TOKENIZERS.acquire().await.ok()?;
@@ -89,7 +100,7 @@ impl Admitted {
     /// Updates the calibration with what the target counted for a finished request.
     fn learn(&mut self, counted: &Counted, took: Duration) {
         let (proxy, target) = (Arc::clone(&self.proxy), self.outcome.target.clone());
-        let voter = self.request.key.id.to_i64().unsigned_abs();
+        let voter = self.request.key.to_i64().unsigned_abs();
         if let Some(pace) = self.meter.pace_of_wait(&counted.usage, took) {
             proxy.calibrations.vote_on_wait(&target, voter, pace);
         }
@@ -97,15 +108,16 @@ impl Admitted {
             let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
             proxy.calibrations.reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
         }
-        let content = &mut self.seen.content;
-        let (theirs, only_text) = (input_total(&counted.usage), content.pictures.is_empty() && content.documents.is_empty());
+        let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());
+        let only_text = read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
         if !only_text || theirs < SMALLEST_VOTE || !proxy.calibrations.opens(&target, Instant::now()) {
             return;
         }
-        let (content, model) = (std::mem::take(content), Arc::clone(&self.model));
-        tokio::task::spawn_blocking(move || {
-            let ours = local::known(&content, &model.limits, model.tokenizer);
-            proxy.calibrations.vote(&target, voter, theirs, ours);
-        });
+        let (content, model) = (std::mem::take(&mut self.seen.content), Arc::clone(&self.model));
+        let vote = move |ours| proxy.calibrations.vote(&target, voter, theirs, ours);
+        match read.and_then(|read| read.text) {
+            Some(ours) => vote(ours),
+            None => drop(tokio::task::spawn_blocking(move || vote(local::known(&content, &model.limits, model.tokenizer)))),
+        }
     }
 }

@@ -21,7 +21,7 @@ const LOW_PART: i64 = 5;
 const LOW_TIME: Duration = Duration::from_secs(2);
 /// A tokenizer reads an answer when less than this part of a slice would be left if every byte were a token.
 const UNREAD_PART: i64 = 20;
-/// How long a stream without money waits for the tokenizer before it ends: its provider goes on meanwhile.
+/// How long a stream without money waits for the tokenizer before it ends; its provider keeps producing, and billing, meanwhile.
 const WEIGHING: Duration = Duration::from_millis(100);
 /// Pause between attempts to extend while nothing is available.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -58,8 +58,8 @@ impl Credit {
 
     /// Compares what the stream has cost with what is held, and extends the hold when it runs low. `sample` is of what was shown.
     ///
-    /// Text that no tokenizer has read may be a token a byte, four times what its size says, and it may come faster than it can be
-    /// read. So it counts that much until it was read: then the hold grows early, or the stream ends early.
+    /// Text that no tokenizer has read may be one token per byte, four times the usual estimate, and may arrive faster than a
+    /// tokenizer can read it. It counts as one token per byte until then: the hold grows early, or the stream ends early.
     pub(super) async fn check(&mut self, admitted: &mut Admitted, sample: &Sample, now: Instant) -> Verdict {
         if admitted.hold.lapsed() {
             return Verdict::Spent(EndReason::LedgerUnavailable);

@@ -23,13 +23,13 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
-    let (holder, operation) = (holder(admitted.request.key.id), Operation::Generate);
+    let (holder, operation) = (holder(admitted.request.key), Operation::Generate);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
     let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
     let prepare = |target: &Target, family: Family| prepare(&admitted, target, family);
-    // Boxed and dropped once the answer has begun, so that the task of an open stream is no larger than its relay.
+    // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = loop {
         tokio::select! {
@@ -43,12 +43,12 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         }
     };
     drop(dispatching);
-    match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))) {
+    match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))).map_err(Box::new) {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
-            whole::relay(admitted, family, (body, room), &facts, reply).await;
+            Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
         Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
-        Err(error) => fail(admitted, error, reply, left.into_inner()).await,
+        Err(error) => Box::pin(fail(admitted, *error, reply, left.into_inner())).await,
     }
 }
 
@@ -74,7 +74,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
         admitted.seen.cache_marked = sent.cache_marked;
         admitted.seen.content = sent.content;
         admitted.outcome.lost = lost;
-        admitted.translation = Some(translation);
+        admitted.translation = Some(Box::new(translation));
     }
     admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     admitted.meter.mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());

@@ -1,4 +1,4 @@
-//! What a request may still cost the operator, and the rule for keys with which that runs away.
+//! What a request may still cost the operator, and the rule for keys whose exposure grows too large.
 //!
 //! Exposure is what a provider may bill beyond the charge, at the catalog's prices; cost is all that it may bill, at the
 //! operator's own. Both are written down with the charge. A key whose exposure of the last hour is above one context plus half

@@ -1,6 +1,6 @@
 //! A key's last hour in money: what was charged, and what was not although a provider may bill it. Pure; the clock is passed in.
 //!
-//! The rollup counts by clock hours. Of the one before, the part counts that lies within the last sixty minutes.
+//! The ledger sums by clock hours. Of the previous hour, only the share within the last sixty minutes counts.
 
 use farebox_ledger::{Amount, Timestamp, UsageRow};
 
@@ -49,7 +49,7 @@ impl LastHour {
         let mut found = Self { hour: now.hour(), ..Self::default() };
         for row in rows {
             let sums = if row.hour.hour() >= found.hour { &mut found.current } else { &mut found.before };
-            // What a gateway that died left unmetered is no doing of the key's.
+            // What a crashed gateway left unmetered is not the key's fault.
             sums.exposure += i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
             sums.charge += i128::from(row.charge.picos());
             if row.exposure.is_positive() {

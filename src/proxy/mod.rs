@@ -71,8 +71,8 @@ pub struct Proxy {
 pub struct Request {
     /// Ours; also the id of its hold and charge.
     pub id: OperationId,
-    /// Who pays, as read for this request.
-    pub key: Key,
+    /// Who pays.
+    pub key: KeyId,
     /// Keeps the key's count of running requests.
     pub pass: Pass,
     /// The memory reserved for the body; freed with the body.
@@ -110,14 +110,14 @@ pub enum ReplyBody {
 }
 
 impl Proxy {
-    /// Serves one request.
+    /// Serves one request of a key, as read for it.
     ///
     /// # Errors
     /// Any [`Failure`]. The hold is released before it is returned.
-    pub async fn run(self: &Arc<Self>, mut request: Request) -> Result<Reply, Failure> {
+    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request) -> Result<Reply, Failure> {
         let config = self.config.current();
         let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
-        let model = resolve(&config, &seen.model, &request.key, request.family)?;
+        let model = resolve(&config, &seen.model, key, request.family)?;
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
@@ -126,10 +126,10 @@ impl Proxy {
         let estimate = capabilities::fits(&model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
-        let predicted = counting::predicted(&seen, &model).await?;
+        let predicted = counting::predicted(&mut seen, &model).await?;
         let ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
-        let (hold, terms) = admit::admit(&self.ledger, &request, &model, &ask, limit_field).await?;
+        let (hold, terms) = admit::admit(&self.ledger, &request, key.account, &model, &ask, limit_field).await?;
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.

@@ -20,9 +20,9 @@ const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
 /// How long a request of a key that runs one at a time waits for its turn: an honest customer in a provider's outage is then slow
 /// and not refused.
 const TURN_PATIENCE: Duration = Duration::from_secs(30);
-/// What a customer hears whose requests cost the operator far more than they pay, when the turn does not come.
-const SLOWED: &str = "one request of this key may run at a time, because many of its requests in the last hour were paid for \
-     only in part: they were left early or broke; read answers to their end, and this ends within the hour";
+/// For a customer whose requests cost the operator far more than they pay, and whose turn did not come in time.
+const SLOWED: &str = "this key may run one request at a time for now, because many of its requests in the last hour were left \
+     early or broke and were paid only in part; read answers to their end, and the limit is lifted within the hour";
 /// From this many keys on, those without a running request and with full buckets are forgotten.
 const KEYS_REMEMBERED: usize = 10_000;
 
@@ -41,7 +41,7 @@ pub struct RateLimits {
 #[derive(Debug, Default)]
 struct Traffic {
     running: u32,
-    /// Of which are paid.
+    /// Those of them that are paid.
     running_paid: u32,
     paid: Bucket,
     free: Bucket,
@@ -70,7 +70,7 @@ impl Traffic {
 
 /// Why a request does not run now.
 enum Refused {
-    /// Another one of its key runs, whose end is told here.
+    /// Another request of its key is running; this is notified when it ends.
     NotNext(Arc<Notify>),
     For(Failure),
 }

@@ -16,7 +16,7 @@ use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
-use super::translation::{Streamed, Translation};
+use super::translation::Streamed;
 use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::{Capability, OnDisconnect};
@@ -48,7 +48,7 @@ const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream of a target of `family` to its end and settles it.
-pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Frame, frames: FrameStream, reply: ReplyTo) {
+pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Box<Frame>, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
     let headers = whole::told_headers(&admitted.outcome);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
@@ -78,7 +78,7 @@ struct Relay {
     /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
     /// An upstream's error that the customer's request caused.
-    told: Option<CustomerError>,
+    told: Option<Box<CustomerError>>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -106,7 +106,7 @@ impl Relay {
             admitted.wait_for_first_frame();
         }
         Self {
-            translated: admitted.translation.take().map(Translation::stream),
+            translated: admitted.translation.take().map(|translation| translation.stream()),
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
@@ -127,8 +127,8 @@ impl Relay {
     }
 
     /// Reads and passes on frames until there is a reason to stop.
-    async fn pump(&mut self, first: Frame) -> End {
-        let mut next = Next::Frame(first);
+    async fn pump(&mut self, first: Box<Frame>) -> End {
+        let mut next = Next::Frame(*first);
         loop {
             match next {
                 Next::End(end) => return end,
@@ -207,7 +207,7 @@ impl Relay {
         match judged {
             Ok(told) => {
                 let charged = self.admitted.meter.made_anything();
-                self.told = Some(told);
+                self.told = Some(Box::new(told));
                 if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
             }
             Err(word) => {
@@ -399,7 +399,7 @@ impl Relay {
                 Ending::Complete => translated.finish(&counted, wish),
                 Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
                 Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
-                    translated.fail(&why_it_broke(family, &end, told.as_ref(), request_id))
+                    translated.fail(&why_it_broke(family, &end, told.as_deref(), request_id))
                 }
             };
             let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
@@ -415,7 +415,7 @@ impl Relay {
             (Ending::Complete, phase) => phase.kept().into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect(),
             (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
             (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_ref(), request_id)))]
+                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_deref(), request_id)))]
             }
         };
         for bytes in last {

@@ -85,7 +85,7 @@ impl House {
     async fn send_in(&self, room: Option<Share>, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
-            key: key.clone(),
+            key: key.id,
             pass: self.rate_limits.enter(key, Instant::now()).await.unwrap(),
             room,
             family,
@@ -95,7 +95,7 @@ impl House {
             arrived: Instant::now(),
             at: clock::now(),
         };
-        self.proxy.run(request).await
+        self.proxy.run(key, request).await
     }
 
     async fn account(&self, key: &Key) -> farebox_ledger::Account {

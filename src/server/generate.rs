@@ -49,7 +49,7 @@ impl Generate {
         let body = decompress::read(req, &front.body_room, &key).await.map_err(refused)?;
         let request = ProxyRequest {
             id: arrival.id,
-            key,
+            key: id,
             pass,
             room: Some(body.room),
             family: self.family,
@@ -59,7 +59,7 @@ impl Generate {
             arrived: arrival.instant,
             at: arrival.at,
         };
-        front.proxy.run(request).await.map_err(|failure| if failure.after_hold() { failure } else { refused(failure) })
+        front.proxy.run(&key, request).await.map_err(|failure| if failure.after_hold() { failure } else { refused(failure) })
     }
 }
 

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -26,11 +27,13 @@ const HEAD: Duration = Duration::from_secs(10);
 pub(super) struct Guarded<A> {
     inner: A,
     connections: Arc<Connections>,
+    /// The listening socket was closed, because the server is being stopped.
+    closed: Arc<AtomicBool>,
 }
 
 impl<A> Guarded<A> {
-    pub(super) fn new(inner: A, connections: Arc<Connections>) -> Self {
-        Self { inner, connections }
+    pub(super) fn new(inner: A, connections: Arc<Connections>, closed: Arc<AtomicBool>) -> Self {
+        Self { inner, connections, closed }
     }
 }
 
@@ -48,7 +51,11 @@ where
 
     async fn accept(&mut self, fuse: Option<ArcFusePolicy>) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
         loop {
-            let accepted = self.inner.accept(fuse.clone()).await?;
+            let accepted = match self.inner.accept(fuse.clone()).await {
+                // Not worth an error line: the server hears next that it is to stop.
+                Err(_) if self.closed.load(Ordering::Acquire) => std::future::pending().await,
+                accepted => accepted?,
+            };
             let Some(address) = accepted.remote_addr.clone().into_std() else { continue };
             // A connection without a place is dropped, which closes it.
             let Some(place) = self.connections.admit(address, accepted.conn_ctrl.clone()) else { continue };

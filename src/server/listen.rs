@@ -1,7 +1,9 @@
 //! The sockets: bound by hand so that accepted connections get TCP_NODELAY, and served with every timeout set.
 
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use salvo::conn::rustls::RustlsListener;
@@ -50,7 +52,27 @@ pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
     Ok(Listening { listener, address })
 }
 
-/// Serves within the bounds of `connections`, until the handle that `started` is given stops it; HTTPS with a certificate.
+/// Stops a server.
+#[derive(Debug)]
+pub struct Stop {
+    handle: ServerHandle,
+    /// A second handle of the listening socket: the framework keeps its own open until the last connection has ended.
+    socket: Socket,
+    closed: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Closes the listening socket, so that a new connection is refused at once and its client or proxy can go elsewhere; requests
+    /// that are running have this long to end.
+    pub fn stop(self, patience: Duration) {
+        self.closed.store(true, Ordering::Release);
+        self.handle.stop_graceful(Some(patience));
+        // If it fails the socket is closed already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Serves within the bounds of `connections`, until the [`Stop`] that `started` is given; HTTPS with a certificate.
 ///
 /// # Errors
 /// When the listener fails.
@@ -59,15 +81,19 @@ pub async fn serve(
     tls: Option<Arc<Tls>>,
     connections: Arc<Connections>,
     service: Service,
-    started: impl FnOnce(ServerHandle),
+    started: impl FnOnce(Stop),
 ) -> std::io::Result<()> {
+    let socket = Socket::from(listening.listener.as_fd().try_clone_to_owned()?);
+    let closed = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&closed);
+    let started = move |handle| started(Stop { handle, socket, closed: stop });
     let acceptor = TcpAcceptor::try_from(listening.listener)?;
     match tls {
-        None => run(Guarded::new(acceptor, connections), service, started).await,
+        None => run(Guarded::new(acceptor, connections, closed), service, started).await,
         Some(tls) => {
             let listener = RustlsListener::new(Constant(tls.server_config()?), Bound(acceptor));
             let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
-            run(Guarded::new(acceptor, connections), service, started).await
+            run(Guarded::new(acceptor, connections, closed), service, started).await
         }
     }
 }

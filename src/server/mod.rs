@@ -36,7 +36,7 @@ use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record};
 pub use connections::{ConnectionCounts, Connections};
-pub use listen::{Listening, listen, serve};
+pub use listen::{Listening, Stop, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
 

@@ -10,7 +10,7 @@ use crate::proxy::Record;
 
 /// Fewer in an hour are not worth a word …
 const FEWEST: u64 = 5;
-/// … nor is a smaller part of the answers: one in so many.
+/// … nor are fewer than one in this many answers.
 const ONE_IN: u64 = 100;
 /// Most targets that are watched.
 const MOST_TARGETS: usize = 20_000;

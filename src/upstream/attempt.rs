@@ -29,7 +29,7 @@ pub(super) enum Begun {
     /// All of it, what it says, and its place among all answers.
     Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first data frame, and where the rest comes from.
-    Stream(Frame, Box<Unread>),
+    Stream(Box<Frame>, Box<Unread>),
 }
 
 /// Asks one target once.
@@ -136,7 +136,7 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
     loop {
         while let Some(frame) = reader.next_frame().map_err(|error| AttemptFailure::Broken(error.to_string()))? {
             if decides(&frame) {
-                return check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body })));
+                return check(&frame, family).map(|()| begun(frame, reader, body));
             }
         }
         if let Some(chunk) = body.chunk().await.map_err(AttemptFailure::Broken)? {
@@ -145,10 +145,14 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
         }
         let tail = reader.finish();
         return match tail.frame.or(tail.unended).filter(decides) {
-            Some(frame) => check(&frame, family).map(|()| Begun::Stream(frame, Box::new(Unread { reader, body: Body::Over }))),
+            Some(frame) => check(&frame, family).map(|()| begun(frame, reader, Body::Over)),
             None => Err(AttemptFailure::Broken("the stream ended before its first event".to_owned())),
         };
     }
+}
+
+fn begun(first: Frame, reader: FrameReader, body: Body) -> Begun {
+    Begun::Stream(Box::new(first), Box::new(Unread { reader, body }))
 }
 
 fn decides(frame: &Frame) -> bool {

@@ -85,7 +85,7 @@ pub(super) enum AttemptFailure {
 pub enum GivenUp {
     /// It was not there within this time.
     Late(Duration),
-    /// It has more than so many bytes.
+    /// It has more than this many bytes.
     Large(usize),
 }
 

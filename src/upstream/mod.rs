@@ -144,7 +144,7 @@ pub enum AnswerContent {
     /// The whole body, its facts, and its share of the memory budget, which must be kept as long as the body.
     Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first frame, already checked not to be an error, and the rest.
-    Stream(Frame, FrameStream),
+    Stream(Box<Frame>, FrameStream),
 }
 
 /// Why no target gave an answer.

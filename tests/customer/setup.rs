@@ -61,8 +61,10 @@ fn every_client_gets_its_base_url_once() {
     for base in ["https://p.example", "https://p.example/v1/"] {
         assert!(printed(&["--public-url", base, "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
     }
-    let refused = String::from_utf8(farebox(&["--public-url", "p.example", "setup", "codex"]).stderr).unwrap();
-    assert!(refused.contains("write the whole URL, as in https://"), "{refused}");
+    for arguments in [["--public-url", "p.example", "setup", "codex"], ["setup", "codex", "--base-url", "p.example"]] {
+        let refused = String::from_utf8(farebox(&arguments).stderr).unwrap();
+        assert!(refused.contains("write the whole URL, as in https://"), "{refused}");
+    }
     assert!(printed(&["setup", "codex"]).contains("model = \"sim-codex\""), "the model is one that is best on the client's path");
     let document: serde_json::Value = serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");

@@ -40,10 +40,13 @@ async fn a_stopping_gateway_is_not_ready_and_still_shows_itself() {
         request.json(&chat("test-model", false)).send()
     });
     upstream.request(0).await;
+    let address = gateway.base.strip_prefix("http://").unwrap().to_owned();
     let stopping = tokio::spawn(gateway.stop());
     tokio::time::sleep(Duration::from_millis(100)).await;
     let ready = Answer::read(ask.get(format!("{base}/readyz")).send().await.unwrap()).await;
     assert_eq!((ready.status, ready.text.as_str()), (503, "not ready: the gateway is stopping\n"));
+    let refused = tokio::net::TcpStream::connect(&address).await.map_err(|error| error.kind());
+    assert_eq!(refused.err(), Some(std::io::ErrorKind::ConnectionRefused), "a proxy can ask another gateway at once");
     let metrics = ask.get(format!("{base}/metrics")).send().await.unwrap().text().await.unwrap();
     assert_eq!((sample(&metrics, "farebox_draining"), sample(&metrics, "farebox_holds")), (1.0, 1.0));
     assert_eq!(running.await.unwrap().unwrap().status().as_u16(), 200, "the running request is answered");

@@ -127,6 +127,33 @@ fn exit_codes_and_texts_say_what_to_type_instead() {
     assert_eq!(cli.exit(&["serve", "--catalog", broken.to_str().unwrap()]), 78);
 }
 
+#[test]
+fn a_pasted_secret_names_its_key_and_is_never_printed_or_stored() {
+    let cli = Cli::new();
+    let made = cli.json(&["keys", "create", "--new-ledger", "--label", "acme", "--balance", "5", "--reference", "one", "--json"]);
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    let said = |arguments: &[&str]| {
+        let output = cli.run(arguments);
+        (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let cut = &secret[..40];
+    for pasted in [secret, cut] {
+        let (code, page) = said(&["keys", "show", pasted]);
+        assert!(code == 0 && page.contains(id) && !page.contains(cut), "{page}");
+    }
+    let texts: [&[&str]; 4] = [
+        &["keys", "create", "--label", secret],
+        &["keys", "set", id, "--label", secret],
+        &["keys", "top-up", id, "1", "--reference", secret],
+        &["keys", "adjust", id, "1", "--reference", "two", "--reason", secret],
+    ];
+    for arguments in texts {
+        let (code, refusal) = said(arguments);
+        assert!(code == 1 && refusal.contains("must not contain a key's secret") && !refusal.contains(cut), "{refusal}");
+    }
+    assert_eq!(cli.json(&["ledger", "entries", "--json"])["entries"].as_array().unwrap().len(), 1);
+}
+
 /// Somebody who sells a model to callers of other families sees before the first request what these lose.
 #[test]
 fn a_check_says_what_each_translation_leaves_out_and_refuses() {

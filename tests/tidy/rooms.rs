@@ -248,7 +248,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox::app",
         job: "the rooms put together, started, followed and drained",
         ours: &["config", "customer", "ledger", "proxy", "server", "telemetry", "upstream"],
-        crates: &["arc_swap", "ipnet", "notify", "rustix", "salvo", "thiserror", "tokio", "tokio_util", "tracing"],
+        crates: &["arc_swap", "ipnet", "notify", "rustix", "thiserror", "tokio", "tokio_util", "tracing"],
         pure: false,
     },
     Room {

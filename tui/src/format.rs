@@ -55,8 +55,9 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `1 error`, `2 errors`.
-pub(crate) fn many(number: usize, what: &str) -> String {
-    format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
+pub(crate) fn many(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn grouped(digits: &str) -> String {

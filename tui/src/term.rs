@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use ratatui::DefaultTerminal;
+use ratatui::layout::{Position, Rect};
 
 /// The terminal while the console runs.
 pub(crate) struct Term {
@@ -29,16 +30,18 @@ impl Term {
         out.flush()
     }
 
-    /// Forgets what is on the screen and draws all of it next time.
+    /// Forgets what is on the screen and draws all of it next time. [`ratatui::Terminal::clear`] would first ask the terminal where
+    /// its cursor is; the answer races with the keys that are read, and the last one would be left on the user's command line.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 }
 
 impl Drop for Term {
     fn drop(&mut self) {
         // If the terminal itself is gone, there is nowhere to report it.
-        let _ = self.terminal.clear();
+        let _ = self.clear();
         let _ = execute!(self.terminal.backend_mut(), DisableBracketedPaste);
         ratatui::restore();
     }
@@ -88,6 +91,7 @@ mod tests {
         let (entered, left, spoke) = (place("\x1b[?1049h"), place("\x1b[?1049l"), place("something broke"));
         assert!(entered < left && left < spoke, "{text:?}");
         assert!(place("\x1b[?2004h") < place("\x1b[?2004l"), "pasting is as it was: {text:?}");
+        assert!(!text.contains("\x1b[6n"), "the answer to a question for the cursor is left on the command line: {text:?}");
         let modes: Vec<&str> = text.lines().filter(|line| line.matches(':').count() > 20).collect();
         assert!(modes.len() == 2 && modes.first() == modes.last(), "raw mode stayed: {text:?}");
     }

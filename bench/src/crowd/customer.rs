@@ -16,7 +16,7 @@ use crate::wire::Reader;
 const RATE: u32 = 50;
 /// Connections, each with a thread.
 const CONNECTIONS: u32 = 8;
-/// Every so many requests a connection is opened anew, so that getting in is measured, too.
+/// A connection is opened anew after this many requests, so that getting in is measured, too.
 const RECONNECT: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
 

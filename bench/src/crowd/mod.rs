@@ -49,7 +49,7 @@ struct Group {
 const GROUPS: [Group; 3] =
     [Group { name: "rich", keys: (1, 1) }, Group { name: "poor", keys: (2, 1) }, Group { name: "sixteen", keys: (1, 16) }];
 
-/// Measures a quiet time, and then each crowd, or only the one of this name, for so many seconds.
+/// Measures a quiet time, and then each crowd, or only the one named `only`, for `seconds` each.
 pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
     let groups: Vec<&Group> = GROUPS.iter().filter(|group| only.is_none_or(|name| name == group.name)).collect();
     if groups.is_empty() {

@@ -291,7 +291,7 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Those that have not ended, as they last told.
+/// Those that have not ended, as each last described itself.
 pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
     let sql = "SELECT epoch, name, version, configuration, (extract(epoch FROM started_at) * 1000)::bigint, \
          (extract(epoch FROM now() - renewed_at) * 1000)::bigint, per_second, holds FROM nodes WHERE ended IS NULL ORDER BY epoch";

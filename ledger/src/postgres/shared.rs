@@ -20,11 +20,11 @@ use crate::operation::{Class, Operation, Outcome};
 use crate::{Durability, Opening, WriterStats};
 use crate::{KeyId, LedgerError, OperationId, Refusal};
 
-/// New holds are refused when so many operations wait.
+/// New holds are refused while this many operations wait.
 const MAX_QUEUE: usize = 20_000;
-/// Of what was lost, so much is told; `ledger accept` lists all of it.
+/// How many lost entries a message names; `ledger accept` lists them all.
 const MOST_TOLD: usize = 10;
-/// From so old a renewal on a node opens and extends nothing: others may soon take it for dead.
+/// A node whose last renewal is older than this opens and extends nothing, because others may soon take it for dead.
 const LEASE: Duration = Duration::from_secs(7);
 
 /// What callers, the writer and the node share.

@@ -43,7 +43,7 @@ struct Seen {
     hidden: i64,
 }
 
-/// Looks whether commits wait for standbys, and whether enough of them are there. Reads only, so it waits for nobody.
+/// Looks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
 pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
     let rows = link.query(LOOK, &[]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;

@@ -1,4 +1,4 @@
-//! What the writer's callers and its thread share: the queue, the signal to wake up, and what is told of the writer.
+//! What the writer's callers and its thread share: the queue, the signal to wake up, and the writer's state.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -4,7 +4,7 @@
 //! A field in no table is unknown.
 
 use crate::content::{self, Out};
-use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, Verdict, flag, limit, options};
 use crate::json::Cursor;
 use crate::tools::{Row, Tool, Tools};
@@ -28,7 +28,7 @@ const REFUSED: &[Rule] = &[
     ("moderation",           Free::Absent,                      MODEL),
     ("previous_response_id", Free::Nothing,                     STATE),
     ("conversation",         Free::Absent,                      STATE),
-    ("background",           Free::Nothing,                     STATE),
+    ("background",           Free::Nothing,                     LATER),
     ("prompt",               Free::Absent,                      STATE),
     ("file_id",              Free::Nothing,                     STATE),
     ("file_ids",             Free::Nothing,                     STATE),

@@ -134,8 +134,7 @@ impl Abilities {
         }
     }
 
-    /// The same for a model of which it is known whether it reasons: by way of responses one that does is told how hard, and takes
-    /// no sampling.
+    /// The same where it is known whether the model reasons: on responses, one that does takes an effort and no sampling.
     #[must_use]
     pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
         match (reasons, family) {

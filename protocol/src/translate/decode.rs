@@ -119,7 +119,7 @@ pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
     unsupported(
         path,
         format!(
-            "`{path}`: the tool `{kind}` runs on a server of another family and is not known to this model. Leave it out, or offer a tool of your own."
+            "`{path}`: the tool `{kind}` is run by the provider, and this model's provider does not have it. Leave it out, or offer a tool of your own."
         ),
     )
 }

@@ -159,7 +159,7 @@ impl Encoding<'_> {
         }
     }
 
-    /// The effort to write for a target that is told by one; [`Effort::None`] turns thinking off.
+    /// The effort to write for a target that takes one; [`Effort::None`] turns thinking off.
     pub(crate) fn effort(&mut self, prompt: &Prompt<'_>) -> Option<Effort> {
         let wish = prompt.thinking;
         if wish.mode == Mode::Off || wish.effort == Some(Effort::None) {

@@ -54,7 +54,7 @@ impl Secrets for ProcessSecrets {
 
     fn file(&self, path: &Path) -> std::io::Result<String> {
         let mut text = String::new();
-        std::fs::File::open(path)?.take(LARGEST_SECRET + 1).read_to_string(&mut text)?;
+        source::open(path)?.take(LARGEST_SECRET + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LARGEST_SECRET {
             return Err(std::io::Error::other("it is too large to be a secret"));
         }

@@ -69,17 +69,14 @@ pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, ob
         let worker = Arc::clone(&reloader);
         // Reading and checking blocks and may take a while, so it must not run on the threads that serve requests.
         let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else { continue };
-        let idle = matches!(reload, Reload::Unchanged { mended: false });
-        if !idle || trigger == Trigger::Request {
+        if !matches!(reload, Reload::Unchanged { mended: false }) || trigger == Trigger::Request {
             observer.reloaded(trigger, &reload);
         }
-        // Watched directories may have been replaced (a mounted ConfigMap swaps them), and the new routes may name secrets in
-        // other directories. A save without a change needs no new watches; the next poll checks them in any case.
-        if !idle || trigger != Trigger::Save {
-            let now_blind = eyes.look_at(&reloader.directories(), &*observer);
-            if now_blind != blind {
-                (blind, poll) = (now_blind, ticks(now_blind));
-            }
+        // Watched directories may have been replaced (a mounted ConfigMap swaps them), the new routes may name secrets in other
+        // directories, and a link may lead elsewhere even if its contents are the same.
+        let now_blind = eyes.look_at(&reloader.directories(), &*observer);
+        if now_blind != blind {
+            (blind, poll) = (now_blind, ticks(now_blind));
         }
     }
 }

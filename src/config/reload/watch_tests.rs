@@ -59,7 +59,7 @@ fn a_change_is_swapped_and_a_bad_edit_keeps_the_last_good_snapshot() {
 
     place.write("catalog.toml", "[[model]\n");
     assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(findings) if findings.has_errors()));
-    assert!(matches!(reloader.reload(Trigger::Poll), Reload::Unchanged { mended: false }), "it is told once");
+    assert!(matches!(reloader.reload(Trigger::Poll), Reload::Unchanged { mended: false }), "it is reported once");
     assert!(matches!(reloader.reload(Trigger::Request), Reload::Kept(_)), "or when asked");
     let status = reloader.status();
     assert!(!status.current && status.generation == 2 && status.kept == 2 && status.diagnostics.has_errors());
@@ -83,6 +83,23 @@ fn files_that_vanish_are_told_and_may_return() {
         assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)));
     }
     assert_eq!(reloader.handle().current().generation, 1);
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_at_once() {
+    let place = Place::new();
+    let reloader = Arc::new(place.start().unwrap());
+    for name in ["catalog.toml", "key"] {
+        fs::rename(place.path(name), place.path("away")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
+        // On a thread of its own, because opening a pipe without a writer waits forever.
+        let (worker, (done, outcome)) = (Arc::clone(&reloader), std::sync::mpsc::channel());
+        std::thread::spawn(move || done.send(worker.reload(Trigger::Save)));
+        let Ok(Reload::Kept(findings)) = outcome.recv_timeout(Duration::from_secs(10)) else { panic!("{name} was waited for") };
+        assert!(findings.0.iter().any(|finding| finding.message.contains("a pipe or a device, not a file")), "{findings:?}");
+        fs::rename(place.path("away"), place.path(name)).unwrap();
+        assert!(matches!(reloader.reload(Trigger::Save), Reload::Unchanged { mended: true }));
+    }
 }
 
 #[test]
@@ -188,6 +205,37 @@ async fn swapped_links_are_noticed() {
         fs::rename(place.path("..new"), place.path("..data")).unwrap();
         let (_, reload) = tokio::time::timeout(Duration::from_secs(5), outcomes.recv()).await.unwrap().unwrap();
         assert!(matches!(reload, Reload::Swapped(..)));
+    };
+    tokio::select! {
+        () = watch(reloader, asked, Arc::new(Told(told))) => panic!("it never ends"),
+        () = story => {}
+    }
+}
+
+#[tokio::test]
+async fn a_file_replaced_by_a_link_to_its_copy_is_watched_where_the_link_leads() {
+    let place = Place::new();
+    let reloader = Arc::new(place.start().unwrap());
+    let (told, mut outcomes) = mpsc::unbounded_channel();
+    let (_ask, asked) = mpsc::channel(1);
+    let story = async {
+        fs::create_dir(place.path("elsewhere")).unwrap();
+        place.write("elsewhere/catalog.toml", CATALOG);
+        std::os::unix::fs::symlink("elsewhere/catalog.toml", place.path("link")).unwrap();
+        fs::rename(place.path("link"), place.path("catalog.toml")).unwrap();
+        let edits = async {
+            for cents in 10..100 {
+                // Long enough for the swapped link to be looked at by itself.
+                tokio::time::sleep(Duration::from_millis(900)).await;
+                place.write("elsewhere/catalog.toml", &CATALOG.replace("\"3.00\"", &format!("\"3.{cents}\"")));
+            }
+        };
+        tokio::select! {
+            () = edits => panic!("every edit passed unnoticed"),
+            noticed = tokio::time::timeout(Duration::from_secs(10), outcomes.recv()) => {
+                assert!(matches!(noticed, Ok(Some((Trigger::Save, Reload::Swapped(..))))), "{noticed:?}");
+            }
+        }
     };
     tokio::select! {
         () = watch(reloader, asked, Arc::new(Told(told))) => panic!("it never ends"),

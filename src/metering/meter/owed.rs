@@ -1,8 +1,8 @@
-//! What the provider may count for an answer, whatever the customer is charged for it: the near truth instead of the customer's
-//! side of it, and what was made for nobody.
+//! What the provider may bill for an answer, whatever the customer is charged: our best estimate, without the rounding in the
+//! customer's favour, and with output that nobody received.
 //!
 //! The difference between the two, at the catalog's prices, is the operator's exposure. It is an estimate of a bill, not a worst
-//! case: a key is slowed down by it. Must not change what is charged.
+//! case, because it can slow a key down. Must not change what is charged.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use farebox_ledger::{Evidence, Usage};
 use super::{Counted, Ending, Local, Meter, estimate, output_total, price};
 use crate::metering::local;
 
-/// A provider notices so much later than we do that its stream was closed.
+/// A provider notices this much later than we do that its stream was closed.
 const STOP_LAG: Duration = Duration::from_millis(250);
-/// A claim above so many times the bound of what is charged is not taken for a bill.
+/// A claim above this many times the most that can be charged is not expected to be billed.
 const CREDIBLE: u64 = 10;
 
 /// Why the provider's own count was not charged as it stands. Each has a remedy of its own.

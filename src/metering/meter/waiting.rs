@@ -10,16 +10,16 @@ use farebox_ledger::Usage;
 use super::{Meter, estimate, output_total};
 
 impl Meter {
-    /// Takes in the wait before the first frame, at a target that makes so many thousandths of a token a second meanwhile, as
-    /// far as its counts have said.
+    /// Counts the wait before the first frame. `pace` is what the target's finished streams have reasoned during such waits, in
+    /// thousandths of a token a second.
     pub fn wait(&mut self, wait: Duration, pace: u64) {
         self.wait = wait;
         let share = wait.as_micros().saturating_mul(u128::from(pace)) / self.speed().max(1);
         self.hidden = self.hidden.saturating_add(Duration::from_micros(u64::try_from(share).unwrap_or(u64::MAX)));
     }
 
-    /// The pace at which a finished stream, which took so long in all, reasoned while its customer waited for the first frame: in
-    /// thousandths of a token a second. `None` if it did not wait, or reasoned too little to tell.
+    /// The pace at which a finished stream reasoned before its first frame, in thousandths of a token a second; `took` is how long
+    /// the whole stream ran. `None` if there was no wait, or too little reasoning to tell.
     #[must_use]
     pub fn pace_of_wait(&self, usage: &Usage, took: Duration) -> Option<u64> {
         if self.wait.is_zero() {

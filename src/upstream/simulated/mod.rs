@@ -136,7 +136,7 @@ fn tokens(chars: usize) -> u64 {
     u64::try_from(chars).unwrap_or(u64::MAX).div_ceil(CHARS_PER_TOKEN)
 }
 
-/// Whole remembered blocks in so many characters, as tokens.
+/// The tokens of the whole remembered blocks in `chars` characters.
 fn tokens_of_blocks(chars: u64) -> u64 {
     chars / BLOCK_CHARS * (BLOCK_CHARS / CHARS_PER_TOKEN)
 }

@@ -2,6 +2,7 @@
 //!
 //! Scrolling needs to know how many lines there are, so they are made here; the view only colours them.
 
+use super::live::Link;
 use super::{App, Books};
 use crate::admin::{Change, Diagnostic, Status};
 use crate::format;
@@ -32,6 +33,9 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
         ));
         return lines;
     };
+    if app.gateway.link != Link::Live {
+        lines.push((format!("no gateway at {} now; what follows is what it last said", app.options.admin), Tone::Warn));
+    }
     configuration(status, &mut lines);
     for diagnostic in &status.diagnostics {
         lines.push((String::new(), Tone::Plain));
@@ -129,7 +133,7 @@ fn books(app: &App) -> Vec<Line> {
         ));
         lines.push((
             format!(
-                "paid in {} − charged {} = balances {}",
+                "paid in {} · charged {} · balances {}",
                 format::total(totals.credit),
                 format::total(totals.spent),
                 format::total(balances)

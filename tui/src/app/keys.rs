@@ -40,7 +40,7 @@ impl Sort {
             Self::Created => "CREATED",
             Self::Balance => "BALANCE",
             Self::Held => "HELD",
-            Self::LastUsed => "LAST USED",
+            Self::LastUsed => "LAST ENTRY",
         }
     }
 

@@ -165,16 +165,14 @@ impl App {
         if let Some(detail) = self.detail.as_ref().filter(|_| detail_shown) {
             effects.push(Effect::LoadDetail { id: detail.id, debounce: false });
         }
+        // On the other screens too, so that the list is not short of them when it is shown again.
+        let list_grew = keys_came && self.keys.is_whole() && !self.keys.loading;
+        if list_grew {
+            effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+        }
         match self.screen {
             _ if self.detail_open => {}
-            Screen::Keys => {
-                let few = keys_came && self.keys.is_whole() && !self.keys.loading;
-                if few {
-                    effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
-                } else {
-                    effects.push(Effect::Visible(self.visible_ids()));
-                }
-            }
+            Screen::Keys if !list_grew => effects.push(Effect::Visible(self.visible_ids())),
             Screen::Holds => effects.push(Effect::LoadHolds),
             Screen::Audit if self.audit.selected == 0 => effects.push(Effect::LoadAudit { before: None }),
             _ => {}

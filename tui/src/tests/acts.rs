@@ -239,6 +239,18 @@ fn nothing_is_drawn_when_nothing_changed() {
 }
 
 #[test]
+fn keys_that_come_while_another_screen_is_shown_are_listed() {
+    let mut bench = Bench::new(80, 24);
+    let totals = bench.app.totals.unwrap();
+    let new = farebox_ledger::Key { id: farebox_ledger::KeyId::from_random(77), ..keys()[0].clone() };
+    bench.press("2");
+    bench.keys.insert(0, new.clone());
+    bench.tell(Message::Pulse { now: now(), totals: Ok(farebox_ledger::Totals { keys: totals.keys + 1, ..totals }) });
+    let screen = bench.press("1").screen();
+    assert!(screen.contains(&new.id.to_string()), "{screen}");
+}
+
+#[test]
 fn a_sort_is_said_at_once_and_filled_in_later() {
     let mut bench = Bench::new(80, 24);
     bench.answers = false;

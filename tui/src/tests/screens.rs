@@ -179,6 +179,15 @@ fn empty_and_broken() {
     assert!(bench.screen().contains("disk full"));
     bench.press("/nobody");
     assert!(Bench::new(80, 24).press("/nobody").screen().contains("no key matches this filter"));
+    assert!(Bench::new(80, 24).press("/state:open<enter>").screen().contains("states are active, blocked"));
+}
+
+#[test]
+fn what_a_gateway_said_before_it_went_away_is_marked() {
+    let mut bench = Bench::new(80, 24).live();
+    bench.tell(Message::Status(Err("Connection refused".to_owned())));
+    assert!(bench.press("7").screen().contains("no gateway at http://127.0.0.1:9090 now; what follows is what it last said"));
+    assert!(bench.press("4").screen().contains("no gateway now; this is what it last said"));
 }
 
 #[test]

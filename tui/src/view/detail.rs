@@ -113,8 +113,8 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     let models =
         key.settings.models.as_ref().map_or_else(|| "all models".to_owned(), |models| format!("{} models", models.len()));
     let last = match key.last_entry_at {
-        None => "never used".to_owned(),
-        Some(at) => format!("used {} ago", format::age(app.now.millis() - at.millis())),
+        None => "no entry yet".to_owned(),
+        Some(at) => format!("last entry {} ago", format::age(app.now.millis() - at.millis())),
     };
     let made = format!("made {} by {}", format::date(key.created_at), key.created_by);
     let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));

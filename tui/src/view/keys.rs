@@ -110,7 +110,7 @@ fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
     } else if !keys.loaded || keys.loading {
         pen.text(area, 0, 1, "reading the ledger …", theme.faint());
     } else if !keys.filter.is_empty() {
-        pen.text(area, 0, 1, "no key matches this filter", theme.warn());
+        pen.text(area, 0, 1, keys.filter_error.as_deref().unwrap_or("no key matches this filter"), theme.warn());
         pen.text(area, 0, 3, "esc clears it, / changes it", theme.faint());
     } else {
         pen.text(area, 0, 1, "no keys yet", theme.strong());

@@ -85,7 +85,7 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
         (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
-            format!("{} · {} requests", shown_name(sums, row), format::count(row.requests))
+            format!("{} · {}", shown_name(sums, row), format::many(row.requests, "request"))
         }
         (_, _, View::Exposure) => "what providers may bill beyond the charges, at the catalog's prices".to_owned(),
         (_, _, View::Margin) => "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned(),

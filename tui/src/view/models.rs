@@ -7,6 +7,7 @@ use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::{Model, Status, Target};
 use crate::app::App;
 use crate::app::keys::window;
+use crate::app::live::Link;
 use crate::format;
 
 const MODELS: &[Column] = &[
@@ -174,10 +175,11 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), ROUTES, &placed, &cells, index == app.routes.selected);
     }
     let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
-    let hint = lines.get(app.routes.selected).and_then(|(_, target)| *target).map_or_else(
-        || "targets are tried in this order; edit routes.toml to change it".to_owned(),
-        |(_, target)| explain(app, target),
-    );
+    let hint = match lines.get(app.routes.selected).and_then(|(_, target)| *target) {
+        _ if app.gateway.link != Link::Live => "no gateway now; this is what it last said".to_owned(),
+        Some((_, target)) => explain(app, target),
+        None => "targets are tried in this order; edit routes.toml to change it".to_owned(),
+    };
     pen.text(bottom, 0, 0, &hint, pen.theme.faint());
 }
 

@@ -1,4 +1,4 @@
-//! The Nodes screen: the gateways that share the ledger, as they last told of themselves.
+//! The Nodes screen: the gateways that share the ledger, as each last described itself.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
