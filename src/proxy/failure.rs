@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, LedgerError, Status};
+use farebox_ledger::{Amount, KeyId, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
@@ -22,8 +22,8 @@ const LONGEST_RETRY_AFTER: u128 = 5;
 pub enum Failure {
     /// No key, or an unknown one. The text says which.
     Unauthenticated(&'static str),
-    /// The key is blocked, expired or revoked.
-    KeyState(Status),
+    /// The key, where it is known, is blocked, expired or revoked.
+    KeyState(Status, Option<KeyId>),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
@@ -118,7 +118,7 @@ impl Failure {
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::KeyState(..) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
@@ -137,9 +137,9 @@ impl Failure {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(_) => "invalid_api_key",
-            Self::KeyState(Status::Expired) => "key_expired",
-            Self::KeyState(Status::Revoked) => "key_revoked",
-            Self::KeyState(_) => "key_blocked",
+            Self::KeyState(Status::Expired, _) => "key_expired",
+            Self::KeyState(Status::Revoked, _) => "key_revoked",
+            Self::KeyState(..) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
             Self::NoRequest(_) => "request_not_found",
@@ -184,7 +184,7 @@ impl Failure {
             request_id,
         };
         match self {
-            Self::KeyState(_) | Self::ModelNotAllowed(_) => {
+            Self::KeyState(..) | Self::ModelNotAllowed(_) => {
                 ErrorBody { code: words.code.map(|_| self.reason().to_owned()), ..ours }
             }
             Self::BadRequest(bad) => ErrorBody { code: bad.code.map(str::to_owned), param: bad.param.clone(), ..ours },
@@ -228,6 +228,14 @@ impl Failure {
         }
     }
 
+    /// The key, where the failure knows it: one that was refused at the door had the right secret, and its owner is wanted in the log.
+    pub(crate) const fn key(&self) -> Option<KeyId> {
+        match self {
+            Self::KeyState(_, key) => *key,
+            _ => None,
+        }
+    }
+
     /// The name that the customer asked for, where the failure knows it.
     #[must_use]
     pub fn asked(&self) -> &str {
@@ -242,7 +250,7 @@ impl Failure {
     pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
-            Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
+            Self::KeyState(status, _) => format!("this key is {status}; ask the seller of this key"),
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
@@ -331,7 +339,7 @@ impl From<LedgerError> for Failure {
     /// Refusals that the customer can act on are handled where the numbers are known; any other one is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
+            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status, None),
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
             LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
                 Self::RateLimited(refusal.to_string(), Duration::from_secs(1))

@@ -26,7 +26,7 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
             Some(key) if key.opens_with(secret.hash(), now) => {
                 return match key.status(now) {
                     Status::Active => Ok(key),
-                    other => Err(Failure::KeyState(other)),
+                    other => Err(Failure::KeyState(other, Some(key.id))),
                 };
             }
             _ => problem = "this key is not known",

@@ -84,7 +84,7 @@ impl Front {
 
     /// Reports a request for which no money was held.
     fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, key: Option<KeyId>) -> Failure {
-        let record = Record::refused(&failure, family, key, arrival.id, arrival.instant, arrival.origin);
+        let record = Record::refused(&failure, family, key.or(failure.key()), arrival.id, arrival.instant, arrival.origin);
         self.proxy.observer.ended(Arc::new(record));
         failure
     }

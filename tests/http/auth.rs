@@ -37,6 +37,8 @@ async fn a_blocked_key_is_refused_at_once_and_served_again_after_unblock() {
     gateway.change(&key, Change::Block).await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_blocked")));
+    let noted = gateway.records.all().pop().unwrap();
+    assert_eq!((noted.key, noted.end_reason.as_str()), (Some(key.id), "key_blocked"), "the operator sees who comes in vain");
     gateway.change(&key, Change::Unblock).await;
     assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
     gateway.change(&key, Change::Revoke).await;
