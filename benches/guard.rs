@@ -41,7 +41,8 @@ const BUDGETS: [(&str, u64); 9] = [
     ("key read", 1_350),
     ("hold and settlement", 168_000),
     ("64 of them at once", 6_900_000),
-    ("whole request", 485_000),
+    // 445,000 to 493,000 by how the writer's thread and the caller take turns, in the same program.
+    ("whole request", 510_000),
     ("streamed request", 885_000),
 ];
 /// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials. A chunk's
