@@ -3,7 +3,7 @@
 use crate::Refusal;
 
 /// How every customer's secret begins.
-pub(crate) const SECRET_PREFIX: &str = "sk-fb-";
+pub const SECRET_PREFIX: &str = "sk-fb-";
 
 /// Control characters, and format characters that take no space or turn the direction of what follows: they forge lines of a log,
 /// drive a terminal, or make two different texts look alike.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::error::ContextKind;
 use clap::{ArgGroup, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
 
 use super::dates::{expiry, instant};
@@ -441,7 +442,7 @@ pub struct EntriesOptions {
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
 fn key_id(text: &str) -> Result<KeyId, String> {
-    let inside = text.strip_prefix("sk-fb-").and_then(|secret| secret.split('-').next());
+    let inside = text.strip_prefix(SECRET_PREFIX).and_then(|secret| secret.split('-').next());
     inside.unwrap_or(text).parse::<KeyId>().map_err(|error| error.to_string())
 }
 

@@ -3,6 +3,7 @@
 //! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is
 //! shown at its field, and the values stay.
 
+use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, OperationId};
 
 use super::margins::{self, View};
@@ -346,7 +347,7 @@ impl Form {
     fn needed(&self, input: Input, what: &str) -> Result<String, (Input, String)> {
         match self.value(input) {
             "" => Err((input, format!("{what} is required"))),
-            text if text.contains("sk-fb-") && input != Input::Path => {
+            text if text.contains(SECRET_PREFIX) && input != Input::Path => {
                 Err((input, "this looks like a secret: do not store it".to_owned()))
             }
             text => Ok(text.to_owned()),
