@@ -37,12 +37,11 @@ const BUDGETS: [(&str, u64); 9] = [
     ("frames, each", 1_230),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.
     ("answer read", 12_100),
-    // From memory: nobody else writes to this ledger.
-    ("key read", 1_350),
+    // From memory: nobody else writes to this ledger. A hundred, because one is less than what timers add to a run.
+    ("100 key reads", 133_000),
     ("hold and settlement", 168_000),
     ("64 of them at once", 6_900_000),
-    // 445,000 to 493,000 by how the writer's thread and the caller take turns, in the same program.
-    ("whole request", 510_000),
+    ("whole request", 485_000),
     ("streamed request", 885_000),
 ];
 /// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials. A chunk's
@@ -75,6 +74,8 @@ const CALLS: [(&str, u64); 9] = [
     // Syncs and checkpoints, which come by time and not by request, and whatever is new.
     ("others", 100),
 ];
+/// How often a case that is over its budget is counted before the guard says so.
+const ATTEMPTS: u32 = 3;
 /// Repeats of the short and the long run.
 const RUNS: (u64, u64) = (20, 60);
 /// The same under strace. More, because a checkpoint by the clock weighs on few.
@@ -89,8 +90,7 @@ fn main() -> ExitCode {
     let mut over = false;
     println!("{:<28} {:>12} {:>12}", "instructions", "now", "budget");
     for (name, budget) in BUDGETS {
-        let (short, long) = (counted(name, RUNS.0), counted(name, RUNS.1));
-        let each = long.saturating_sub(short) / (RUNS.1 - RUNS.0);
+        let each = one_more(name, budget);
         let verdict = if each > budget { "over" } else { "" };
         over |= each > budget;
         println!("{name:<28} {each:>12} {budget:>12} {verdict}");
@@ -102,8 +102,22 @@ fn main() -> ExitCode {
         over |= !verdict.is_empty();
         println!("{name:<28} {:>12} {:>11}% {verdict}", each / (RUNS.1 - RUNS.0), each * 100 / passed);
     }
-    over |= calls_are_over();
+    over |= (0..ATTEMPTS).all(|_| calls_are_over());
     if over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// What one more costs. How threads take turns adds up to a tenth to a run of the same program, so a case over its budget is counted
+/// again, and the least of each run counts.
+fn one_more(name: &str, budget: u64) -> u64 {
+    let (mut short, mut long, mut each) = (u64::MAX, u64::MAX, u64::MAX);
+    for _ in 0..ATTEMPTS {
+        (short, long) = (short.min(counted(name, RUNS.0)), long.min(counted(name, RUNS.1)));
+        each = long.saturating_sub(short) / (RUNS.1 - RUNS.0);
+        if each <= budget {
+            break;
+        }
+    }
+    each
 }
 
 /// Prints the system calls of a whole request; whether one kind is over its budget.
@@ -162,8 +176,8 @@ fn run(name: &str, times: u64) {
         "inspect and patch 100 KiB" => patch(&body(100 << 10, false), times),
         "frames, each" => frames(times),
         "answer read" => answers(times),
-        "key read" => with_gateway(async |gateway| {
-            for _ in 0..times {
+        "100 key reads" => with_gateway(async |gateway| {
+            for _ in 0..times * 100 {
                 black_box(gateway.proxy.ledger.find_key(gateway.key.id).await.unwrap());
             }
         }),
