@@ -4,8 +4,7 @@
 //! as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
 //!
 //! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
-//! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; [`memory`] is the reference that tests compare them
-//! with.
+//! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; [`memory`] is the reference for their tests.
 //! - [`entry`] is the journal: append-only, one hash chain per key; [`credit`] is money paid in, [`bill`] the cost of a request.
 //!
 //! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id chosen by its
