@@ -1,8 +1,8 @@
 //! The admin console of Farebox: opens the ledger itself, shows balances and tops them up.
 //!
-//! One loop: an event of the terminal or a message of the store becomes an action, `App::update` changes the state and asks for
-//! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks
-//! to the ledger and to the gateway's admin listener.
+//! One loop: an event of the terminal or a message of the store becomes an action, `App::update` changes the state and requests
+//! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks to
+//! the ledger and to the gateway's admin listener.
 
 mod admin;
 mod app;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without a place to say it there is nothing more to do.
+            // If it cannot be printed either, there is nothing more to do.
             let _ = writeln!(io::stderr(), "farebox-console: {error}");
             ExitCode::FAILURE
         }
@@ -104,7 +104,7 @@ fn run(args: Args) -> Result<(), String> {
     })
 }
 
-/// What tells this ledger from others: its file, or its database without a password.
+/// Identifies this ledger: its file, or its database without a password.
 fn place(ledger: &LedgerAddress) -> PathBuf {
     ledger.path().map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
@@ -123,7 +123,7 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// The one loop.
+/// The main loop.
 async fn console(options: Options, mut store: Store, mut messages: UnboundedReceiver<Message>) -> io::Result<()> {
     let theme = Theme { color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let mut term = Term::enter()?;
@@ -150,7 +150,7 @@ async fn console(options: Options, mut store: Store, mut messages: UnboundedRece
             message = messages.recv() => {
                 let Some(message) = message else { break };
                 update(&mut app, Action::Message(message), &mut store, &mut term)?;
-                // What came together is drawn together.
+                // Events that arrived together are drawn together.
                 for _ in 0..64 {
                     let Ok(message) = messages.try_recv() else { break };
                     update(&mut app, Action::Message(message), &mut store, &mut term)?;
