@@ -1,4 +1,4 @@
-//! What is changed in a chat request on its way upstream: streams always report usage, and nothing is stored.
+//! Edits to a chat request on its way upstream: streams always report usage, and nothing is stored.
 
 use crate::json::Edit;
 use crate::patch::{common, member, option, store};
