@@ -14,7 +14,7 @@ use crate::{BadRequest, Family};
 pub(crate) struct Decoding<'l> {
     /// The family of the target.
     pub(crate) target: Family,
-    /// Losses.
+    /// The losses so far.
     pub(crate) losses: &'l mut Losses,
 }
 

@@ -1,9 +1,9 @@
-//! The nearest known names to one that is not known, for the hints of findings and for redaction. Pure; knows no name by itself.
+//! The nearest known names to an unknown one, for the hints of findings and for redaction. Pure; contains no names itself.
 
 /// Models that are less alike than this are not suggested. At 0.8 `gpt-5` is suggested for `gpt-5-nano` and `claude-sonnet-4.5`
 /// for `claude-sonnet-4-5-20250929`, but nothing for `banana`.
 const ALIKE: f64 = 0.8;
-/// Longer names of models are not compared with anything.
+/// Longer names of models are not compared with other names.
 const LONGEST_MODEL: usize = 200;
 
 /// Up to three names of models that are like this one, the most alike first.
@@ -22,7 +22,7 @@ pub(crate) fn nearest_models<'a>(name: &str, models: impl Iterator<Item = &'a st
     best.into_iter().map(|(_, model)| model).collect()
 }
 
-/// The nearest of some names, if one is near enough to be a typing mistake.
+/// The nearest of some names, if it is close enough to be a typing mistake.
 pub(crate) fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     if name.len() > 60 {
         return None;
