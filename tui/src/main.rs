@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use crossterm::event::EventStream;
 
 use farebox_ledger::{LedgerAddress, OpenMode, Opening, parse_public_url};
@@ -44,7 +45,7 @@ use view::Theme;
 #[command(name = "farebox-console", version)]
 struct Args {
     /// The ledger, which must exist: one SQLite file, or a postgres:// address.
-    #[arg(long, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "PATH")]
+    #[arg(long, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "PATH")]
     ledger: LedgerAddress,
     /// The gateway's admin listener, for live traffic, routes and configuration.
     #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
@@ -67,8 +68,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(args) {
+    match run(command_line()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If it cannot be printed either, there is nothing more to do.
@@ -76,6 +76,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line; help, the version or a mistake end the process.
+fn command_line() -> Args {
+    Args::try_parse().unwrap_or_else(|mut error| {
+        // clap repeats a refused value; the address of a database may hold a password.
+        if error.get(ContextKind::InvalidArg).is_some_and(|arg| arg.to_string().starts_with("--ledger")) {
+            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+        }
+        error.exit()
+    })
 }
 
 fn run(args: Args) -> Result<(), String> {
