@@ -344,6 +344,12 @@ impl<'a> Request<'a> {
         seed: u64,
         mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
+        if body.is_empty() {
+            return Err(BadRequest::new("The request body is empty. Send one JSON object."));
+        }
+        if body.starts_with(b"\xEF\xBB\xBF") {
+            return Err(BadRequest::new("The request body begins with a byte order mark. Send one JSON object, without it."));
+        }
         let mut cursor = Cursor::new(body)?;
         if cursor.peek()? != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));

@@ -28,6 +28,8 @@ pub enum Failure {
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
     NoPath(String),
+    /// The path is not called with this method; the text says which.
+    WrongMethod(String),
     /// The key has no ended request with this id.
     NoRequest(String),
     /// A name that is not published; nearest slugs.
@@ -114,6 +116,7 @@ impl Failure {
             Self::Unauthenticated(_) => Case::Unauthenticated,
             Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
+            Self::WrongMethod(_) => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
             Self::TooLarge(_) => Case::TooLarge,
@@ -136,6 +139,7 @@ impl Failure {
             Self::KeyState(_) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
+            Self::WrongMethod(_) => "method_not_allowed",
             Self::NoRequest(_) => "request_not_found",
             Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
             Self::RetiredModel(..) => "model_retired",
@@ -221,7 +225,7 @@ impl Failure {
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
-            Self::NoPath(text) => text.clone(),
+            Self::NoPath(text) | Self::WrongMethod(text) => text.clone(),
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
                 format!("no generation of this key has the id {shown:?}; a running request appears here once it has finished")

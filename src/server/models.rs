@@ -87,7 +87,7 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
 }
 
 fn slug(req: &Request) -> String {
-    req.param::<String>("slug").unwrap_or_default()
+    req.param::<String>("slug").unwrap_or_default().trim_end_matches('/').to_owned()
 }
 
 fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str, known: &mut Known) -> Result<&'a Model, Failure> {

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::header::{CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
-use salvo::http::{HeaderMap, HeaderValue, StatusCode};
+use farebox_protocol::paths;
+use salvo::http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
+use salvo::http::{HeaderMap, HeaderValue};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, body, connections, forwarded};
+use super::{Front, body, connections, failure, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -66,9 +67,7 @@ impl AssignRequestId {
             // A body whose end two servers could see in different places (request smuggling) is not read, and its connection is
             // closed.
             res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            res.status_code(StatusCode::BAD_REQUEST);
-            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            res.body(UNKNOWN_CODING);
+            failure::answer(res, &body::bad(UNKNOWN_CODING), paths::family_of(req.uri().path()), &arrival);
             ctrl.skip_rest();
             return;
         }
@@ -90,10 +89,7 @@ pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
 }
 
 /// The answer to a transfer coding other than `chunked`.
-const UNKNOWN_CODING: &str = concat!(
-    r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
-    r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
-);
+const UNKNOWN_CODING: &str = "the only transfer coding that is served is chunked; send the body with a length, or chunked";
 
 /// Whether a body comes with a length or simply chunked.
 fn is_plainly_coded(headers: &HeaderMap) -> bool {
