@@ -21,6 +21,7 @@ mod paths;
 mod request_id;
 pub mod routes;
 mod tls;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,6 +102,7 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(transfer::plain_end)
         .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
