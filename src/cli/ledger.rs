@@ -14,7 +14,7 @@ use super::output::{self, Exit, Failed};
 use crate::clock;
 use farebox_ledger::csv;
 
-/// Between two words on how far a copy is.
+/// Time between two progress messages of a copy.
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
@@ -72,7 +72,7 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
     Ok(())
 }
 
-/// Copies the whole ledger to the other kind of store, and says how far it is.
+/// Copies the whole ledger to the other kind of store, and reports its progress.
 pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Failed> {
     let mut said = Instant::now();
     let progress = |done, all| {
@@ -96,7 +96,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
     Ok(())
 }
 
-/// Accepts what a database has lost of what a gateway remembers, or lists what was accepted before.
+/// Accepts the loss of what a gateway remembers and a database no longer has, or lists earlier accepted losses.
 pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), Failed> {
     if !options.lost {
         let losses = args.ledger.accepted_losses().await?;

@@ -1,4 +1,4 @@
-//! The command line, and one file for each command. Commands only wire things together; the rooms do the work.
+//! The command line, one file per command. Commands only wire things together; the rooms do the work.
 
 mod args;
 mod books;

@@ -9,15 +9,15 @@ use super::estimate::Estimate;
 use super::price::{dearest_input, dearest_output, to_amount};
 use crate::config::{Limits, Price, Rates};
 
-/// Output tokens that must be affordable for an answer to be worth beginning.
+/// Output tokens that must be affordable for an answer to be worth starting.
 pub const SMALLEST_OUTPUT: u64 = 256;
 /// Output tokens a stream holds at a time.
 pub const SLICE: u64 = 2_048;
-/// A key with less than this many ceilings, and one more for each of its running requests, is nearly empty: its holds are made
-/// at the ceiling.
+/// A key with less than this many ceilings, plus one for each of its running requests, is nearly empty: its holds are made at the
+/// ceiling.
 const NEARLY_EMPTY: i128 = 4;
 
-/// The facts of a request that decide its terms.
+/// The facts of a request that determine its terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// Streamed answers hold slice by slice, whole ones everything.
@@ -28,28 +28,28 @@ pub struct Ask {
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
-    /// Tokens of the answer that the customer predicts: billed as output where they are not taken.
+    /// Tokens of the answer that the customer predicts; unused ones are billed as output.
     pub predicted: u64,
     /// Pictures in the request.
     pub images: u64,
     /// A cache write for one hour is asked for.
     pub one_hour_cache: bool,
-    /// Requests of the key that are running, this one included.
+    /// The key's running requests, including this one.
     pub in_flight: u32,
     /// Its input.
     pub estimate: Estimate,
-    /// A provider that may answer reasons beside the output limit.
+    /// Whether a provider that may answer reasons beyond the output limit.
     pub reasons_outside: bool,
 }
 
 /// Terms under which a request is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// To hold before dispatch.
+    /// The amount to hold before dispatch.
     pub hold: Amount,
     /// The output limit to write into the request; `None` leaves it as it is.
     pub limit: Option<u32>,
-    /// Most output tokens of all choices together that the upstream may produce.
+    /// Most output tokens that the upstream may produce, all choices together.
     pub output_limit: u64,
     /// The estimated input, used until a provider has counted.
     pub estimated_input: u64,
@@ -64,7 +64,7 @@ pub struct Shortfall {
     pub needed: Amount,
     /// Output tokens that the available money still buys after the request's input.
     pub affordable_output: u64,
-    /// What would make the request affordable as things are, where only the declared limit is too expensive.
+    /// What would make the request affordable now, if only the declared limit is too expensive.
     pub remedies: Remedies,
 }
 
@@ -73,7 +73,7 @@ pub struct Shortfall {
 pub struct Remedies {
     /// The largest limit that can be paid.
     pub limit: Option<u64>,
-    /// Streamed, the request is served with its limit lowered.
+    /// Whether the request would be served as a stream, with its limit lowered.
     pub stream: bool,
 }
 
@@ -84,8 +84,8 @@ pub struct Remedies {
 pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
     let budget = Budget::new(ask, price, limits, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
-    // Input and output share the context. What is required assumes the estimated input; what is held assumes the smallest possible
-    // input.
+    // Input and output share the context. The required amount assumes the estimated input; the held amount assumes the smallest
+    // possible input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     let (limit, sent, held) = if ask.stream {
@@ -109,7 +109,7 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
     })
 }
 
-/// What a request with so much input costs at these rates, apart from its output, and one output token of every choice.
+/// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
 fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
     let per_output = dearest_output(rates) * i128::from(ask.choices);
     let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
@@ -118,13 +118,13 @@ fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
     (dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras, per_output)
 }
 
-/// What one more slice of output costs, for extending a hold.
+/// The cost of one more slice of output, for extending a hold.
 #[must_use]
 pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
     to_amount(dearest_output(rates) * i128::from(choices) * i128::from(tokens))
 }
 
-/// The limit to write, if it differs from what the customer declared (or from the default when nothing was declared).
+/// The limit to write, if it differs from the declared one (or from the default if none was declared).
 fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
     let asked = u64::from(declared.unwrap_or(max_output));
     if sent == asked { None } else { u32::try_from(sent).ok() }
@@ -173,7 +173,7 @@ impl Budget {
     }
 
     fn require(&self, tokens: u64) -> Result<(), Shortfall> {
-        // A key with nothing left is refused even where the model is free.
+        // A key with nothing left is refused even if the model is free.
         if self.available > 0 && self.affordable() >= tokens {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Budget {
         Err(Shortfall { needed: to_amount(needed), affordable_output, remedies: Remedies::default() })
     }
 
-    /// Adds what helps when a declared limit of `most` tokens is too dear. A limit stays above the thinking budget inside it.
+    /// Adds what helps when a declared limit of `most` tokens is too expensive. A limit stays above the thinking budget inside it.
     fn remedied(&self, short: Shortfall, most: u64, thinking_budget: Option<u32>) -> Shortfall {
         let smallest = thinking_budget.map_or(1, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
         let limit = (short.affordable_output >= smallest).then_some(short.affordable_output);

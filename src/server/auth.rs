@@ -10,7 +10,7 @@ use salvo::http::header::AUTHORIZATION;
 use crate::clock;
 use crate::proxy::Failure;
 
-/// Finds the key that a request carries, and that it may be used now.
+/// Finds the key that a request carries, and checks that it is active.
 ///
 /// # Errors
 /// 401 without a valid secret, 403 for a key that is not active, 503 when the ledger cannot be read.
@@ -38,7 +38,7 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
 /// Every credential in a request, in order of precedence.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
     let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    // Native clients send either header, some both with different values.
+    // Native clients send either header, and some send both with different values.
     let styles = family.protocol().credentials().iter();
     let found = styles.map(|style| match style {
         AuthStyle::Bearer => texts(AUTHORIZATION.as_str()).filter_map(bearer_token).collect::<Vec<_>>(),

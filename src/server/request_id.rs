@@ -63,8 +63,7 @@ impl AssignRequestId {
             res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
         if !is_plainly_coded(req.headers()) {
-            // A body whose end two servers could see in different places (request smuggling) is not read, and its connection is
-            // closed.
+            // A body whose end two servers could place differently (request smuggling) is not read, and its connection is closed.
             res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             res.status_code(StatusCode::BAD_REQUEST);
             res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -75,7 +74,7 @@ impl AssignRequestId {
         let chunked = req.headers().contains_key(TRANSFER_ENCODING);
         ctrl.call_next(req, depot, res).await;
         if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
-            // Where the body ends was not seen, so nothing behind it is taken for a request.
+            // The end of the body is unknown, so nothing after it is read as a request.
             res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         connections::hold(res, busy);
@@ -95,7 +94,7 @@ const UNKNOWN_CODING: &str = concat!(
     r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
 );
 
-/// Whether a body comes with a length or simply chunked.
+/// Whether a body has a length or is simply chunked.
 fn is_plainly_coded(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
     match (codings.next(), codings.next()) {
@@ -109,7 +108,7 @@ fn is_plainly_coded(headers: &HeaderMap) -> bool {
 const OWN_ID: [&str; 3] = ["x-request-id", "x-client-request-id", "request-id"];
 const LONGEST_OWN_ID: usize = 128;
 
-/// The client's own id, when it is plain text of a sensible length and no key.
+/// The client's own id, if it is plain text of a sensible length and not a key.
 fn own_id(headers: &HeaderMap) -> Option<&str> {
     let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
     let looks_like_a_key = sent.to_ascii_lowercase().contains("sk-");

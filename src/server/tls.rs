@@ -1,4 +1,4 @@
-//! TLS on the customers' listener: one certificate, read from its files at the start and again when the operator asks.
+//! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
 //!
 //! New files replace the old certificate only when both parse and match; open connections keep theirs.
 
@@ -17,7 +17,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use salvo::conn::IntoConfigStream;
 
-/// Where certificate and key are, in PEM.
+/// The PEM files of certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate, followed by its intermediates.
@@ -26,7 +26,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be used. Never shows a key.
+/// Why a certificate is not usable. Never shows a key.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct TlsError {
@@ -101,7 +101,7 @@ fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     CertifiedKey::from_der(chain, private, &default_provider()).map_err(|error| TlsError::new(key, &error))
 }
 
-/// A configuration that never changes: new certificates come through the resolver.
+/// A constant configuration: new certificates come through the resolver.
 pub(super) struct Constant(pub(super) ServerConfig);
 
 impl IntoConfigStream<ServerConfig> for Constant {

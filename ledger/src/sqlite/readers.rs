@@ -1,7 +1,7 @@
 //! Read-only connections, separate from the writer's.
 //!
-//! Point reads take microseconds and run where they are called; scans run on threads of their own, so that neither async
-//! threads nor the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
+//! Point reads take microseconds and run on the calling thread; scans run on separate threads, so that neither async threads nor
+//! the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -42,7 +42,7 @@ impl Readers {
         Ok(Self { location: Arc::clone(location), points, turn: AtomicUsize::new(0), scans })
     }
 
-    /// A read of microseconds, here and now.
+    /// A read that takes microseconds, on the calling thread.
     pub(super) fn point<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.points.len()).unwrap_or(0);
         let chosen = self.points.get(turn).ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
@@ -51,7 +51,7 @@ impl Readers {
         read(&conn).map_err(|error| unreadable(&error))
     }
 
-    /// A read of any length, on a reader's thread. It is asked now and then whether anybody still waits for it.
+    /// A read of any length, on a reader's thread. From time to time it is asked whether anybody still waits for it.
     pub(super) async fn scan<T, F>(&self, read: F) -> Result<T, LedgerError>
     where
         T: Send + 'static,
@@ -66,7 +66,7 @@ impl Readers {
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
     }
 
-    /// A read of minutes, on a connection and a thread of its own.
+    /// A read that takes minutes, on its own connection and thread.
     pub(super) async fn alone<T, F>(&self, read: F) -> Result<T, LedgerError>
     where
         T: Send + 'static,

@@ -1,5 +1,5 @@
-//! What is changed in a chat request on its way upstream: streams always report usage, nothing is stored, and the output limit
-//! stands in a field that the provider reads.
+//! Edits to a chat request on its way upstream: streams always report usage, nothing is stored, and the output limit is in a
+//! field that the provider reads.
 
 use crate::json::{Edit, quoted};
 use crate::patch::{common, member, option, store};

@@ -1,6 +1,6 @@
-//! The nearest known name to a misspelt one, for the hints of findings and for redaction. Pure; knows no field by itself.
+//! The nearest known name to a misspelt one, for the hints of findings and for redaction. Pure; contains no field names itself.
 
-/// The nearest of some names, if one is near enough to be a typing mistake.
+/// The nearest of some names, if it is close enough to be a typing mistake.
 pub(crate) fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     if name.len() > 60 {
         return None;
