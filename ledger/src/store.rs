@@ -40,7 +40,7 @@ pub trait Store: Ledger {
     /// Copies the ledger to a new file and verifies the copy.
     ///
     /// # Errors
-    /// [`LedgerError::Unavailable`] when the copy cannot be made or is not sound; nothing of it is left.
+    /// [`LedgerError::Unusable`] when the copy cannot be made or is not sound; nothing of it is left.
     async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError>;
 
     /// Continues an anchor over what was appended since.

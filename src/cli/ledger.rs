@@ -1,5 +1,6 @@
 //! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use farebox_ledger::postgres::AcceptedLoss;
@@ -55,15 +56,17 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
     let file = &options.file;
-    if file.symlink_metadata().is_ok() {
-        let advice = "nothing was done; a backup never overwrites a file, so choose a new name";
-        return Err(Failed::refused(format!("{} already exists: {advice}", file.display())));
+    let refuse = |what: &Path, why: &str| Err(Failed::refused(format!("{} {why}; nothing was done", what.display())));
+    match file.symlink_metadata() {
+        Ok(found) if found.is_dir() => return refuse(file, "is a folder: add the name of the new file to it"),
+        Ok(_) => return refuse(file, "already exists: a backup never overwrites a file, so choose a new name"),
+        Err(_) => {}
+    }
+    // A missing folder may be a drive that is not mounted: a copy made there would be on the ledger's own disk.
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        return refuse(folder, "is not a folder that exists: create it, or choose another place");
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failed::refused(format!("cannot create the folder {}: {error}", folder.display())))?;
-    }
     let report = ledger.backup(file).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),

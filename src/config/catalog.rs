@@ -9,6 +9,7 @@ use std::sync::Arc;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
+use super::findings::suggest::nearest_models;
 use super::{Price, Route, Target};
 
 /// Everything on sale, by slug and alias.
@@ -113,9 +114,6 @@ pub enum Lookup<'a> {
     Unknown(Vec<&'a str>),
 }
 
-/// Longer names are not compared with other names.
-const LONGEST_COMPARED: usize = 200;
-
 impl Catalog {
     /// Looks up a name sent by a customer: slug, alias, retired slug, or unknown.
     #[must_use]
@@ -125,7 +123,7 @@ impl Catalog {
         }
         match self.retired.iter().find(|retired| retired.slug == name) {
             Some(retired) => Lookup::Retired(retired),
-            None => Lookup::Unknown(self.nearest(name)),
+            None => Lookup::Unknown(nearest_models(name, self.models.iter().map(|model| model.slug.as_str()))),
         }
     }
 
@@ -133,25 +131,6 @@ impl Catalog {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
         self.by_name.get(name)
-    }
-
-    /// The three published slugs nearest to a name, best first.
-    fn nearest(&self, name: &str) -> Vec<&str> {
-        if name.len() > LONGEST_COMPARED {
-            return Vec::new();
-        }
-        // Names in the style of a provider ("vendor/model") are compared by their last part.
-        let wanted = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase();
-        let mut best: Vec<(f64, &str)> = Vec::with_capacity(4);
-        for model in &self.models {
-            let likeness = strsim::jaro_winkler(&wanted, &model.slug);
-            let at = best.partition_point(|(better, _)| *better >= likeness);
-            if at < 3 {
-                best.insert(at, (likeness, &model.slug));
-                best.truncate(3);
-            }
-        }
-        best.into_iter().map(|(_, slug)| slug).collect()
     }
 }
 

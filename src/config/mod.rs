@@ -102,8 +102,13 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
             let message = format!("`{}` cannot be read: {}", unreadable.name, unreadable.problem);
             let finding = report.add(Code::Unreadable, Span::top(file), message);
             // `farebox init` writes both files or none.
-            if file == File::Catalog && [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
-                finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
+            if [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
+                if file == File::Catalog {
+                    finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
+                }
+            } else if unreadable.absent {
+                let setting = if file == File::Catalog { "--catalog" } else { "--routes" };
+                finding.help(format!("`{setting}` names it elsewhere; docs/config.md says what stands in it"));
             }
         }
     }

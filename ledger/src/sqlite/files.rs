@@ -231,11 +231,27 @@ fn birth() -> Birth {
 }
 
 fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    if let Some(damage) = damage(path, error) {
+        return unusable(damage);
+    }
     let path = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => unusable(format!("{path} is not a ledger")),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unusable(format!("{path} is locked by another program")),
         _ => unusable(format!("{path} cannot be opened: {error}")),
+    }
+}
+
+/// What to do about a damaged ledger.
+pub(super) const RESTORE: &str =
+    "stop what uses it and restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
+
+/// What is wrong and what to do, if an error says that the file is damaged. A damaged beginning looks like a file of another kind.
+pub(super) fn damage(path: &Path, error: &rusqlite::Error) -> Option<String> {
+    let path = path.display();
+    match error.sqlite_error_code()? {
+        ErrorCode::NotADatabase => Some(format!("{path} is not a ledger; name yours with --ledger. If it was one, {RESTORE}")),
+        ErrorCode::DatabaseCorrupt => Some(format!("{path} is damaged ({error}): {RESTORE}")),
+        _ => None,
     }
 }
 

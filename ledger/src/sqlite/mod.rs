@@ -108,7 +108,7 @@ impl SqliteLedger {
             return Ok(Vec::new());
         }
         let conn = files::open_any_version(path)?;
-        let published = reads::published(&conn).map_err(|error| readers::unreadable(&error))?;
+        let published = reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
         Ok(published.into_iter().map(|published| published.slug).collect())
     }
 
@@ -153,7 +153,7 @@ impl SqliteLedger {
     /// Copies the ledger to a new file while others write to it, and verifies the copy.
     ///
     /// # Errors
-    /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing of it is left.
+    /// [`LedgerError::Unusable`] when the file exists or the copy cannot be made or is not sound; nothing of it is left.
     pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
         let to = to.to_owned();
         self.current()?.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?

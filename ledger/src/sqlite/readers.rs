@@ -3,6 +3,7 @@
 //! Point reads take microseconds and run on the calling thread; scans run on separate threads, so that neither async threads nor
 //! the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +49,7 @@ impl Readers {
         let chosen = self.points.get(turn).ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
         let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
         let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
-        read(&conn).map_err(|error| unreadable(&error))
+        read(&conn).map_err(|error| unreadable(&self.location.given, &error))
     }
 
     /// A read of any length, on a reader's thread. From time to time it is asked whether anybody still waits for it.
@@ -58,9 +59,10 @@ impl Readers {
         F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let location = Arc::clone(&self.location);
         let job: Scan = Box::new(move |conn| {
             let result = read(conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         });
         self.scans.send(job).map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
@@ -74,9 +76,10 @@ impl Readers {
     {
         let (reply, answer) = oneshot::channel();
         let conn = files::connect_again(&self.location, OpenMode::ReadOnly)?;
+        let location = Arc::clone(&self.location);
         thread("ledger-verify", move || {
             let result = read(&conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         })?;
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
     }
@@ -104,6 +107,9 @@ fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     }
 }
 
-pub(super) fn unreadable(error: &rusqlite::Error) -> LedgerError {
-    LedgerError::Unavailable(format!("it cannot be read: {error}"))
+pub(super) fn unreadable(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    match files::damage(path, error) {
+        Some(damage) => LedgerError::Unusable(damage),
+        None => LedgerError::Unavailable(format!("it cannot be read: {error}")),
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
+use super::files;
 use super::job::{Committed, Job};
 use super::location::{Displaced, Location};
 use super::shared::{Shared, lock};
@@ -276,7 +277,10 @@ impl<'c> Worker<'c> {
         };
         match trouble(&error) {
             Trouble::Fatal => {
-                self.stop(&error, jobs);
+                match files::damage(&self.location.given, &error) {
+                    Some(damage) => self.stop(&damage, jobs),
+                    None => self.stop(&error, jobs),
+                }
                 Break(())
             }
             Trouble::Busy => {

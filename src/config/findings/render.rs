@@ -53,7 +53,13 @@ impl Diagnostic {
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
-        renderer.render(&[group])
+        let report = renderer.render(&[group]);
+        // The margin is as wide as the line numbers. Where no line is shown it would be missing, and the report look crooked.
+        if self.shows_a_line() { report } else { report.replace('\n', "\n ") }
+    }
+
+    fn shows_a_line(&self) -> bool {
+        self.place.iter().chain(&self.related).any(|place| place.excerpt.is_some())
     }
 }
 
