@@ -1,8 +1,8 @@
-//! The spine. [`Proxy::run`] is the story of a request, read top to bottom:
-//! inspect → resolve → admit (money is held) → dispatch → relay → settle.
+//! The spine. [`Proxy::run`] is the path of every paid request, read top to bottom: inspect → resolve → admit (money is held) →
+//! dispatch → relay → settle.
 //!
-//! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a
-//! customer who leaves drops the handler and never the money. Every other room is called from here and never calls back.
+//! The customer's handler runs everything up to the hold. From the hold on, a separate task owns upstream, meter and hold, so a
+//! customer who disconnects drops the handler but never the money. The spine calls every other room; none calls back.
 
 mod admit;
 mod admitted;
@@ -62,7 +62,7 @@ pub struct Proxy {
     pub tasks: TaskTracker,
     /// Gets a record of every ended request.
     pub observer: Arc<dyn Observer>,
-    /// How targets' counts compare with ours, for local counts.
+    /// Compares targets' counts with ours, for local counts.
     pub calibrations: Calibrations,
 }
 
@@ -71,11 +71,11 @@ pub struct Proxy {
 pub struct Request {
     /// Ours; also the id of its hold and charge.
     pub id: OperationId,
-    /// Who pays.
+    /// The paying key.
     pub key: KeyId,
-    /// Keeps the key's count of running requests.
+    /// Counts the request among the key's running ones.
     pub pass: Pass,
-    /// The memory reserved for the body; freed with the body.
+    /// The memory reserved for the body; released with the body.
     pub room: Option<Share>,
     /// The path's family.
     pub family: Family,
@@ -83,7 +83,7 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
-    /// Where it came from, for the log.
+    /// The client's origin, for the log.
     pub origin: Origin,
     /// When it arrived, for durations.
     pub arrived: Instant,
@@ -91,7 +91,7 @@ pub struct Request {
     pub at: Timestamp,
 }
 
-/// An answer, whole or begun.
+/// An answer: complete, or a stream that has begun.
 #[derive(Debug)]
 pub struct Reply {
     /// Headers besides content type and request id.
@@ -100,7 +100,7 @@ pub struct Reply {
     pub body: ReplyBody,
 }
 
-/// JSON at once, or frames as they come.
+/// A complete JSON document, or frames as they come.
 #[derive(Debug)]
 pub enum ReplyBody {
     /// All of it.
@@ -110,7 +110,7 @@ pub enum ReplyBody {
 }
 
 impl Proxy {
-    /// Serves one request of a key, as read for it; notes what it finds out, for the record of a refusal.
+    /// Serves one request of a key; `key` is as authentication read it. Notes what it finds out, for the record of a refusal.
     ///
     /// # Errors
     /// Any [`Failure`]. The hold is released before it is returned.

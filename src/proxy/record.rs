@@ -60,12 +60,12 @@ pub struct Record {
     pub request_id: OperationId,
     /// When it ended.
     pub at: Timestamp,
-    /// The key, when one was recognised.
+    /// The key, if one was recognised.
     pub key: Option<KeyId>,
     /// Where it came from.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The public slug; empty when none was found.
+    /// The public slug; empty if none was found.
     pub slug: String,
     /// The requested model as the customer wrote it: a slug, an alias, or an unknown name.
     pub asked: String,
@@ -77,8 +77,7 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub end_reason: String,
-    /// The error text, if no money was held; else empty. It may repeat the customer's words, so only the customer gets to see it
-    /// again.
+    /// The error text if no money was held, else empty. It may repeat the customer's words, so only the customer gets to see it.
     #[serde(skip)]
     pub message: String,
     /// It was refused on a path that costs nothing.
@@ -94,13 +93,13 @@ pub struct Record {
     pub loss: Amount,
     /// What providers may bill beyond the charge, at the catalog's prices.
     pub exposure: Amount,
-    /// What they may bill at the operator's own prices, where those are known.
+    /// The same at the operator's own prices, if those are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
-    /// Of both, what targets may bill that failed before another one answered.
+    /// The share of both that failed targets may bill.
     #[serde(skip)]
     pub failed: Vec<(String, Owed)>,
-    /// Who counted; nobody where nothing was.
+    /// Who counted; `None` if nothing was counted.
     #[serde(skip)]
     pub evidence: Option<Evidence>,
     /// Why the provider's own count was not charged at the end of an answer.
@@ -110,12 +109,12 @@ pub struct Record {
     pub first_byte_ms: Option<u32>,
     /// From arrival to the end.
     pub total_ms: u32,
-    /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
+    /// The gateway's own time for an admitted request: from arrival to dispatch, plus the settlement.
     pub own_us: Option<u32>,
-    /// What was lost in translation: of the request as in `x-farebox-lost`, of the answer behind `answer.`.
+    /// Losses in translation: of the request as in `x-farebox-lost`, of the answer prefixed with `answer.`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lost: String,
-    /// For the operator's eyes: attempts that failed.
+    /// Failed attempts, for the operator only.
     #[serde(serialize_with = "in_words")]
     pub attempts: Vec<Attempt>,
 }
@@ -163,7 +162,7 @@ impl Record {
 }
 
 impl Record {
-    /// Whether its answer came to an end at which the provider's count is charged or missed.
+    /// Whether its answer reached an end at which the provider's count is charged or found missing.
     #[must_use]
     pub fn counted_at_its_end(&self) -> bool {
         self.miscount.is_some() || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
@@ -175,13 +174,13 @@ impl Record {
 pub struct Origin {
     /// Its address.
     pub client: Option<IpAddr>,
-    /// It came over TLS.
+    /// Whether it came over TLS.
     pub secure: bool,
 }
 
-/// Listens to ended requests.
+/// Observes ended requests.
 pub trait Observer: Send + Sync + Debug {
-    /// One request has ended.
+    /// Called once for each ended request.
     fn ended(&self, record: Arc<Record>);
 }
 
@@ -201,7 +200,7 @@ impl Observer for FanOut {
     }
 }
 
-/// A customer's word for a model, fit for a log: shortened, without control characters.
+/// The customer's name for a model, made safe for a log: shortened, without control characters.
 pub(super) fn asked(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
 }

@@ -1,4 +1,4 @@
-//! Reading one's own account with a key: free, also at zero balance, in every dialect that tools speak.
+//! Reading the key's own account: free, also at zero balance, in every response shape that tools expect.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Front, auth, failure};
 use crate::customer::{Document, Read};
 use crate::proxy::{Failure, Known};
 
-/// The handler of one document.
+/// The handler of one response shape.
 pub(super) struct Account {
     front: Arc<Front>,
     read: Read,

@@ -10,7 +10,7 @@ use salvo::http::header::AUTHORIZATION;
 use crate::clock;
 use crate::proxy::{Failure, Known};
 
-/// Finds the key that a request carries, and that it may be used now.
+/// Finds the key that a request carries, and checks that it is active.
 ///
 /// Notes the key of a valid secret, also when it is refused: its owner is wanted in the log.
 ///
@@ -46,7 +46,7 @@ pub(super) async fn authenticate(
 /// Every credential in a request, in order of precedence.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
     let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    // Native clients send either header, some both with different values.
+    // Native clients send either header, and some send both with different values.
     let styles = family.protocol().credentials().iter();
     let found = styles.map(|style| match style {
         AuthStyle::Bearer => texts(AUTHORIZATION.as_str()).filter_map(bearer_token).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Decompresses request bodies, within the same limits as plain ones.
 //!
-//! Memory is reserved as bytes come out, in steps, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
-//! judge the content.
+//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
+//! interpret the content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
 /// Bytes decoded at a time.
 const STEP: u64 = 256 * 1024;
 
-/// A coding that request bodies may have.
+/// The encoding of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
     /// Not encoded.
@@ -43,10 +43,10 @@ enum Coding {
 }
 
 impl Coding {
-    /// What all `content-encoding` headers name.
+    /// The encoding that all `content-encoding` headers together name.
     ///
     /// # Errors
-    /// 415 for any other coding.
+    /// 415 for any other encoding.
     fn named(header: &str) -> Result<Self, Failure> {
         match header.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),
@@ -59,7 +59,7 @@ impl Coding {
     /// The decoded body.
     ///
     /// # Errors
-    /// 413 over the limit, 503 when too much is in flight, 400 for what is not coded like this.
+    /// 413 over the limit, 503 when too much is in flight, 400 for a body that is not in this encoding.
     async fn decode(self, body: Body) -> Result<Body, Failure> {
         if self == Self::Identity {
             return Ok(body);

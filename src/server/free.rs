@@ -1,4 +1,4 @@
-//! Paths that cost nothing: probes without a key, and counting tokens.
+//! Free paths: probes without a key, and token counts.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
 use crate::proxy::{Failure, Known, count};
 
-/// Says that a count is an estimate of the gateway.
+/// Marks a count as the gateway's estimate.
 const ESTIMATE_HEADER: &str = "x-farebox-estimate";
 
 /// A cheap 200 for clients that probe whether the server is up.
@@ -46,7 +46,7 @@ impl Home {
     }
 }
 
-/// Counts the input tokens of a native request: by the upstream when the key has money, else by our estimate.
+/// Counts the input tokens of a native request: asks the upstream if the key has money, else estimates.
 pub(super) struct CountTokens {
     front: Arc<Front>,
 }

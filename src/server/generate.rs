@@ -1,4 +1,5 @@
-//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls the spine.
+//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls
+//! [`Proxy::run`](crate::proxy::Proxy::run).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The front door, and the only room that knows salvo. Every path is in the table of [`routes`].
+//! The HTTP front door; uses salvo. Every path is in the table of [`routes`].
 //!
-//! What no path matches is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
-//! `generate`, and so through a hold and a settlement.
+//! An unknown path is answered with a 404 that names the right base URL. A path that reaches an upstream goes through `generate`,
+//! and so through a hold and a settlement; counting tokens is the one that is free.
 
 mod account;
 pub mod admin;
@@ -44,14 +44,14 @@ pub use tls::{Tls, TlsError, TlsFiles};
 /// Bytes of request bodies in flight over all requests.
 pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
 
-/// What the front door works with.
+/// What every handler needs.
 #[derive(Debug)]
 pub struct Front {
     /// The spine.
     pub proxy: Arc<Proxy>,
-    /// The limits of each key.
+    /// The rate limits of each key.
     pub rate_limits: Arc<RateLimits>,
-    /// Room for request bodies.
+    /// Memory for request bodies.
     pub body_room: Arc<ByteRoom>,
     /// The customers' connections.
     pub connections: Arc<Connections>,
@@ -59,7 +59,7 @@ pub struct Front {
     pub public_url: String,
     /// The customer's side.
     pub context: Arc<Context>,
-    /// Only from these addresses do forwarded headers count.
+    /// Forwarded headers count only from these addresses.
     pub trusted_proxies: Vec<IpNet>,
     /// Web pages from these origins may use customers' paths.
     pub cors_origins: Vec<String>,

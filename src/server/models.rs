@@ -1,4 +1,4 @@
-//! The lists of models, in the three shapes that clients read. Only models the key may use, also at zero balance.
+//! The lists of models, in the three shapes that clients read. Lists only models that the key may use, also at zero balance.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a A
     catalog.models.iter().filter(move |model| may_use(model))
 }
 
-/// Those models that callers of one of these families can use.
+/// The models that callers of one of these families can use.
 fn served<'a>(catalog: &'a Catalog, key: &'a Key, families: &'a [Family]) -> impl Iterator<Item = &'a Arc<Model>> {
     allowed(catalog, key).filter(|model| families.iter().any(|family| model.route.serves(*family).is_some()))
 }
@@ -135,7 +135,7 @@ fn paths(model: &Model) -> Value {
     Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 
-/// Exact USD per 1,000,000 tokens; pictures and requests each.
+/// Exact USD per 1,000,000 tokens, per picture and per request.
 pub(super) fn price(rates: &Rates) -> Value {
     let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
     let mut price = json!({

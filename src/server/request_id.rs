@@ -78,7 +78,7 @@ pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
 const OWN_ID: [&str; 3] = ["x-request-id", "x-client-request-id", "request-id"];
 const LONGEST_OWN_ID: usize = 128;
 
-/// The client's own id, when it is plain text of a sensible length and no key.
+/// The client's own id, if it is plain text of a sensible length and not a key.
 fn own_id(headers: &HeaderMap) -> Option<&str> {
     let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
     let looks_like_a_key = sent.to_ascii_lowercase().contains("sk-");

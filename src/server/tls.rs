@@ -1,4 +1,4 @@
-//! TLS on the customers' listener: one certificate, read from its files at the start and again when the operator asks.
+//! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
 //!
 //! New files replace the old certificate only when both parse and match; open connections keep theirs.
 
@@ -22,7 +22,7 @@ use crate::config::source;
 /// A certificate with its intermediates has a few KiB.
 const LARGEST_FILE: u64 = 1024 * 1024;
 
-/// Where certificate and key are, in PEM.
+/// The PEM files of certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate, followed by its intermediates.
@@ -31,7 +31,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be used. Never shows a key.
+/// Why a certificate is not usable. Never shows a key.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct TlsError {
@@ -110,7 +110,7 @@ fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
     source::content(path, LARGEST_FILE).map_err(|error| TlsError::new(path, &source::plain(&error)))
 }
 
-/// A configuration that never changes: new certificates come through the resolver.
+/// A constant configuration: new certificates come through the resolver.
 pub(super) struct Constant(pub(super) ServerConfig);
 
 impl IntoConfigStream<ServerConfig> for Constant {

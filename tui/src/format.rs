@@ -27,7 +27,7 @@ pub(crate) fn fine(amount: Amount) -> String {
     dollars(&amount.show(6))
 }
 
-/// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands where there is no room.
+/// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands if there is no room.
 pub(crate) fn short(amount: Amount, cells: usize) -> String {
     let below_a_dollar = amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
     let plain = if below_a_dollar { dollars(&amount.show(4)) } else { money(amount) };
@@ -108,7 +108,7 @@ pub(crate) fn stamp(at: Timestamp) -> String {
     format!("{} {}", date(at), time(at))
 }
 
-/// In at most eleven cells: the time of today, day and time of this year, else the day.
+/// In at most eleven cells: the time if today, day and time if this year, else the day.
 pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     let (day, today) = (date(at), date(now));
     match day.get(5..) {
@@ -118,7 +118,7 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A time the gateway wrote, shortened to the clock.
+/// A time written by the gateway, shortened to the clock.
 pub(crate) fn clock_of(text: &str) -> String {
     crate::clock::parse(text).map_or_else(|| crate::sanitize::cut(text, 8), time)
 }
@@ -142,7 +142,7 @@ pub(crate) fn span(millis: u64) -> String {
     }
 }
 
-/// Parts of a whole in percent with one decimal; `—` of nothing.
+/// Part of a whole in percent with one decimal; `—` if the whole is zero.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match part.saturating_mul(1000).checked_div(whole) {
         None => "—".to_owned(),
@@ -150,7 +150,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// One bar for each value, the largest is full; nothing is a blank.
+/// One bar per value, the largest is full; zero is a blank.
 pub(crate) fn bars(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or(0);
@@ -204,7 +204,7 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
     details.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// An act line by line.
+/// An act, line by line.
 pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
     let mut lines = vec![
         format!("Act        {}", act.act),

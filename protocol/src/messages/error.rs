@@ -1,4 +1,4 @@
-//! What messages calls each error case. Native clients know types only, so there are no codes.
+//! The native words for each error case. Native clients know types only, so there are no codes.
 
 use crate::{Case, Words};
 

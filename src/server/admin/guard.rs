@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 use super::{Admin, text};
 use crate::config::source;
 
-/// Shorter ones could be guessed.
+/// A shorter token could be guessed.
 const LEAST_CHARACTERS: usize = 16;
-/// Longer files cannot be a token.
+/// A longer file cannot be a token.
 const LARGEST_FILE: u64 = 4_096;
 
 /// The rule of one listener.
@@ -24,9 +24,9 @@ const LARGEST_FILE: u64 = 4_096;
 pub enum Guard {
     /// Loopback without a token.
     Open,
-    /// Another address without a token: never.
+    /// Never: another address, without a token.
     Closed,
-    /// Only with this token, by its SHA-256.
+    /// Only with this token; its SHA-256.
     Token([u8; 32]),
 }
 
@@ -78,7 +78,7 @@ impl Guard {
     }
 }
 
-/// Asks for the token in front of a path.
+/// Requires the token in front of a path.
 pub(super) struct Check {
     admin: Arc<Admin>,
 }

@@ -40,7 +40,7 @@ const RUNNING: &[Column] = &[
 ];
 const ACTS: &[Column] = &[left("UTC", 11, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
 
-/// Draws the open key, as a page or next to the list.
+/// Draws the open key, as a page or beside the list.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(detail) = &app.detail else {
         let inner = pen.frame(area, "Key");
