@@ -84,7 +84,7 @@ impl Bill {
 
 impl Bill {
     const MAX_FACTS: usize = 32;
-    const MAX_FACT_BYTES: usize = 4096;
+    pub(crate) const MAX_FACT_BYTES: usize = 4096;
     /// Facts with a field of their own.
     const FIELDS: [&str; 2] = ["exposure", "cost"];
 
@@ -119,10 +119,14 @@ impl Bill {
         Some(self)
     }
 
+    /// Bytes of all facts, with their names.
+    pub(crate) fn facts_bytes(&self) -> usize {
+        self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len())).fold(0, usize::saturating_add)
+    }
+
     /// Facts are few, short and not named like a field; money is not negative.
     pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
-        let bytes = self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len()));
-        let too_many = self.facts.len() > Self::MAX_FACTS || bytes.fold(0, usize::saturating_add) > Self::MAX_FACT_BYTES;
+        let too_many = self.facts.len() > Self::MAX_FACTS || self.facts_bytes() > Self::MAX_FACT_BYTES;
         if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
             return Err(Refusal::Limit("this bill has too many facts, or one that is too long or named like a field".to_owned()));
         }

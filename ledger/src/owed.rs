@@ -64,8 +64,11 @@ impl Bill {
         }
         let name = format!("{FAILED}{target}");
         let known = self.facts.get(&name).and_then(|text| Owed::of(text));
-        if known.is_some() || self.failed().count() < MOST {
-            self.facts.insert(name, known.unwrap_or_default().and(owed).text());
+        let text = known.unwrap_or_default().and(owed).text();
+        // A bill with too many facts is refused, and with it the charge: what has no room stays in the sums alone.
+        let fits = self.facts_bytes().saturating_add(name.len()).saturating_add(text.len()) <= Self::MAX_FACT_BYTES;
+        if fits && (known.is_some() || self.failed().count() < MOST) {
+            self.facts.insert(name, text);
         }
     }
 
@@ -123,5 +126,20 @@ mod tests {
             bill.owe(&format!("x/{number}"), owed(1, None));
         }
         assert!(bill.facts.len() <= 17, "few facts");
+    }
+
+    #[test]
+    fn however_long_the_names_of_failed_targets_are_the_bill_can_be_charged() {
+        let mut bill = Bill::default();
+        for fact in ["removed", "lost"] {
+            bill.facts.insert(fact.to_owned(), "x".repeat(1_024));
+        }
+        for number in 0..40 {
+            bill.owe(&format!("{}/{}{number}", "p".repeat(64), "m".repeat(198)), owed(1_000_000_000_001, Some(1)));
+            assert_eq!(bill.total(), Ok(Amount::ZERO), "after {number}");
+        }
+        bill.owe(UNMETERED, owed(1, None));
+        assert_eq!((bill.total(), bill.exposure.picos()), (Ok(Amount::ZERO), 40_000_000_000_041));
+        assert!(bill.failed().count() > 3);
     }
 }

@@ -18,6 +18,8 @@ pub enum Case {
     Forbidden,
     /// 404: no such path.
     NoPath,
+    /// 405: the path is not called with this method.
+    WrongMethod,
     /// 404: unknown, retired or provider-style model name.
     NoModel,
     /// 429: depleted, or the request costs more than the balance.
@@ -115,6 +117,7 @@ pub(crate) fn v1_words(case: Case) -> Words {
         Case::Unauthenticated => (401, "invalid_request_error", Some("invalid_api_key")),
         Case::Forbidden => (403, "invalid_request_error", Some("key_blocked")),
         Case::NoPath => (404, "invalid_request_error", Some("path_not_found")),
+        Case::WrongMethod => (405, "invalid_request_error", Some("method_not_allowed")),
         Case::NoModel => (404, "invalid_request_error", Some("model_not_found")),
         Case::OutOfBalance => (429, "insufficient_quota", Some("insufficient_quota")),
         Case::BalanceInUse => (429, "rate_limit_exceeded", Some("balance_in_use")),

@@ -224,6 +224,21 @@ impl Inspection {
     }
 }
 
+/// The model that a body names, also where the rest of it is refused: for the log. `None` where it is not JSON as far as that.
+#[must_use]
+pub fn model_named(body: &[u8]) -> Option<String> {
+    let mut cursor = Cursor::new(body).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        cursor.peek().ok()?;
+        let value = cursor.skip().ok()?;
+        if key.name == "model" {
+            return cursor.text_of(&value).map(Cow::into_owned);
+        }
+    }
+    None
+}
+
 /// A field's name as a header can show it.
 fn header_safe(name: &str) -> &str {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
@@ -329,6 +344,12 @@ impl<'a> Request<'a> {
         seed: u64,
         mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
+        if body.is_empty() {
+            return Err(BadRequest::new("The request body is empty. Send one JSON object."));
+        }
+        if body.starts_with(b"\xEF\xBB\xBF") {
+            return Err(BadRequest::new("The request body begins with a byte order mark. Send one JSON object, without it."));
+        }
         let mut cursor = Cursor::new(body)?;
         if cursor.peek()? != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));

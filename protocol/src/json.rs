@@ -1,8 +1,8 @@
 //! Walks JSON bytes without building a tree, and splices them.
 //!
 //! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and works by pull: the caller asks for what it
-//! expects next. It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions always
-//! refer to the whole text, even if a cursor was set to a value inside it.
+//! expects next. It must not allocate for what is skipped within that depth, and must look at each byte a bounded number of times.
+//! Positions always refer to the whole text, even if a cursor was set to a value inside it.
 
 mod edit;
 mod scan;
@@ -91,6 +91,8 @@ pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// How deep a value may be that is skipped. One that is entered is never deeper than [`MAX_DEPTH`]: whoever enters may recurse.
+    deepest: usize,
     other: u64,
     blank: u64,
 }
@@ -103,13 +105,22 @@ impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
         let text =
             simdutf8::compat::from_utf8(bytes).map_err(|error| JsonError { at: error.valid_up_to(), what: "invalid UTF-8" })?;
-        Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
+        Ok(Self { text, at: 0, depth: 0, deepest: MAX_DEPTH, other: 0, blank: 0 })
+    }
+
+    /// A cursor in an upstream's answer, where a value that is skipped may be nested as deep as it likes: a customer can ask a model
+    /// for that, and an answer that could not be read would be free.
+    ///
+    /// # Errors
+    /// The bytes are not UTF-8.
+    pub fn of_answer(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        Ok(Self { deepest: usize::MAX, ..Self::new(bytes)? })
     }
 
     /// A cursor at `at` in the same text: at a value that this one has already passed.
     #[must_use]
     pub fn back_to(&self, at: usize) -> Self {
-        Self { text: self.text, at, depth: 0, other: 0, blank: 0 }
+        Self { text: self.text, at, depth: 0, deepest: self.deepest, other: 0, blank: 0 }
     }
 
     /// Position of the next byte.
@@ -269,12 +280,12 @@ impl<'a> Cursor<'a> {
         if self.byte() != Some(bracket) {
             return self.fault(what);
         }
-        self.deeper()?;
+        self.deeper(MAX_DEPTH)?;
         Ok(Walk { first: true })
     }
 
-    fn deeper(&mut self) -> Result<(), JsonError> {
-        if self.depth >= MAX_DEPTH {
+    fn deeper(&mut self, deepest: usize) -> Result<(), JsonError> {
+        if self.depth >= deepest {
             return self.fault("nested deeper than 128");
         }
         self.depth += 1;
@@ -325,15 +336,20 @@ impl<'a> Cursor<'a> {
         Ok(false)
     }
 
-    /// Skips a container in a loop: `objects` has one bit for each open level, set if that level is an object.
+    /// Skips a container in a loop: `objects` has one bit for each open level, set if that level is an object. Levels further out
+    /// than its 128 bits are in `outer`.
     fn container(&mut self) -> Result<(), JsonError> {
         let base = self.depth;
         let mut objects: u128 = 0;
+        let mut outer: Vec<bool> = Vec::new();
         loop {
             let kind = self.peek()?;
             match kind {
                 Kind::Object | Kind::Array => {
-                    self.deeper()?;
+                    self.deeper(self.deepest)?;
+                    if self.depth - base > MAX_DEPTH {
+                        outer.push(objects >> (MAX_DEPTH - 1) == 1);
+                    }
                     objects = (objects << 1) | u128::from(kind == Kind::Object);
                     self.blanks();
                     if !matches!(self.byte(), Some(b'}' | b']')) {
@@ -362,6 +378,9 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
                 self.depth -= 1;
                 objects >>= 1;
+                if let Some(object) = outer.pop() {
+                    objects |= u128::from(object) << (MAX_DEPTH - 1);
+                }
                 if self.depth == base {
                     return Ok(());
                 }

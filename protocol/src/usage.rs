@@ -78,7 +78,8 @@ impl WireUsage {
         self.malformed |= later.malformed;
     }
 
-    /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output.
+    /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
+    /// does, and never names it: then only the total includes it.
     #[must_use]
     pub fn reading(&self, reasoning_outside: bool) -> Reading {
         if self.malformed {
@@ -114,7 +115,10 @@ impl WireUsage {
         let cache_read = self.cache_read.unwrap_or(0);
         let written = self.cache_write.unwrap_or(0);
         let cache_write_1h = self.cache_write_1h.unwrap_or(0);
-        let reasoning = self.reasoning.unwrap_or(0);
+        let reasoning = match self.reasoning {
+            None | Some(0) if reasoning_outside => self.total.unwrap_or(0).saturating_sub(input.checked_add(output)?),
+            named => named.unwrap_or(0),
+        };
         let cached = cache_read.checked_add(written)?;
         Some(Usage {
             input: if self.input_is_total { input.checked_sub(cached)? } else { input },

@@ -14,7 +14,7 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
-mod source;
+pub(crate) mod source;
 mod summary;
 mod table;
 #[cfg(test)]

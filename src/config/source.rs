@@ -66,6 +66,13 @@ pub struct Unreadable {
     pub absent: bool,
 }
 
+/// The content of a regular file of at most `most` bytes.
+pub(crate) fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let length = open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
+    if length > most { Err(std::io::Error::other(format!("it has more than {most} bytes"))) } else { Ok(bytes) }
+}
+
 /// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and no further change would be noticed.
 pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let kind = std::fs::metadata(path)?.file_type();

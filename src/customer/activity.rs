@@ -89,7 +89,8 @@ impl Activity {
 impl Observer for Activity {
     fn ended(&self, record: Arc<Record>) {
         let Some(key) = record.key else { return };
-        if record.status >= 400 && record.end_reason != GONE {
+        // The page lists requests for answers. A tool that reads the balance too often would push them out.
+        if record.status >= 400 && record.end_reason != GONE && !record.free {
             self.remember(
                 key,
                 Refused {

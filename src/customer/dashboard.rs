@@ -170,7 +170,7 @@ impl Dashboard {
                 self.context.rate_limits.admit_visitor(key.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
-            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(..))) => {
+            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                 html(res, failure.status(Family::Chat), page::sign_in(Some(&problem(&failure))));
                 Ok(())
             }
@@ -221,7 +221,7 @@ impl Dashboard {
         } else {
             match session::key_of(self.ledger(), pasted).await {
                 Ok((key, _)) => key,
-                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(..))) => {
+                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                     return Ok(Checked { good: false, text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)) });
                 }
                 Err(failure) => return Err(failure),

@@ -80,7 +80,7 @@ pub(super) async fn live(ledger: &dyn Ledger, token: SecretHash) -> Result<Optio
 fn welcome(key: Key) -> Result<Key, Failure> {
     match key.status(clock::now()) {
         Status::Active | Status::Expired => Ok(key),
-        stopped => Err(Failure::KeyState(stopped, Some(key.id))),
+        stopped => Err(Failure::KeyState(stopped)),
     }
 }
 

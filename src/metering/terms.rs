@@ -82,8 +82,7 @@ pub struct Remedies {
 /// # Errors
 /// [`Shortfall`] if the balance is too small.
 pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
-    let rates = price.for_input(ask.estimate.input);
-    let budget = Budget::new(ask, rates, limits, available);
+    let budget = Budget::new(ask, price, limits, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
     // Input and output share the context. The required amount assumes the estimated input; the held amount assumes the smallest
     // possible input.
@@ -110,6 +109,15 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
     })
 }
 
+/// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
+fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
+    let per_output = dearest_output(rates) * i128::from(ask.choices);
+    let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
+        + i128::from(rates.per_request.picos())
+        + per_output * i128::from(ask.predicted);
+    (dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras, per_output)
+}
+
 /// The cost of one more slice of output, for extending a hold.
 #[must_use]
 pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
@@ -131,24 +139,25 @@ struct Budget {
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
+    /// The same with the input at its ceiling, which may be in a dearer tier.
+    per_output_ceiling: i128,
     /// The key is nearly empty if it has less than this many ceilings available.
     nearly_empty: i128,
 }
 
 impl Budget {
-    fn new(ask: &Ask, rates: &Rates, limits: &Limits, available: Amount) -> Self {
-        let input = dearest_input(rates, ask.one_hour_cache);
-        let per_output = dearest_output(rates) * i128::from(ask.choices);
-        let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
-            + i128::from(rates.per_request.picos())
-            + per_output * i128::from(ask.predicted);
+    fn new(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Self {
+        let estimate = &ask.estimate;
+        let (fixed, per_output) = of_input(ask, price.for_input(estimate.input), estimate.input);
+        let (ceiling, per_output_ceiling) = of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
-        let beyond = if ask.reasons_outside && !ask.stream { per_output * i128::from(limits.max_output) } else { 0 };
+        let beyond = if ask.reasons_outside && !ask.stream { per_output_ceiling * i128::from(limits.max_output) } else { 0 };
         Self {
             available: i128::from(available.picos()),
-            fixed: input * i128::from(ask.estimate.input) + extras,
-            fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras + beyond,
+            fixed,
+            fixed_ceiling: ceiling + beyond,
             per_output,
+            per_output_ceiling,
             nearly_empty: NEARLY_EMPTY + i128::from(ask.in_flight),
         }
     }
@@ -192,9 +201,8 @@ impl Budget {
     }
 
     fn hold(&self, output: u64) -> Amount {
-        let output = self.per_output * i128::from(output);
-        let at_ceiling = self.fixed_ceiling + output;
-        let at_estimate = self.fixed + output;
+        let at_ceiling = self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
+        let at_estimate = self.fixed + self.per_output * i128::from(output);
         let nearly_empty = self.available < at_ceiling.saturating_mul(self.nearly_empty);
         to_amount(if nearly_empty { at_ceiling.max(at_estimate) } else { at_estimate }.min(self.available))
     }
@@ -339,6 +347,19 @@ mod tests {
         assert_eq!(terms(&outside(false), USD / 2).unwrap().hold, Amount::from_picos(USD / 2), "and never more than it has");
         assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
         assert!(terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4), "a stream is extended");
+    }
+
+    #[test]
+    fn a_nearly_empty_key_holds_the_ceiling_at_the_price_of_its_tier() {
+        let twice = |rate: Amount| Amount::from_picos(rate.picos() * 2);
+        let Rates { input, output, cache_write, .. } = price().base;
+        let dear = Rates { input: twice(input), output: twice(output), cache_write: twice(cache_write), ..price().base };
+        let tiers = Price { tiers: vec![(20_000, dear)], ..price() };
+        let hold = |available| decide(&ask(false, Some(1_000)), &tiers, &limits(), Amount::from_picos(available)).unwrap().hold;
+        let at_ceiling = 31_500 * 7_500_000 + 1_000 * 30_000_000;
+        assert_eq!(hold(USD), Amount::from_picos(at_ceiling), "the input may turn out to be above the bound");
+        assert_eq!(hold(USD / 10), Amount::from_picos(USD / 10));
+        assert_eq!(hold(100 * USD), Amount::from_picos(9_000 * 3_750_000 + 1_000 * 15_000_000));
     }
 
     #[test]

@@ -247,6 +247,7 @@ impl Admitted {
             status: end.status,
             end_reason: end.reason.to_string(),
             message: String::new(),
+            free: false,
             usage: bill.usage,
             charge: Amount::ZERO,
             hold: bill.hold,

@@ -8,7 +8,7 @@ use farebox_ledger::Key;
 use farebox_protocol::{Edits, Family, messages, translate};
 use tokio::time::timeout;
 
-use super::{Failure, Proxy, capabilities, documents, holder, resolve};
+use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
@@ -36,14 +36,15 @@ pub async fn tokens(
     body: &Bytes,
     headers: Vec<(String, Bytes)>,
     ask_upstream: bool,
+    known: &mut Known,
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
     // A vendor would refuse thinking blocks that came from another family.
     let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
     let original = body;
     let body = cut.as_ref().unwrap_or(body);
-    let mut seen = messages::inspect_count(body, clock::seed())?;
-    let model = resolve(&config, &seen.model, key, Family::Messages)?;
+    let mut seen = messages::inspect_count(body, clock::seed()).map_err(|bad| unreadable(bad, body, &config, known))?;
+    let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let (family, operation) = (Family::Messages, Operation::CountTokens);

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, KeyId, LedgerError, Status};
+use farebox_ledger::{Amount, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
@@ -22,12 +22,14 @@ const LONGEST_RETRY_AFTER: u128 = 5;
 pub enum Failure {
     /// No key, or an unknown one. The text says which.
     Unauthenticated(&'static str),
-    /// The key, where it is known, is blocked, expired or revoked.
-    KeyState(Status, Option<KeyId>),
+    /// The key is blocked, expired or revoked.
+    KeyState(Status),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
     NoPath(String),
+    /// The path is not called with this method; the text says which.
+    WrongMethod(String),
     /// The key has no ended request with this id.
     NoRequest(String),
     /// The name is not published; the nearest slugs.
@@ -107,19 +109,14 @@ impl Failure {
         Self::BadRequest(BadRequest::at(param, message))
     }
 
-    /// Whether the failure came after a hold was opened; such a request has a journal entry.
-    #[must_use]
-    pub const fn after_hold(&self) -> bool {
-        matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::GivenUp(_) | Self::Internal)
-    }
-
     /// What kind of error this is on the wire.
     #[must_use]
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(..) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
+            Self::WrongMethod(_) => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
             Self::TooLarge(_) => Case::TooLarge,
@@ -137,11 +134,12 @@ impl Failure {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(_) => "invalid_api_key",
-            Self::KeyState(Status::Expired, _) => "key_expired",
-            Self::KeyState(Status::Revoked, _) => "key_revoked",
-            Self::KeyState(..) => "key_blocked",
+            Self::KeyState(Status::Expired) => "key_expired",
+            Self::KeyState(Status::Revoked) => "key_revoked",
+            Self::KeyState(_) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
+            Self::WrongMethod(_) => "method_not_allowed",
             Self::NoRequest(_) => "request_not_found",
             Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
             Self::RetiredModel(..) => "model_retired",
@@ -184,7 +182,7 @@ impl Failure {
             request_id,
         };
         match self {
-            Self::KeyState(..) | Self::ModelNotAllowed(_) => {
+            Self::KeyState(_) | Self::ModelNotAllowed(_) | Self::NoRequest(_) => {
                 ErrorBody { code: words.code.map(|_| self.reason().to_owned()), ..ours }
             }
             Self::BadRequest(bad) => ErrorBody { code: bad.code.map(str::to_owned), param: bad.param.clone(), ..ours },
@@ -219,46 +217,19 @@ impl Failure {
         }
     }
 
-    /// The slug that the failure is about, where there is one.
-    #[must_use]
-    pub fn slug(&self) -> &str {
-        match self {
-            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => &balance.slug,
-            Self::ModelNotAllowed(slug) | Self::RetiredModel(slug, _) | Self::OtherPath(slug, _) => slug,
-            _ => "",
-        }
-    }
-
-    /// The key, if the failure knows it: the secret was right but the key was refused, and the log should name it.
-    pub(crate) const fn key(&self) -> Option<KeyId> {
-        match self {
-            Self::KeyState(_, key) => *key,
-            _ => None,
-        }
-    }
-
-    /// The name that the customer asked for, if the failure knows it.
-    #[must_use]
-    pub fn asked(&self) -> &str {
-        match self {
-            Self::UnknownModel(name, _) => name,
-            other => other.slug(),
-        }
-    }
-
     /// The text for the customer.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
-            Self::KeyState(status, _) => format!("this key is {status}; ask the seller of this key"),
+            Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
-            Self::NoPath(text) => text.clone(),
+            Self::NoPath(text) | Self::WrongMethod(text) => text.clone(),
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
-                format!("this key has no finished request {shown:?}; a running request appears here once it has finished")
+                format!("no generation of this key has the id {shown:?}; a running request appears here once it has finished")
             }
             Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
             Self::RetiredModel(slug, Some(replacement)) => {
@@ -340,7 +311,7 @@ impl From<LedgerError> for Failure {
     /// Refusals that the customer can act on are handled where the amounts are known; any other is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status, None),
+            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
             LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
                 Self::RateLimited(refusal.to_string(), Duration::from_secs(1))

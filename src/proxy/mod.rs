@@ -31,7 +31,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
 use farebox_protocol::translate::{self, Losses};
-use farebox_protocol::{Family, Inspection};
+use farebox_protocol::{BadRequest, Family, Inspection, inspect};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -46,7 +46,7 @@ pub use calibration::Calibrations;
 pub use failure::Failure;
 pub use last_hour::Standing;
 use rate_limit::Pass;
-pub use record::{Observer, Origin, Record};
+pub use record::{Known, Observer, Origin, Record};
 use translation::Forms;
 
 /// The parts of the gateway that the spine uses.
@@ -110,14 +110,15 @@ pub enum ReplyBody {
 }
 
 impl Proxy {
-    /// Serves one request of a key; `key` is as authentication read it.
+    /// Serves one request of a key; `key` is as authentication read it. Notes what it finds out, for the record of a refusal.
     ///
     /// # Errors
     /// Any [`Failure`]. The hold is released before it is returned.
-    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request) -> Result<Reply, Failure> {
+    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request, known: &mut Known) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
-        let model = resolve(&config, &seen.model, key, request.family)?;
+        let inspected = request.family.protocol().inspect(&request.body, clock::seed());
+        let mut seen = inspected.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
+        let model = resolve(&config, &seen.model, key, request.family, known)?;
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
@@ -133,6 +134,7 @@ impl Proxy {
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
+        known.held = true;
         let (answer, answered) = oneshot::channel();
         let mut admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
         admitted.outcome.lost = seals;
@@ -158,9 +160,19 @@ fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Fai
     Ok(losses)
 }
 
+/// The refusal of a body, whose model is still wanted in the log.
+fn unreadable(bad: BadRequest, body: &[u8], config: &Config, known: &mut Known) -> Failure {
+    if let Some(name) = inspect::model_named(body) {
+        known.model(&name, &config.catalog.find(&name));
+    }
+    Failure::BadRequest(bad)
+}
+
 /// The model that a name means on this path and for this key.
-fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc<Model>, Failure> {
-    let model = match config.catalog.find(name) {
+fn resolve(config: &Config, name: &str, key: &Key, family: Family, known: &mut Known) -> Result<Arc<Model>, Failure> {
+    let found = config.catalog.find(name);
+    known.model(name, &found);
+    let model = match found {
         Lookup::Found(model) => model,
         other => return Err(Failure::no_model(name, other)),
     };

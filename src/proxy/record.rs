@@ -12,11 +12,45 @@ use tokio::time::Instant;
 
 use super::Failure;
 use crate::clock;
+use crate::config::Lookup;
 use crate::metering::Miscount;
 use crate::upstream::Attempt;
 
 /// Characters kept of a model's name.
 const LONGEST_NAME: usize = 100;
+
+/// What was found out about a request before it was refused: for its record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The key whose secret it brought.
+    pub key: Option<KeyId>,
+    /// The model's name as the customer wrote it.
+    pub asked: String,
+    /// The published slug behind that name.
+    pub slug: String,
+    /// It came on a path that costs nothing.
+    pub free: bool,
+    /// Money was held for it, so its settlement writes the record.
+    pub held: bool,
+}
+
+impl Known {
+    /// Nothing yet, about a request on a path that costs nothing.
+    #[must_use]
+    pub fn on_free_path() -> Self {
+        Self { free: true, ..Self::default() }
+    }
+
+    /// Notes the name that the request has for its model, and what the catalog says to it.
+    pub(crate) fn model(&mut self, asked: &str, found: &Lookup<'_>) {
+        asked.clone_into(&mut self.asked);
+        match found {
+            Lookup::Found(model) => self.slug.clone_from(&model.slug),
+            Lookup::Retired(retired) => self.slug.clone_from(&retired.slug),
+            Lookup::Unknown(_) => {}
+        }
+    }
+}
 
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
@@ -46,6 +80,9 @@ pub struct Record {
     /// The error text if no money was held, else empty. It may repeat the customer's words, so only the customer gets to see it.
     #[serde(skip)]
     pub message: String,
+    /// It was refused on a path that costs nothing.
+    #[serde(skip)]
+    pub free: bool,
     /// Disjoint token counts.
     pub usage: Usage,
     /// Taken from the key.
@@ -88,7 +125,7 @@ impl Record {
     pub fn refused(
         failure: &Failure,
         family: Family,
-        key: Option<KeyId>,
+        known: Known,
         request_id: OperationId,
         arrived: Instant,
         origin: Origin,
@@ -96,15 +133,16 @@ impl Record {
         Self {
             request_id,
             at: clock::now(),
-            key,
+            key: known.key,
             origin,
-            slug: failure.slug().to_owned(),
-            asked: asked(failure.asked()),
+            slug: known.slug,
+            asked: asked(&known.asked),
             family: family.name(),
             target: String::new(),
             status: failure.status(family),
             end_reason: failure.reason().to_owned(),
             message: failure.message(),
+            free: known.free,
             usage: Usage::default(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,

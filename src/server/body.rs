@@ -121,11 +121,11 @@ fn too_slow() -> Failure {
     )
 }
 
-pub(super) fn broken() -> Failure {
+fn broken() -> Failure {
     bad("the request body is incomplete; send it again")
 }
 
-fn bad(message: &str) -> Failure {
+pub(super) fn bad(message: &str) -> Failure {
     Failure::BadRequest(farebox_protocol::BadRequest::new(message))
 }
 

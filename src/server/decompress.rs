@@ -10,9 +10,10 @@ use bytes::Bytes;
 use farebox_ledger::Key;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use salvo::http::header::CONTENT_ENCODING;
 use salvo::prelude::Request;
 
-use super::body::{self, Body, LARGEST, broken, reserve};
+use super::body::{self, Body, LARGEST, reserve};
 use crate::byte_room::{ByteRoom, Share};
 use crate::proxy::Failure;
 
@@ -21,7 +22,9 @@ use crate::proxy::Failure;
 /// # Errors
 /// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
 pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
-    let coding = Coding::named(&req.header::<String>("content-encoding").unwrap_or_default())?;
+    let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
+    let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
+    let coding = Coding::named(&named.join(", "))?;
     coding.decode(body::read(req, room, key).await?).await
 }
 
@@ -40,7 +43,7 @@ enum Coding {
 }
 
 impl Coding {
-    /// The encoding that a `content-encoding` header names.
+    /// The encoding that all `content-encoding` headers together name.
     ///
     /// # Errors
     /// 415 for any other encoding.
@@ -64,7 +67,7 @@ impl Coding {
         let decoding = tokio::task::spawn_blocking(move || {
             let Body { bytes, mut room } = body;
             let bytes = match self {
-                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| broken())?, &mut room)?,
+                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?, &mut room)?,
                 Self::Gzip | Self::Identity => take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?,
             };
             Ok(Body { bytes, room })
@@ -73,10 +76,14 @@ impl Coding {
     }
 }
 
+fn miscoded() -> Failure {
+    body::bad("the request body is cut off, or is not coded as its content-encoding says; send it uncompressed")
+}
+
 fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     loop {
-        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| broken())?;
+        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| miscoded())?;
         if out.len() > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
         }

@@ -21,11 +21,12 @@ mod paths;
 mod request_id;
 pub mod routes;
 mod tls;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use farebox_ledger::{KeyId, SharedLedger};
+use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
@@ -34,7 +35,7 @@ use salvo::prelude::{CatchPanic, Service};
 use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
-use crate::proxy::{Failure, Proxy, Record};
+use crate::proxy::{Failure, Known, Proxy, Record};
 pub use connections::{ConnectionCounts, Connections};
 pub use listen::{Listening, Stop, listen, serve};
 use request_id::Arrival;
@@ -82,10 +83,12 @@ impl Front {
         Arc::new(Self { proxy, rate_limits, body_room, connections, public_url, context, trusted_proxies, cors_origins })
     }
 
-    /// Reports a request for which no money was held.
-    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, key: Option<KeyId>) -> Failure {
-        let record = Record::refused(&failure, family, key.or(failure.key()), arrival.id, arrival.instant, arrival.origin);
-        self.proxy.observer.ended(Arc::new(record));
+    /// Reports a refused request, unless its settlement did.
+    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, known: Known) -> Failure {
+        if !known.held {
+            let record = Record::refused(&failure, family, known, arrival.id, arrival.instant, arrival.origin);
+            self.proxy.observer.ended(Arc::new(record));
+        }
         failure
     }
 
@@ -99,6 +102,7 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(transfer::plain_end)
         .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))

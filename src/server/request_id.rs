@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::header::{CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
-use salvo::http::{HeaderMap, HeaderValue, StatusCode};
+use salvo::http::header::STRICT_TRANSPORT_SECURITY;
+use salvo::http::{HeaderMap, HeaderValue};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, body, connections, forwarded};
+use super::{Front, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -62,21 +62,7 @@ impl AssignRequestId {
         if secure {
             res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
-        if !is_plainly_coded(req.headers()) {
-            // A body whose end two servers could place differently (request smuggling) is not read, and its connection is closed.
-            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            res.status_code(StatusCode::BAD_REQUEST);
-            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            res.body(UNKNOWN_CODING);
-            ctrl.skip_rest();
-            return;
-        }
-        let chunked = req.headers().contains_key(TRANSFER_ENCODING);
         ctrl.call_next(req, depot, res).await;
-        if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
-            // The end of the body is unknown, so nothing after it is read as a request.
-            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
         connections::hold(res, busy);
     }
 }
@@ -85,22 +71,6 @@ impl AssignRequestId {
 pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
     if let Some(own) = own_id(headers) {
         tracing::info!(request = %arrival.shown(), client_id = own, "the client sent its own id for this request");
-    }
-}
-
-/// The answer to a transfer coding other than `chunked`.
-const UNKNOWN_CODING: &str = concat!(
-    r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
-    r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
-);
-
-/// Whether a body has a length or is simply chunked.
-fn is_plainly_coded(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
-    match (codings.next(), codings.next()) {
-        (None, _) => true,
-        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
-        _ => false,
     }
 }
 

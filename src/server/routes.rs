@@ -67,10 +67,11 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/v1/usage", Account(Read::Usage)),
         at(Get, "/v1/generation", Account(Read::Receipt)),
         at(Get, "/v1/models", Models(List::All)),
-        at(Get, "/v1/models/{slug}", Models(List::One)),
+        // Names of other services' models have slashes: the answer is that the model is not found, not that the path is not.
+        at(Get, "/v1/models/{*+slug}", Models(List::One)),
         // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(List::Native)),
-        at(Get, "/native/v1/models/{slug}", Models(List::NativeOne)),
+        at(Get, "/native/v1/models/{*+slug}", Models(List::NativeOne)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
         // a browser's start page
         at(Get, "/", Home),

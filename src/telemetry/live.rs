@@ -80,8 +80,14 @@ mod tests {
 
     fn record(number: u16) -> Arc<Record> {
         let id = OperationId::new(farebox_ledger::Timestamp::from_millis(0), u128::from(number));
-        let mut record =
-            Record::refused(&Failure::Ledger, Family::Chat, None, id, Instant::now(), crate::proxy::Origin::default());
+        let mut record = Record::refused(
+            &Failure::Ledger,
+            Family::Chat,
+            crate::proxy::Known::default(),
+            id,
+            Instant::now(),
+            crate::proxy::Origin::default(),
+        );
         record.status = number;
         Arc::new(record)
     }

@@ -127,7 +127,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Origin};
+    use crate::proxy::{Failure, Known, Origin};
 
     #[test]
     fn requests_without_a_key_are_written_ten_times_a_second() {
@@ -135,7 +135,8 @@ mod tests {
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
             let failure = Failure::Unauthenticated("no key was sent");
-            let record = Record::refused(&failure, Family::Chat, key, id, Instant::now(), Origin::default());
+            let known = Known { key, ..Known::default() };
+            let record = Record::refused(&failure, Family::Chat, known, id, Instant::now(), Origin::default());
             Record { at: Timestamp::from_millis(at), ..record }
         };
         let written = |at| (0..100).filter(|_| log.admits(&record(at, None))).count();

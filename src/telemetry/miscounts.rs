@@ -162,12 +162,12 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Origin};
+    use crate::proxy::{Failure, Known, Origin};
 
     fn record(hour: i64, miscount: Option<Miscount>) -> Record {
         let failure = Failure::Internal;
         let id = OperationId::from_bytes([0; 16]);
-        let record = Record::refused(&failure, Family::Chat, None, id, Instant::now(), Origin::default());
+        let record = Record::refused(&failure, Family::Chat, Known::default(), id, Instant::now(), Origin::default());
         let evidence = Some(if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider });
         let (target, slug) = ("acme/large".to_owned(), "large".to_owned());
         Record {

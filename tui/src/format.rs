@@ -1,4 +1,4 @@
-//! Numbers, money and times as text. Shortened money is always rounded down; nothing here is exact accounting.
+//! Numbers, money and times as text. Shortened money is always rounded down. Where money is decided on, it is [`exact`].
 
 use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp};
 use serde_json::Value;
@@ -6,6 +6,20 @@ use serde_json::Value;
 /// `$1,234.56`, rounded down.
 pub(crate) fn money(amount: Amount) -> String {
     dollars(&amount.show(2))
+}
+
+/// Every decimal it has, at least two.
+pub(crate) fn exact(amount: Amount) -> String {
+    dollars(&amount.to_string())
+}
+
+/// Exact if that takes at most `cells`, else rounded down to as many decimals as fit, at least two.
+pub(crate) fn within(amount: Amount, cells: usize) -> String {
+    let exact = exact(amount);
+    if exact.len() <= cells {
+        return exact;
+    }
+    dollars(&amount.show(2 + cells.saturating_sub(money(amount).len())))
 }
 
 /// With six decimals, for charges; rounded down.
@@ -28,10 +42,9 @@ pub(crate) fn short(amount: Amount, cells: usize) -> String {
     format!("{thousands}k")
 }
 
-/// Signed, for journal lines: six decimals if cents would hide something.
+/// Signed, for journal lines: exact in at most 13 cells.
 pub(crate) fn signed(amount: Amount) -> String {
-    let cents = amount.picos() % 10_000_000_000 == 0;
-    let text = if cents { money(amount) } else { fine(amount) };
+    let text = within(amount, 12);
     if amount.is_positive() { format!("+{text}") } else { text }
 }
 
@@ -220,7 +233,11 @@ mod tests {
         assert_eq!(money(usd("1234567.899")), "$1,234,567.89");
         assert_eq!(money(usd("-0.001")), "-$0.01");
         assert_eq!(signed(usd("20")), "+$20.00");
-        assert_eq!(signed(usd("-0.0213")), "-$0.021300");
+        assert_eq!(signed(usd("-0.0213")), "-$0.0213");
+        assert_eq!(signed(usd("0.000000000001")), "+$0.000000000");
+        assert_eq!((exact(usd("1234.5")), exact(usd("-0.0000000001"))), ("$1,234.50".into(), "-$0.0000000001".into()));
+        assert_eq!((within(usd("1234.5678"), 11), within(usd("1234.5678"), 10)), ("$1,234.5678".into(), "$1,234.567".into()));
+        assert_eq!((within(usd("999999.999"), 3), within(usd("4.9999999"), 9)), ("$999,999.99".into(), "$4.999999".into()));
         assert_eq!(total(412_903_189_999_999_999), "$412,903.18");
         assert_eq!(total(i128::from(i64::MAX) * 1_000_000), "$9,223,372,036,854.77");
         assert_eq!((count(999), count(1000), count(1_000_000)), ("999".into(), "1,000".into(), "1,000,000".into()));

@@ -15,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
+use super::mounts::is_mounted_alone;
 use crate::{LedgerError, OpenMode};
 
 /// Older versions can lose a commit when two processes share a log.
@@ -150,6 +151,12 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
                 "{} has {} names (hard links), and each would get its own log; remove the others",
                 path.display(),
                 found.nlink()
+            )));
+        }
+        Ok(_) if mode != OpenMode::ReadOnly && is_mounted_alone(path) => {
+            return Err(unusable(format!(
+                "{0} is mounted by itself, so that its log and its lock are beside another name of it, too; mount its folder",
+                path.display()
             )));
         }
         Ok(_) => {}

@@ -16,6 +16,7 @@ mod lists;
 mod location;
 mod lock;
 mod migrations;
+mod mounts;
 mod readers;
 mod reads;
 mod remembered;

@@ -76,7 +76,7 @@ impl Decoder {
         if self.flow.has_ended() {
             return;
         }
-        let Ok(chunk) = Cursor::new(data).and_then(|mut cursor| chunk(&mut cursor)) else {
+        let Ok(chunk) = Cursor::of_answer(data).and_then(|mut cursor| chunk(&mut cursor)) else {
             if error {
                 self.flow.fail(UpstreamError::parse(data), sink);
             }

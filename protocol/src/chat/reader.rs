@@ -53,7 +53,7 @@ impl Choice {
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let said = say(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
@@ -76,7 +76,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
     // What cannot be parsed was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
     sample
 }
 
@@ -120,7 +120,7 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let said = say(&mut cursor, &mut self.sample)?;
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());

@@ -39,7 +39,7 @@ struct Said {
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let mut said = Said::default();
     say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
@@ -64,7 +64,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
     // What cannot be parsed was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
     sample
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let mut said = Said::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said.kind.clone().map(|span| cursor.string_at(span)).unwrap_or_default();

@@ -73,7 +73,7 @@ impl flow::Decoder for Decoder {
             return;
         }
         let Some(data) = frame.data() else { return self.flow.ping(sink) };
-        let Ok(mut said) = Cursor::new(&data).and_then(|mut cursor| said(&mut cursor)) else {
+        let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
             if frame.event() == Some("error") {
                 self.flow.fail(UpstreamError::parse(&data), sink);
             }

@@ -54,7 +54,7 @@ struct Event {
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
@@ -76,7 +76,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
     // What cannot be parsed was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
     sample
 }
 
@@ -121,7 +121,7 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let mut event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
@@ -215,7 +215,7 @@ pub(super) fn public_items(text: String, slug: &str) -> String {
 }
 
 fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>) -> String {
-    let Ok(places) = Cursor::new(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
+    let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
     let marks = Marks::at(places, |span| span);
     let slug = quoted(slug);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();

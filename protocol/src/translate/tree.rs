@@ -1,4 +1,4 @@
-//! A request body as a tree of spans: one walk, and no text is unescaped or copied.
+//! A body as a tree of spans: one walk, and no text is unescaped or copied.
 //!
 //! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied unchanged and never parsed. Must not know any family.
 
@@ -25,7 +25,8 @@ pub(crate) static MISSING: Node<'static> = Node { raw: "null", kind: Kind::Null,
 impl<'a> Node<'a> {
     /// The tree of a whole text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let mut cursor = Cursor::new(bytes)?;
+        // A request was inspected before, and is not deeper than requests may be.
+        let mut cursor = Cursor::of_answer(bytes)?;
         let node = Self::at(&mut cursor, false)?;
         cursor.end()?;
         Ok(node)

@@ -11,7 +11,7 @@ async fn a_target_that_does_not_answer_is_waited_for_ten_seconds_and_then_we_est
     house.proxy.upstreams.play(Recorded { pieces: vec![late], broken: false });
     let (key, begun) = (house.key("5").await, Instant::now());
     let body = Bytes::from(r#"{"model":"quick","messages":[{"role":"user","content":"hello"}]}"#);
-    let counted = count::tokens(&house.proxy, &key, &body, Vec::new(), true).await.unwrap();
+    let counted = count::tokens(&house.proxy, &key, &body, Vec::new(), true, &mut Known::default()).await.unwrap();
     assert_eq!((counted.estimated, begun.elapsed()), (true, Duration::from_secs(10)));
     assert!(counted.tokens > 0);
     let states = house.proxy.upstreams.states();

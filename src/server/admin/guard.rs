@@ -12,6 +12,7 @@ use salvo::prelude::{FlowCtrl, Request, Response, handler};
 use sha2::{Digest, Sha256};
 
 use super::{Admin, text};
+use crate::config::source;
 
 /// A shorter token could be guessed.
 const LEAST_CHARACTERS: usize = 16;
@@ -57,15 +58,12 @@ impl Guard {
             return Ok(if address.to_canonical().is_loopback() { Self::Open } else { Self::Closed });
         };
         let refuse = |problem: String| TokenError { path: file.display().to_string(), problem };
-        let length = std::fs::metadata(file).map_err(|error| refuse(error.to_string()))?.len();
-        if length > LARGEST_FILE {
-            return Err(refuse(format!("it has {length} bytes; it must contain one token and nothing else")));
-        }
-        let content = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+        let content = source::content(file, LARGEST_FILE).map_err(|error| refuse(source::plain(&error)))?;
+        let content = String::from_utf8_lossy(&content);
         let token = content.trim();
         if token.chars().count() < LEAST_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(refuse(format!(
-                "a token is one word of at least {LEAST_CHARACTERS} characters; `openssl rand -hex 24` makes one"
+                "it must contain one token and nothing else: one word of at least {LEAST_CHARACTERS} characters; `openssl rand -hex 24` makes one"
             )));
         }
         Ok(Self::Token(Sha256::digest(token).into()))
@@ -141,5 +139,10 @@ mod tests {
             assert!(token.is_empty() || !problem.contains(token), "{problem}");
         }
         assert!(Guard::new("127.0.0.1".parse().unwrap(), Some(Path::new("/nonexistent"))).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("token");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let problem = Guard::new("127.0.0.1".parse().unwrap(), Some(&pipe)).unwrap_err().problem;
+        assert!(problem.contains("a pipe or a device"), "{problem}");
     }
 }
