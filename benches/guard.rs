@@ -22,7 +22,7 @@ use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
-use farebox::proxy::{Calibrations, Origin, Proxy, ReplyBody, Request};
+use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
@@ -291,7 +291,7 @@ impl Gateway {
                 arrived: Instant::now(),
                 at: clock::now(),
             };
-            match self.proxy.run(&key, request).await.unwrap().body {
+            match self.proxy.run(&key, request, &mut Known::default()).await.unwrap().body {
                 ReplyBody::Whole(answer) => drop(black_box(answer)),
                 ReplyBody::Stream(mut frames) => while frames.next().await.is_some() {},
             }

@@ -1,8 +1,8 @@
-//! A budget of bytes in memory that many share and none can take for itself.
+//! A memory budget in bytes, shared by many holders; no holder can take all of it.
 //!
-//! One holder has at most a quarter of what the others leave free, so a newcomer always finds room. Whoever reads from a
-//! network takes room as the bytes arrive, in steps, and gives it back by dropping its [`Share`]. A share that cannot grow
-//! either fails or waits; it never grows beyond its part.
+//! One holder gets at most a quarter of what the others leave free, so a newcomer always finds room. A network reader takes room in
+//! steps as the bytes arrive, and gives it back by dropping its [`Share`]. A share that cannot grow either fails or waits; it never
+//! exceeds its part.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// Shares grow by steps, so that a lock is taken once for every 64 KiB and not for every piece from the network.
+/// Shares grow in steps, so that the lock is taken once per 64 KiB and not for every piece from the network.
 const STEP: usize = 64 * 1024;
 /// A holder gets at most this part of what the others leave free.
 const PART: usize = 4;
 
-/// Whose bytes they are: a number that stands for one key.
+/// The owner of the bytes: a number that stands for one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Holder(pub u64);
 
@@ -58,13 +58,13 @@ impl ByteRoom {
         Share { room: Arc::clone(self), holder, most, bytes: 0 }
     }
 
-    /// Bytes that are taken.
+    /// Bytes taken.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.lock().all
     }
 
-    /// Bytes there are.
+    /// Bytes in total.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
@@ -106,12 +106,12 @@ impl ByteRoom {
 }
 
 impl Share {
-    /// Grows to at least `bytes`; false, and unchanged, when that is more than its part.
+    /// Grows to at least `bytes`; false, and unchanged, if that exceeds its part.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes {
             return true;
         }
-        // A whole step where there is room for it, else just what is needed: small bodies still fit when less than a step is free.
+        // A whole step if there is room for it, else only what is needed: small bodies still fit when less than a step is free.
         let needed = bytes - self.bytes;
         let stepped = bytes.next_multiple_of(STEP) - self.bytes;
         let Some(more) = [stepped, needed].into_iter().find(|more| self.room.take(self.holder, *more, self.most)) else {
@@ -121,12 +121,12 @@ impl Share {
         true
     }
 
-    /// Grows to at least `bytes`, as soon as that is no more than its part.
+    /// Grows to at least `bytes`, as soon as its part allows.
     pub async fn wait_for(&mut self, bytes: usize) {
         while !self.grow_to(bytes) {
             let room = Arc::clone(&self.room);
             let waiting = Waiting::new(&room);
-            // Registered before the second look, so that room which is freed in between is noticed.
+            // Registers before the second check, so that room freed in between is noticed.
             let freed = room.freed.notified();
             if self.grow_to(bytes) {
                 return;
@@ -146,7 +146,7 @@ impl Share {
         self.room.give_back(self.holder, over);
     }
 
-    /// The same bytes, with this share held for as long as anybody has them.
+    /// The same bytes, holding this share until the last reference is dropped.
     #[must_use]
     pub fn keep(self, bytes: Bytes) -> Bytes {
         if self.bytes == 0 { bytes } else { Bytes::from_owner(Kept { bytes, _share: self }) }

@@ -1,11 +1,11 @@
-//! A timer that is moved at every event and rarely fires: a stream moves two of them at each of its chunks. Moving an instant later
-//! costs nothing; the timer only learns of it when it would have fired too early.
+//! A timer that is moved at every event and rarely fires: a stream moves two of them at each of its chunks. Postponing it costs
+//! nothing; the runtime's timer is updated only when it would have fired too early.
 
 use std::pin::Pin;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer to use again and again.
+/// A reusable timer.
 #[derive(Debug)]
 pub struct Deadline(Pin<Box<Sleep>>);
 
@@ -16,7 +16,7 @@ impl Deadline {
         Self(Box::pin(sleep_until(instant)))
     }
 
-    /// Waits until the instant. A wait that is dropped loses nothing.
+    /// Waits until the instant. Dropping the future loses nothing.
     pub async fn wait_until(&mut self, instant: Instant) {
         loop {
             if self.0.is_elapsed() || instant < self.0.deadline() {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A request makes hundreds of small pieces; the system's allocator took a sixth of its time for them.
-/// Without huge pages, which make an open stream half as large again.
+/// A request makes hundreds of small allocations; the system's allocator took a sixth of its time for them.
+/// Without huge pages, which would enlarge an open stream by half.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
 //! The rules of money: what each operation does to an account.
 //!
-//! Pure: no clock, no ids, no store; every store calls these and nothing else. Each rule returns a new account that satisfies
-//! `0 ≤ held`, `0 ≤ spent` and `spent + held ≤ credit`, or a refusal, and then nothing has changed.
+//! Pure: no clock, no ids, no store. Every store uses these rules and no others. Each rule returns a new account that satisfies `0
+//! ≤ held`, `0 ≤ spent` and `spent + held ≤ credit`, or a refusal that changes nothing.
 
 use crate::{Amount, OperationId, Refusal};
 
@@ -16,7 +16,7 @@ pub struct Account {
     pub held: Amount,
 }
 
-/// What the end of one hold does.
+/// The effect of ending one hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     /// The account afterwards.
@@ -49,7 +49,7 @@ impl Account {
             && self.spent.checked_add(self.held).is_some_and(|used| used <= self.credit)
     }
 
-    /// Reserves money. A key with nothing available is refused even when nothing is asked for.
+    /// Reserves money. A key with nothing available is refused even if nothing is asked for.
     ///
     /// # Errors
     /// [`Refusal::Insufficient`]; [`Refusal::Limit`] for a negative amount.
@@ -114,7 +114,7 @@ impl Account {
     /// Corrects the credit in either direction; downwards only as far as money is available.
     ///
     /// # Errors
-    /// [`Refusal::Limit`] for nothing or too much, [`Refusal::Insufficient`] downwards.
+    /// [`Refusal::Limit`] for zero or too much, [`Refusal::Insufficient`] when a downward correction exceeds what is available.
     pub fn adjust(self, amount: Amount) -> Result<Self, Refusal> {
         if amount == Amount::ZERO {
             return Err(Refusal::Limit("an adjustment must not be zero".to_owned()));

@@ -1,6 +1,6 @@
-//! The address of a ledger: parses the value of `--ledger`, in this one place.
+//! The address of a ledger: the only parser of `--ledger`.
 //!
-//! An address may carry a password: it is shown without, and an error never repeats what was typed.
+//! An address may contain a password: it is displayed without it, and no error repeats what was typed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use tokio_postgres::config::Host;
 pub enum LedgerAddress {
     /// The path of a SQLite file.
     File(PathBuf),
-    /// A database of PostgreSQL, which several gateways can share.
+    /// A PostgreSQL database, which several gateways can share.
     Postgres(Box<Config>),
 }
 
 impl LedgerAddress {
-    /// The SQLite file, where it is one.
+    /// The path, if it is a SQLite file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -83,13 +83,13 @@ impl fmt::Debug for LedgerAddress {
     }
 }
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Nothing was given.
     #[error("give the path of a SQLite file, or a database as postgres://user@host/database")]
     Empty,
-    /// An address of PostgreSQL that cannot be read.
+    /// A PostgreSQL address that cannot be parsed.
     #[error(
         "write the whole address, as in postgres://user:password@host:5432/database, with special characters percent-encoded, as in %40"
     )]

@@ -1,7 +1,7 @@
 //! Money: whole picodollars (1e-12 USD) in an `i64`.
 //!
-//! Every operation is checked and none uses a float, so a sum of counts times rates is exact or it is refused. Text is an exact
-//! decimal number of US dollars. What an account may do with an amount is `account`'s business.
+//! Every operation is checked and none uses a float, so a sum of counts times rates is either exact or refused. The text form is an
+//! exact decimal number of US dollars. What an account may do with an amount is decided in `account`.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Amount {
     pub const MAX_TOP_UP: Self = Self(100_000_000_000_000_000);
     /// The most that may ever be paid onto one key: 9,000,000 USD.
     pub const MAX_LIFETIME_CREDIT: Self = Self(9_000_000_000_000_000_000);
-    /// The largest cost of one request that is believed: 1,000,000 USD. More is a mistake in the counts.
+    /// The largest plausible cost of one request: 1,000,000 USD. More is a mistake in the counts.
     pub const MAX_COST: Self = Self::MAX_BALANCE;
 
     /// From picodollars.
@@ -96,7 +96,7 @@ impl Amount {
         signed.map(Self).ok_or_else(|| AmountError::new(text, "it is too large"))
     }
 
-    /// Reads what a person typed as a payment: digits and at most 6 decimals, nothing that could be read in two ways.
+    /// Reads what a person typed as a payment: digits and at most 6 decimals, nothing ambiguous.
     ///
     /// # Errors
     /// [`AmountError`], which says what to type instead.
@@ -134,7 +134,7 @@ impl Amount {
         0_i64.checked_add_unsigned(magnitude).map(Self).ok_or_else(|| AmountError::new(text, "it is too large"))
     }
 
-    /// Reads what a person typed as a correction: as [`Amount::parse_payment`], with one sign allowed in front.
+    /// Reads what a person typed as a correction: like [`Amount::parse_payment`], with one sign allowed in front.
     ///
     /// # Errors
     /// As [`Amount::parse_payment`].

@@ -1,10 +1,10 @@
 //! Anchors: the last hash of every chain at one moment, kept outside the ledger.
 //!
-//! The chains guard each key's history against edits; an attacker who recomputes every hash after an edit can only be detected by
-//! something that was stored elsewhere. An anchor is one line of JSON with the ends of the chains of every key that changed since
-//! the anchor before it. An anchor file is append-only, and anchors only cover what is on disk.
+//! The chains protect each key's history against edits, but an attacker who recomputes every hash after an edit can only be
+//! detected by something stored elsewhere. An anchor is one line of JSON with the chain ends of every key that changed since the
+//! previous anchor. An anchor file is append-only, and an anchor covers only what is on disk.
 //!
-//! Anchors of earlier versions carry a running digest over all entries, and one over all acts. They are still checked.
+//! Anchors of earlier versions contain a running digest over all entries, and one over all acts. They are still checked.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::KeyId;
 use crate::head::{Hash, NOTHING};
 
-/// How each line begins; what a power cut may have left of one begins so, too.
+/// How each line begins; so does a line torn by a power cut.
 const LINE_START: &str = "{\"at\":\"";
 
 /// A running digest over the hashes of one append-only table, in the order of their positions.
@@ -28,7 +28,7 @@ const LINE_START: &str = "{\"at\":\"";
 pub struct Mark {
     /// How many rows it covers.
     pub count: i64,
-    /// Over their hashes.
+    /// The digest over their hashes.
     #[serde(with = "hex")]
     digest: Hash,
 }
@@ -48,9 +48,9 @@ impl Mark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Anchor {
-    /// As earlier versions wrote them.
+    /// Written by earlier versions.
     Digests(Digests),
-    /// As this one does.
+    /// Written by this version.
     Heads(Heads),
 }
 
@@ -80,7 +80,7 @@ pub struct Heads {
     pub opened: i64,
     /// Keys with a new entry or a new act.
     pub keys: Vec<KeyHeads>,
-    /// The generation of a ledger in a database, in which an accepted loss takes away what earlier ones had; 0 for a file.
+    /// The generation of a ledger in a database; accepting a loss starts a new one. 0 for a file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: i64,
 }
@@ -90,13 +90,13 @@ const fn is_zero(generation: &i64) -> bool {
     *generation == 0
 }
 
-/// Where a key's two chains ended.
+/// The ends of a key's two chains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyHeads {
     /// The key.
     pub key: KeyId,
-    /// Its newest entry; 0 when it has none.
+    /// Its newest entry; 0 if it has none.
     pub seq: i64,
     /// That entry's hash.
     #[serde(with = "hex")]
@@ -109,7 +109,7 @@ pub struct KeyHeads {
 }
 
 impl Anchor {
-    /// What a ledger without any row comes to.
+    /// The mark of a ledger without any row.
     pub(crate) const fn start() -> Self {
         Self::Heads(Heads { at: String::new(), entries: 0, acts: 0, opened: 0, keys: Vec::new(), generation: 0 })
     }
@@ -141,7 +141,7 @@ impl Anchor {
         }
     }
 
-    /// How many holds had been opened; 0 where that was not written down.
+    /// How many holds had been opened; 0 if it was not recorded.
     #[must_use]
     pub const fn opened(&self) -> i64 {
         match self {
@@ -160,7 +160,7 @@ impl Anchor {
     }
 }
 
-/// What the anchors say of each key's chains, ticked off while the chains are walked.
+/// What the anchors record of each key's chains; entries are ticked off while the chains are walked.
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     entries: HashMap<KeyId, BTreeMap<i64, Vec<(Hash, String)>>>,
@@ -183,21 +183,21 @@ impl Covered {
         covered
     }
 
-    /// A fault, when an anchor says that this entry had another hash.
+    /// A fault if an anchor recorded another hash for this entry.
     pub(crate) fn entry(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.entries.get_mut(&key)?.remove(&seq)?;
         let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
         Some(format!("anchor of {at}: entry {seq} of key {key} is not the one it covers"))
     }
 
-    /// A fault, when an anchor says that this act had another hash.
+    /// A fault if an anchor recorded another hash for this act.
     pub(crate) fn act(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.acts.get_mut(&key)?.remove(&seq)?;
         let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
         Some(format!("anchor of {at}: administrative act {seq} of key {key} is not the one it covers"))
     }
 
-    /// What the anchors cover and no chain had.
+    /// What the anchors cover but no chain contained.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (what, keys) in [("entry", &self.entries), ("administrative act", &self.acts)] {
@@ -217,15 +217,15 @@ pub struct AnchorFile {
     path: PathBuf,
     file: File,
     last: Anchor,
-    /// What the file says of each key, where the ledger is in a database and names all of them.
+    /// What the file records of each key, if the ledger is in a database and lists all of them.
     known: HashMap<KeyId, KeyHeads>,
 }
 
 impl AnchorFile {
-    /// Opens or creates an anchor file and reads its last line. A line that a power cut tore is cut off.
+    /// Opens or creates an anchor file and reads its last line. A line torn by a power cut is cut off.
     ///
     /// # Errors
-    /// When it cannot be read or written, or its last line is no anchor.
+    /// When it cannot be read or written, or its last line is not an anchor.
     pub fn open(path: &Path) -> Result<Self> {
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
@@ -259,8 +259,8 @@ impl AnchorFile {
         &self.last
     }
 
-    /// Appends an anchor and brings it to the disk. One that covers nothing new is left out, and so are keys that have not
-    /// changed since an earlier one.
+    /// Appends an anchor and syncs it to disk. Skips an anchor that covers nothing new, and keys that have not changed since an
+    /// earlier one.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -294,7 +294,7 @@ impl AnchorFile {
 /// All anchors of a file, oldest first. Its last line may be cut off, no other may.
 ///
 /// # Errors
-/// When it cannot be read or has a line that is no anchor.
+/// When it cannot be read or contains a line that is not an anchor.
 pub fn read(path: &Path) -> Result<Vec<Anchor>> {
     let text = std::fs::read_to_string(path)?;
     let whole = text.rfind('\n').map_or(0, |end| end.saturating_add(1));
@@ -353,7 +353,7 @@ mod tests {
         let mut file = AnchorFile::open(&path).unwrap();
         file.append(all(1, vec![key(1, 1), key(2, 2)])).unwrap();
         file.append(all(1, vec![key(1, 2), key(2, 2)])).unwrap();
-        // What an accepted loss has left is said again.
+        // After an accepted loss, all keys are written again.
         file.append(all(2, vec![key(1, 2), key(2, 2)])).unwrap();
         let keys: Vec<Vec<KeyHeads>> = read(&path)
             .unwrap()

@@ -1,8 +1,8 @@
 //! Contents of the audit: the word and the details of each act, and the state an act leaves a key in.
 //!
-//! Pure. Details and states are JSON with fixed fields and never carry a secret: secrets appear as fingerprints, from which
-//! neither the secret nor its stored hash can be found. States are hashed into the audit's chain, so their format is frozen by
-//! its version.
+//! Pure. Details and states are JSON with fixed fields and never contain a secret: secrets appear as fingerprints, from which
+//! neither the secret nor its stored hash can be found. States are hashed into the audit's chain, so their format is frozen per
+//! version.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ pub struct AuditRecord {
     pub actor: String,
     /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
     pub act: String,
-    /// On which key.
+    /// The key it changed.
     pub key: KeyId,
     /// The operation's id.
     pub operation: OperationId,
@@ -40,7 +40,7 @@ pub(crate) struct Written {
     pub(crate) details: String,
 }
 
-/// An act at its place, with the state in which it leaves the key.
+/// An act at its place, with the state in which it left the key.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) record: AuditRecord,
@@ -64,7 +64,7 @@ impl Written {
         Record { record, seq: head.seq.saturating_add(1), state: state(key) }
     }
 
-    /// Whether `record` is this act, done before: same key, act and details. Actor and time may differ.
+    /// Whether `record` is this act, performed before: same key, act and details. Actor and time may differ.
     pub(crate) fn repeats(&self, record: &AuditRecord) -> bool {
         self.key == record.key && self.act == record.act && self.details == record.details
     }
@@ -114,12 +114,12 @@ pub(crate) fn link(key: KeyId, token: &SecretHash, expires: Timestamp, act: &cra
     Written { at: act.at, actor: act.actor.clone(), act: "link", key, operation: act.operation, details }
 }
 
-/// What the audit says of a sign-in link.
+/// The audit details of a sign-in link.
 pub(crate) fn link_details(token: &SecretHash, expires: Timestamp) -> String {
     json!({ "link": fingerprint(token), "expires": expires }).to_string()
 }
 
-/// Everything of a key that only an administrator changes.
+/// The part of a key that only an administrator changes.
 pub(crate) fn state(key: &Key) -> String {
     json!({
         "v": 1,

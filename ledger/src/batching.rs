@@ -1,4 +1,4 @@
-//! How many operations the writer waits for before it commits, and for how long.
+//! How many operations the writer waits for before it commits, and how long.
 
 use std::time::Duration;
 
@@ -9,19 +9,21 @@ const GATHER: Duration = Duration::from_micros(80);
 /// The longest it waits in all.
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
-/// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many
-/// as came last time, and now and then for a few more, to find out whether the load has grown. One or two at a time never wait.
+/// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many as
+/// arrived last time, and now and then for a few more, to find out whether the load has grown. It never waits for batches of one or
+/// two.
 ///
-/// Waiting in vain for more costs 4 ms, the time of six batches of 64, so each such attempt doubles the pause before the next.
+/// Waiting in vain for more costs 4 ms, the time of six batches of 64, so each failed attempt doubles the pause before the next
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Batching {
-    /// How many the next batch waits for.
+    /// How many operations the next batch waits for.
     pub(crate) expected: usize,
     /// Whether that is more than came last time.
     attempt: bool,
     /// Batches until the next attempt.
     steady: u32,
-    /// Batches between the last attempt in vain and the next; 0 after one that gathered more.
+    /// Batches between the last failed attempt and the next; 0 after one that gathered more.
     pause: u32,
 }
 
@@ -32,7 +34,7 @@ impl Batching {
     const LONGEST_PAUSE: u32 = 1_024;
 
     /// How long the next batch waits. The more operations share it, the longer: a short scheduling delay must not split a large
-    /// batch, which would cost everyone a second commit.
+    /// batch, because everyone would pay for the second commit.
     pub(crate) fn patience(&self) -> Duration {
         GATHER.saturating_mul(u32::try_from(self.expected).unwrap_or(u32::MAX)).min(GATHER_ALL)
     }

@@ -1,7 +1,7 @@
 //! The bill of a request: what was counted, at which rates, and how the request ended.
 //!
-//! A bill is kept in the charge entry and hashed with it, so its fields are frozen as those of an entry are: later versions note
-//! more as [`Facts`].
+//! A bill is part of the charge entry and hashed with it, so its fields are as frozen as those of an entry: later versions add data
+//! as [`Facts`].
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub struct Bill {
     pub slug: String,
     /// The wire family: `chat`, `responses` or `messages`.
     pub family: String,
-    /// Provider and upstream model name that answered last, `provider/model`; empty when none was reached.
+    /// Provider and upstream model name of the last answer, `provider/model`; empty if none was reached.
     pub target: String,
     /// The HTTP status the customer got.
     pub status: u16,
@@ -32,20 +32,21 @@ pub struct Bill {
     pub hold: Amount,
     /// The part of the cost that the balance did not cover: the operator's loss.
     pub loss: Amount,
-    /// Who counted; `None` where nobody did, because nothing was made. See [`Bill::counted_by`].
+    /// Who counted; `None` if nothing was produced and so nobody counted. See [`Bill::counted_by`].
     #[serde(default)]
     pub evidence: Option<Evidence>,
     /// Disjoint token counts.
     pub usage: Usage,
     /// Count times rate, one line for each priced thing.
     pub lines: Vec<Line>,
-    /// What the operator may owe a provider beyond the charge: cut, broken, disputed, free after dispatch, failed attempts.
+    /// What the operator may owe a provider beyond the charge, for requests that were cut, broken, disputed or free after dispatch,
+    /// and for failed attempts.
     #[serde(default)]
     pub exposure: Amount,
-    /// What the request cost at the operator's own prices, where they are known.
+    /// What the request cost at the operator's own prices, if they are known.
     #[serde(default)]
     pub cost: Option<Amount>,
-    /// Further facts by name, sorted: what later versions note needs no new format. Not `exposure` and not `cost`.
+    /// Further facts by name, sorted; later versions can add some without a new format. Never `exposure` or `cost`.
     #[serde(default)]
     pub facts: Facts,
 }
@@ -54,15 +55,15 @@ pub struct Bill {
 pub type Facts = std::collections::BTreeMap<String, String>;
 
 impl Bill {
-    /// Who counted what is charged; nobody where no provider answered and nothing is charged. Entries of earlier versions name the
-    /// provider there, and their hashes cover that word, so it is left out here rather than mended in the journal.
+    /// Who counted what is charged; `None` if no provider answered and nothing is charged. Entries of earlier versions name the
+    /// provider there, and their hashes cover that word, so it is dropped here and not corrected in the journal.
     #[must_use]
     pub fn counted_by(&self) -> Option<Evidence> {
         let nothing = self.lines.is_empty() && self.usage == Usage::default();
         self.evidence.filter(|_| !nothing)
     }
 
-    /// Largest count that is believed: far above any request, far below where an hour's sum could overflow.
+    /// Largest plausible count: far above any request, far below where an hour's sum could overflow.
     pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 
     /// What the request cost.
@@ -83,11 +84,11 @@ impl Bill {
 
 impl Bill {
     const MAX_FACTS: usize = 32;
-    const MAX_FACT_BYTES: usize = 4096;
-    /// Facts that have a field of their own.
+    pub(crate) const MAX_FACT_BYTES: usize = 4096;
+    /// Facts with a field of their own.
     const FIELDS: [&str; 2] = ["exposure", "cost"];
 
-    /// Exposure, cost and all other facts as they are stored and hashed: sorted pairs. What is nothing is left out.
+    /// Exposure, cost and all other facts as they are stored and hashed: sorted pairs. Zero values are left out.
     pub(crate) fn pairs(&self) -> Cow<'_, Facts> {
         if self.exposure == Amount::ZERO && self.cost.is_none() {
             return Cow::Borrowed(&self.facts);
@@ -102,7 +103,7 @@ impl Bill {
         Cow::Owned(pairs)
     }
 
-    /// Takes over stored pairs; `None` when a number among them is not written as this program writes it.
+    /// Parses stored pairs; `None` if a number among them is not in this program's canonical form.
     pub(crate) fn with_pairs(mut self, mut pairs: Facts) -> Option<Self> {
         let number = |text: String| {
             let picos: i64 = text.parse().ok()?;
@@ -118,10 +119,14 @@ impl Bill {
         Some(self)
     }
 
+    /// Bytes of all facts, with their names.
+    pub(crate) fn facts_bytes(&self) -> usize {
+        self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len())).fold(0, usize::saturating_add)
+    }
+
     /// Facts are few, short and not named like a field; money is not negative.
     pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
-        let bytes = self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len()));
-        let too_many = self.facts.len() > Self::MAX_FACTS || bytes.fold(0, usize::saturating_add) > Self::MAX_FACT_BYTES;
+        let too_many = self.facts.len() > Self::MAX_FACTS || self.facts_bytes() > Self::MAX_FACT_BYTES;
         if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
             return Err(Refusal::Limit("this bill has too many facts, or one that is too long or named like a field".to_owned()));
         }
@@ -142,7 +147,7 @@ pub enum Evidence {
     Local,
     /// Counted here, because the provider's usage was absurd.
     Disputed,
-    /// A checkpoint, after a crash.
+    /// Taken from a checkpoint, after a crash.
     Recovered,
 }
 
@@ -158,11 +163,11 @@ pub struct Usage {
     pub cache_write: u64,
     /// Input tokens written to a cache for one hour.
     pub cache_write_1h: u64,
-    /// Output tokens without reasoning that is priced apart.
+    /// Output tokens, except reasoning that is priced separately.
     pub output: u64,
     /// Reasoning tokens that are not in `output`.
     pub reasoning: u64,
-    /// Pictures, where they are priced each.
+    /// Pictures, if they are priced each.
     pub images: u64,
 }
 
@@ -180,8 +185,8 @@ pub struct Line {
 /// Σ count × rate, exactly.
 ///
 /// # Errors
-/// [`Refusal::Limit`] when a rate is negative or the sum overflows or is above [`Amount::MAX_COST`]: the counts are then wrong,
-/// and the caller treats them as disputed.
+/// [`Refusal::Limit`] when a rate is negative, or the sum overflows or exceeds [`Amount::MAX_COST`]: the counts are then wrong, and
+/// the caller treats them as disputed.
 pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
     let absurd = || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
     let mut sum = Amount::ZERO;

@@ -1,12 +1,12 @@
-//! The hash chain: how an entry and an audit record become the bytes that are hashed.
+//! The hash chain: how entries and audit records are serialised for hashing.
 //!
-//! Each hash is SHA-256 over a format, the hash before it of the same key, and every field in a fixed order. Numbers are eight
-//! bytes big-endian, texts carry their length, optional fields say whether they are there: two different records never give the
-//! same bytes. Every row stores its format, and each format is frozen by the golden hashes below.
+//! Each hash is SHA-256 over a format, the key's previous hash, and every field in a fixed order. Numbers are eight bytes
+//! big-endian, texts are length-prefixed, optional fields carry a presence flag: two different records never give the same bytes.
+//! Every row stores its format, and the golden hashes below freeze each format.
 //!
-//! Format 1 hashed the row's position in the whole ledger and its predecessor's. Format 2 hashes neither, so that several
-//! writers can append; its chains begin with the ledger's identity, and an entry ends in a block of named facts, so that more
-//! of them need no format 3.
+//! Format 1 hashed the row's position in the whole ledger and its predecessor's. Format 2 hashes neither, so that several writers
+//! can append. Its chains begin with the ledger's identity, and an entry ends in a block of named facts, so that new facts need no
+//! format 3.
 
 use sha2::{Digest, Sha256};
 
@@ -30,16 +30,16 @@ pub(crate) struct ChainedAct {
     pub(crate) hash: Hash,
 }
 
-/// The format of what is written today.
+/// The format written today.
 pub(crate) const FORMAT: i64 = 2;
 
-/// The first byte of what is hashed: no act ever looks like an entry.
+/// The first byte hashed: an act can never look like an entry.
 const ENTRY_1: u8 = 1;
 const ENTRY_2: u8 = 2;
 const ACT_1: u8 = 129;
 const ACT_2: u8 = 130;
 
-/// The number an entry's kind is stored and hashed as.
+/// The number under which an entry's kind is stored and hashed.
 pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
     match kind {
         EntryKind::TopUp => 1,
@@ -49,7 +49,7 @@ pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
     }
 }
 
-/// The number an evidence is stored and hashed as. Without any, the column is NULL and 0 is hashed.
+/// The number under which an evidence is stored and hashed. Without one, the column is NULL and 0 is hashed.
 pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
     match evidence {
         Evidence::Provider => 1,
@@ -59,7 +59,7 @@ pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
     }
 }
 
-/// What stands before a key's first entry and first act in format 2.
+/// The predecessor of a key's first entry and first act in format 2.
 pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
     Sha256::new_with_prefix(b"farebox ledger").chain_update(ledger).finalize().into()
 }
@@ -100,7 +100,7 @@ pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }:
     bytes.finish()
 }
 
-/// What is hashed, put together first: forty small updates of a digest cost more than the hash.
+/// Collects the bytes before hashing: forty small updates of a digest cost more than the hash.
 struct Encoder(Vec<u8>);
 
 impl Encoder {
@@ -143,7 +143,7 @@ impl Encoder {
         }
     }
 
-    /// What both formats hash of an entry, in the same order.
+    /// The part of an entry that both formats hash, in the same order.
     fn entry(&mut self, entry: &Entry) -> &mut Self {
         self.raw(&entry.operation.to_bytes()).number(kind_code(entry.kind));
         self.number(entry.amount.picos()).number(entry.balance_after.picos()).number(entry.at.millis());
@@ -158,7 +158,7 @@ impl Encoder {
         }
     }
 
-    /// What both formats hash of an act, in the same order.
+    /// The part of an act that both formats hash, in the same order.
     fn act(&mut self, record: &AuditRecord, state: &str) -> &mut Self {
         self.raw(&record.operation.to_bytes()).number(record.at.millis());
         self.text(&record.actor).text(&record.act).text(&record.details).text(state)

@@ -1,9 +1,9 @@
-//! The one place that reads the wall clock and the system's randomness, for the programs that use the ledger.
+//! The only place that reads the wall clock and the system's randomness, for the programs that use the ledger.
 //!
-//! Nothing of the ledger itself calls it: operations get instants and ids passed in, so that they can be repeated exactly.
+//! The ledger itself never calls it: operations get instants and ids passed in, so that they can be repeated exactly.
 //!
-//! Ids and seeds come from each thread's own ChaCha12 generator, which the system seeds: nobody can predict them, and a request
-//! makes no system call for them. Secrets come from the system itself.
+//! Ids and seeds come from a ChaCha12 generator per thread, seeded by the system: nobody can predict them, and a request makes no
+//! system call for them. Secrets come from the system itself.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,7 +34,7 @@ pub fn seed() -> u64 {
     rand::random()
 }
 
-/// Random bytes for secrets. A machine without randomness cannot make keys, so there is nothing to go on with.
+/// Random bytes for secrets. A machine without randomness cannot create keys, so there is no fallback.
 #[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

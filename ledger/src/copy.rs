@@ -1,9 +1,9 @@
-//! Copies a whole ledger into an empty one of the other kind: entry by entry, hashes unchanged.
+//! Copies a whole ledger into an empty one on the other kind of store: entry by entry, hashes unchanged.
 //!
-//! Nothing is recomputed on the way but what follows from the entries (accounts, hourly sums, totals), so whatever does not
-//! follow is found by `verify`, which runs on both ends. The source is locked against every writer for as long as it takes; the
-//! target has a name, or a commit, only when it holds the same keys with the same chains. Both sides are thin: `sqlite::copy` and
-//! `postgres::copy` read and write parts, and this file says which and in what order; it knows neither.
+//! Only what follows from the entries (accounts, hourly sums, totals) is recomputed on the way; `verify` runs on both ends and
+//! finds whatever does not follow. The source is locked against every writer for the whole copy; the target gets its name, or its
+//! commit, only if it holds the same keys with the same chains. `sqlite::copy` and `postgres::copy` only read and write parts; this
+//! file decides which, and in what order, and knows neither store.
 
 use std::collections::HashSet;
 
@@ -17,10 +17,10 @@ use crate::{
     reference,
 };
 
-/// Rows of one part: enough to be quick, and few enough for memory.
+/// Rows per part: enough to be quick, and few enough for memory.
 pub(crate) const ROWS: u32 = 1_000;
 
-/// Which ledger it is.
+/// The identity of a ledger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     pub(crate) ledger: [u8; 16],
@@ -28,7 +28,7 @@ pub(crate) struct Identity {
     pub(crate) made_at: Timestamp,
 }
 
-/// What belongs to no chain.
+/// Rows that belong to no chain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rest {
     pub(crate) holds: Vec<StoredHold>,
@@ -37,22 +37,22 @@ pub(crate) struct Rest {
     pub(crate) slugs: Vec<PublishedSlug>,
 }
 
-/// Some rows, on their way.
+/// A batch of rows in transit.
 #[derive(Debug)]
 pub(crate) enum Part {
     Keys(Vec<StoredKey>),
     Acts(Vec<ChainedAct>),
-    /// With the names that these entries are the first to use.
+    /// With the references that these entries are the first to use.
     Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
     Rest(Rest),
 }
 
-/// Either side: its keys, [`ROWS`] at once, in the order of their numbers.
+/// Either side: its keys, [`ROWS`] at a time, in the order of their numbers.
 pub(crate) trait Side {
     async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError>;
 }
 
-/// The ledger that is read, which nobody can write to meanwhile.
+/// The source, which nobody can write to meanwhile.
 pub(crate) trait Source: Side {
     async fn identity(&mut self) -> Result<Identity, LedgerError>;
     async fn verify(&mut self) -> Result<VerifyReport, LedgerError>;
@@ -63,15 +63,15 @@ pub(crate) trait Source: Side {
     async fn rest(&mut self) -> Result<Rest, LedgerError>;
 }
 
-/// The ledger that is made.
+/// The target.
 pub(crate) trait Target: Side {
     async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError>;
     async fn write(&mut self, part: Part) -> Result<(), LedgerError>;
-    /// Makes it a ledger that can be used, and verifies it.
+    /// Makes it a usable ledger, and verifies it.
     async fn finish(self) -> Result<VerifyReport, LedgerError>;
 }
 
-/// Copies everything, and gives what `verify` says of the result.
+/// Copies everything, and returns what `verify` says about the result.
 pub(crate) async fn copy<S: Source, T: Target>(
     mut source: S,
     mut target: T,
@@ -89,8 +89,8 @@ pub(crate) async fn copy<S: Source, T: Target>(
         after = last.key.id.to_i64();
         target.write(Part::Keys(keys)).await?;
     }
-    // Acts before entries: the file's trigger wants a credit's reference registered before its act, which twins from before
-    // references were folded never are.
+    // Acts before entries: the file's trigger requires a credit's reference to be registered before its act. Old ledgers can
+    // contain twins, two entries whose references are equal by today's comparison; the second of them is never registered.
     let mut after = 0;
     loop {
         let acts = source.acts(after).await?;
@@ -121,7 +121,7 @@ async fn entries<S: Source, T: Target>(
         done = done.saturating_add(u64::try_from(entries.len()).unwrap_or_default());
         let mut names = Vec::new();
         for ChainedEntry { entry, .. } in &entries {
-            // Twins from before references were folded: the first has the name.
+            // Of such twins, the first has the reference.
             let folded = entry.reference.as_deref().map(reference::folded).filter(|folded| !taken.contains(folded));
             if let Some(folded) = folded {
                 taken.insert(folded.clone());
@@ -133,7 +133,7 @@ async fn entries<S: Source, T: Target>(
     }
 }
 
-/// What every key has, and where its chains end.
+/// A key's settings, and the ends of its chains.
 async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
     let (mut digest, mut after) = (Sha256::new(), -1);
     loop {
@@ -152,7 +152,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
     }
 }
 
-/// The account after an entry, from the one before it; `None` when it cannot be.
+/// The account after an entry, from the one before it; `None` if that is impossible.
 pub(crate) fn replayed(before: Account, entry: &Entry) -> Option<Account> {
     let mut after = before;
     match entry.kind {

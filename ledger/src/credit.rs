@@ -1,4 +1,4 @@
-//! Credits: what an administrator pays in, corrects or gives back, and the journal entry it makes.
+//! Credits: what an administrator pays in, corrects or refunds, and the resulting journal entry.
 
 use crate::entry::{Entry, EntryKind};
 use crate::head::Head;
@@ -8,7 +8,7 @@ use crate::{Act, Amount, Key, KeyId, NewKey, OperationId, Refusal, Timestamp, re
 /// Money in (or, for a negative adjustment, out) by an administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
-    /// Made by the caller and kept until the outcome is known.
+    /// Chosen by the caller, who keeps it until the outcome is known.
     pub operation: OperationId,
     /// The key.
     pub key: KeyId,
@@ -16,7 +16,7 @@ pub struct Credit {
     pub kind: CreditKind,
     /// Positive for top-ups and refunds; either sign, not zero, for adjustments.
     pub amount: Amount,
-    /// The payment's own name; unique in the ledger, without regard to case or to spaces around it.
+    /// The payment's own name; unique in the ledger, ignoring case and surrounding spaces.
     pub reference: String,
     /// Who does it.
     pub actor: String,
@@ -51,7 +51,7 @@ impl Credit {
         Some(Self { operation, key: new.id, kind: CreditKind::TopUp, amount, reference, actor, at })
     }
 
-    /// Reference, reason and actor are there and of a reasonable length.
+    /// Checks that reference, reason and actor are present and of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         reference::check(&self.reference)?;
         check_text("an actor", &self.actor, 200, false)?;
@@ -61,7 +61,7 @@ impl Credit {
         }
     }
 
-    /// Whether `entry` is this credit, posted before. Actor and time may differ.
+    /// Whether `entry` is this credit, posted earlier. Actor and time may differ.
     pub(crate) fn repeats(&self, entry: &Entry) -> bool {
         let (kind, reason, refunds) = self.facts();
         (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
@@ -103,7 +103,7 @@ impl Credit {
 /// The outcome of a [`Credit`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
-    /// The entry, the first one when this was a repetition.
+    /// The entry; for a repetition, the first one.
     pub entry: Entry,
     /// The key as it is now.
     pub key: Key,

@@ -1,5 +1,5 @@
 //! Rows for spreadsheets, for every program that writes them. No cell is ever executed: text that begins like a formula gets an
-//! apostrophe before it, control characters and those that turn the direction of writing become spaces.
+//! apostrophe in front; control characters and those that change text direction become spaces.
 
 use crate::text::is_unseen;
 

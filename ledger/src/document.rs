@@ -1,5 +1,5 @@
-//! An entry as every program writes it out: one JSON document, one row of a spreadsheet. The names are stable, scripts read
-//! them; new columns come last, scripts count them.
+//! An entry as every program writes it: one JSON document, or one row of a spreadsheet. The names are stable because scripts read
+//! them; new columns come last because scripts count them.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }
 
-/// One journal entry as JSON. `exposure`, `cost` and `facts` are there only where there is something to say.
+/// One journal entry as JSON. `exposure`, `cost` and `facts` are left out when empty.
 #[must_use]
 pub fn json(entry: &Entry) -> Value {
     let mut fields = json!({
@@ -143,7 +143,7 @@ pub fn row(entry: &Entry) -> Vec<String> {
     row
 }
 
-/// Count × rate of everything that was bought: what the charge can be recomputed from.
+/// Count × rate of everything that was bought, from which the charge can be recomputed.
 fn lines(lines: &[Line]) -> String {
     let line = |line: &Line| format!("{} {} x {}", line.what, line.count, line.rate);
     lines.iter().map(line).collect::<Vec<_>>().join("; ")
@@ -203,7 +203,7 @@ mod tests {
         let full = json(&entry);
         assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
         assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a", ""]);
-        // Earlier versions named the provider where nothing had been counted: the hash covers that word, but nobody is shown it.
+        // Earlier versions named the provider when nothing had been counted. The hash covers that word, but it is not shown.
         entry.bill.as_mut().unwrap().evidence = Some(Evidence::Provider);
         assert!(json(&entry)["evidence"].is_null() && row(&entry)[20].is_empty());
         entry.bill.as_mut().unwrap().usage.input = 1;

@@ -1,7 +1,7 @@
-//! Why a request ended: the true reason, as the journal, the log, the receipt, the console and the page say it.
+//! Why a request ended, in the words that journal, log, receipt, console and dashboard share.
 //!
-//! The words are stable: scripts read them, and entries hash them. A word that this program does not know, of an older or newer
-//! one, is kept as it is, so that such an entry still loads and verifies.
+//! The words are stable: scripts read them, and entries hash them. A word unknown to this program, from an older or newer version,
+//! is kept as it is, so that the entry still loads and verifies.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,7 +20,7 @@ macro_rules! reasons {
         }
 
         impl EndReason {
-            /// Every reason that has a name here.
+            /// Every named reason.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The word that is stored and shown.
@@ -50,15 +50,15 @@ reasons! {
     Stop = "stop";
     /// The answer reached its output limit.
     Length = "length";
-    /// The model asks for tools.
+    /// The model asks for tool calls.
     ToolCalls = "tool_calls";
     /// The provider's filter ended the answer.
     ContentFilter = "content_filter";
     /// The model refused.
     Refusal = "refusal";
-    /// The model paused in the middle of a turn and expects to be sent on.
+    /// The model paused in the middle of a turn and expects to be continued.
     Pause = "pause";
-    /// The provider ended it for a reason that has no name here.
+    /// The provider ended it for an unknown reason.
     Unnamed = "other";
     /// The customer left.
     ClientGone = "client_gone";
@@ -72,19 +72,19 @@ reasons! {
     UpstreamRefused = "upstream_refused";
     /// No provider could be reached.
     UpstreamUnavailable = "upstream_unavailable";
-    /// It ran longer than a request may.
+    /// It exceeded the longest time a request may run.
     MaxDuration = "max_duration";
-    /// Its request is one that cannot be served.
+    /// The request cannot be served.
     BadRequest = "bad_request";
-    /// Its request or answer is too large.
+    /// The request or its answer is too large.
     TooLarge = "request_too_large";
     /// The ledger could not be written.
     LedgerUnavailable = "ledger_unavailable";
-    /// Too much was in flight.
+    /// Too many bytes were in flight.
     Overloaded = "overloaded";
     /// A fault of the gateway.
     Internal = "internal";
-    /// What a checkpoint says: it still ran.
+    /// Used by checkpoints: the request was still running.
     Interrupted = "interrupted";
     /// Its hold was dropped before it was settled.
     Dropped = "dropped";
@@ -93,7 +93,7 @@ reasons! {
 }
 
 impl EndReason {
-    /// Whether the answer came to the end that the model gave it.
+    /// Whether the answer reached the end that the model gave it.
     #[must_use]
     pub fn is_own_end(&self) -> bool {
         match self {

@@ -1,8 +1,8 @@
 //! The journal: what an entry is.
 //!
-//! Entries are only ever appended. Each knows its key's previous entry (history is a walk along those pointers) and carries the
-//! hash of its own content and of the entry before it. The field set is frozen by that hash: [`Entry`] may only grow by a new
-//! hash version.
+//! Entries are only ever appended. Each points to its key's previous entry (history is a walk along those pointers) and carries the
+//! hash of its own content and of the previous entry. That hash freezes the field set: [`Entry`] may only grow by a new hash
+//! version.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Entry {
     pub seq: i64,
     /// The key.
     pub key: KeyId,
-    /// The operation that made it: for a charge the request's id.
+    /// The operation that made it; for a charge, the request's id.
     pub operation: OperationId,
     /// What happened.
     pub kind: EntryKind,
@@ -43,18 +43,18 @@ pub struct Entry {
     pub at: Timestamp,
     /// Who did it: an operator's name, or `gateway`.
     pub actor: String,
-    /// The payment's own name, of top-ups, adjustments and refunds. Unique in the ledger.
+    /// The payment's own name; only top-ups, adjustments and refunds have one. Unique in the ledger.
     pub reference: Option<String>,
-    /// Why, of adjustments and refunds.
+    /// The reason; only adjustments and refunds have one.
     pub reason: Option<String>,
     /// The charged request that a refund gives back.
     pub refunds: Option<OperationId>,
-    /// What was bought, of charges.
+    /// What was bought; only charges have it.
     pub bill: Option<Bill>,
 }
 
 impl Entry {
-    /// The request this entry is about: a charge's own, a refund's charged one.
+    /// The request this entry is about: a charge's own, or the one that a refund gives back.
     #[must_use]
     pub fn request(&self) -> Option<OperationId> {
         match self.kind {

@@ -1,23 +1,23 @@
-//! What the gateways that share a ledger say of themselves, for operators.
+//! What the gateways that share a ledger report about themselves, for operators.
 //!
-//! Nothing is decided by it: who is alive and who is not is the store's own affair.
+//! Nothing is decided by it: the store itself decides which gateways are alive.
 
 use crate::Timestamp;
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// Its run; every start has another.
+    /// Its epoch; every start gets a new one.
     pub epoch: i64,
     /// Machine and process.
     pub name: String,
-    /// Of the program.
+    /// The program's version.
     pub version: String,
     /// Hashes of its catalog and routes; empty until it has reported them.
     pub configuration: String,
-    /// Since when.
+    /// When it began.
     pub started_at: Timestamp,
-    /// Since its last renewal, in milliseconds of the store's clock.
+    /// Milliseconds since its last renewal, by the store's clock.
     pub silent_ms: i64,
     /// Requests that began in the second before that renewal.
     pub per_second: u64,
@@ -26,7 +26,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Whether not all of these gateways run the same files. One that has reported none yet does not count.
+    /// Whether these gateways run different files. One that has not reported any yet does not count.
     #[must_use]
     pub fn differ(gateways: &[Self]) -> bool {
         let mut told = gateways.iter().map(|gateway| &gateway.configuration).filter(|told| !told.is_empty());

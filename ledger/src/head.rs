@@ -1,14 +1,14 @@
-//! Where a key's two chains end: what the next entry and the next administrative act are numbered and hashed behind.
+//! The ends of a key's two chains: where the next entry and the next administrative act are numbered and hashed.
 
 use crate::Timestamp;
 
-/// A link of the chain.
+/// A hash of the chain.
 pub(crate) type Hash = [u8; 32];
 
-/// What stands before a key's first entry and first audit record in format 1, and in the row of a key that has none yet.
+/// The predecessor of a key's first entry and first audit record in format 1, and the value in the row of a key that has none yet.
 pub(crate) const NOTHING: Hash = [0; 32];
 
-/// Where a key's history ends.
+/// The end of a key's history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) seq: i64,
@@ -19,7 +19,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Of a key that has no entry yet.
+    /// The head of a key without entries.
     pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING, last_at: None };
 
     /// An instant that is not before the last entry's, whatever the clock says.
@@ -28,7 +28,7 @@ impl Head {
     }
 }
 
-/// Where a key's audit ends.
+/// The end of a key's audit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuditHead {
     pub(crate) seq: i64,
@@ -38,6 +38,6 @@ pub(crate) struct AuditHead {
 }
 
 impl AuditHead {
-    /// Of a key that has no act yet.
+    /// The head of a key without acts.
     pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING };
 }

@@ -1,8 +1,8 @@
 //! Holds: money reserved for one running request.
 //!
-//! [`Hold`] is the only way the gateway touches held money. It cannot be copied; [`Hold::settle`] and [`Hold::release`]
-//! consume it; and one that is dropped instead (a panic, a forgotten path) hands its last noted bill to the store's resolver.
-//! A hold can therefore end late, but is never lost.
+//! [`Hold`] is the only way the gateway touches held money. It cannot be copied; [`Hold::settle`] and [`Hold::release`] consume it;
+//! and one that is dropped instead (a panic, a forgotten path) hands its last noted bill to the store's resolver. So a hold may end
+//! late, but is never lost.
 
 use std::sync::Arc;
 
@@ -33,27 +33,27 @@ pub struct NewHold {
 pub struct Extension {
     /// The request.
     pub request: OperationId,
-    /// The new total to hold; a smaller one than now leaves the amount as it is.
+    /// The new total to hold; a smaller one leaves the amount as it is.
     pub total: Amount,
-    /// Charge so far: what recovery would take after a crash. `bill.lines` say how it was counted.
+    /// The charge so far, which recovery would take after a crash. `bill.lines` says how it was counted.
     pub checkpoint: Bill,
     /// When.
     pub at: Timestamp,
 }
 
-/// The end of a hold. `bill.lines` are what the request cost; the store decides how much of it the key can pay.
+/// The end of a hold. `bill.lines` is the cost of the request; the store decides how much of it the key can pay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// The request.
     pub request: OperationId,
-    /// How it ended. `hold` and `loss` are filled in by the store.
+    /// How it ended. The store fills in `hold` and `loss`.
     pub bill: Bill,
     /// When.
     pub at: Timestamp,
 }
 
 impl Finish {
-    /// The finish that a resolver makes of one with an absurd bill: the last checkpoint's counts, marked as disputed.
+    /// A resolver's replacement for a finish with an absurd bill: the last checkpoint's counts, marked as disputed.
     pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
         let counted = checkpoint.unwrap_or_default();
         let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Some(Evidence::Disputed), ..self.bill };
@@ -70,7 +70,7 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Some(Evidence::Recovered);
     bill.end_reason = EndReason::Recovered;
-    // The provider went on until it noticed that nobody listened. A hold is extended before it runs low, so it bounds the bill.
+    // The provider went on until it noticed the disconnect. A hold is extended before it runs low, so the hold bounds the bill.
     let accounted = hold.used.picos().saturating_add(bill.exposure.picos());
     let exposure = Amount::from_picos(hold.amount.picos().saturating_sub(accounted).max(0));
     bill.owe(UNMETERED, Owed { exposure, cost: None });
@@ -103,14 +103,14 @@ pub(crate) struct Held {
     pub(crate) amount: Amount,
 }
 
-/// What ending a hold did.
+/// The result of ending a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
     /// Taken from the key; not negative.
     pub charge: Amount,
     /// Cost that the key could not pay.
     pub loss: Amount,
-    /// Available to the key right after.
+    /// Available to the key immediately afterwards.
     pub available: Amount,
 }
 
@@ -135,7 +135,7 @@ pub struct OpenHold {
     pub epoch: i64,
 }
 
-/// What recovery did at a start.
+/// What a recovery at startup did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
     /// The new epoch.
@@ -146,7 +146,7 @@ pub struct Recovered {
     pub released: usize,
 }
 
-/// Money held for one request; see the module's text.
+/// Money held for one request; see the module's documentation.
 #[derive(Debug)]
 pub struct Hold {
     ledger: Arc<dyn Ledger>,
@@ -158,17 +158,17 @@ pub struct Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The store has been asked, and has not said whether it opened it.
+    /// The store was asked to open it and has not answered yet.
     Opening,
     Open,
-    /// The store has been asked to end it. Who asked says so when there is no answer.
+    /// The store was asked to end it; whoever asked reports if there is no answer.
     Ending,
     /// Ended, or never opened.
     Ended,
 }
 
 impl Hold {
-    /// Reserves money, or says why not.
+    /// Reserves money, or returns why not.
     ///
     /// # Errors
     /// Those of [`Ledger::open_hold`].
@@ -176,7 +176,7 @@ impl Hold {
         let mut bill = Bill { slug: new.slug.clone(), family: new.family.clone(), ..Bill::default() };
         bill.end_reason = EndReason::Dropped;
         let noted = Finish { request: new.request, bill, at: new.at };
-        // The guard exists before the call: a caller cancelled while the commit is under way still releases the hold.
+        // The guard exists before the call, so a caller cancelled during the commit still releases the hold.
         let (request, amount, noted) = (new.request, new.amount, Some(Arc::new(noted)));
         let mut hold = Self { ledger: Arc::clone(&ledger), request, amount, noted, state: State::Opening };
         let opened = ledger.open_hold(new).await;
@@ -225,7 +225,7 @@ impl Hold {
     /// Ends the hold with what the request cost.
     ///
     /// # Errors
-    /// Those of [`Ledger::finish_hold`]; the finish is then with the store's resolver and will take effect later.
+    /// Those of [`Ledger::finish_hold`]; the store's resolver then has the finish and will apply it later.
     pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
         let finish = Arc::new(Finish { request: self.request, bill, at });
         self.noted = Some(Arc::clone(&finish));

@@ -1,7 +1,7 @@
 //! Names of things: keys, operations and instants.
 //!
-//! All three are plain numbers in the store and text outside. Ids are made by callers ([`OperationId::new`] takes clock and
-//! randomness), so that repeating an operation is possible and tests are deterministic.
+//! All three are plain numbers in the store and text outside. Ids are chosen by callers ([`OperationId::new`] takes clock and
+//! randomness), so that operations can be repeated and tests are deterministic.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,7 +37,7 @@ impl KeyId {
         if number >= 0 && number < (1 << 50) { Some(Self(number)) } else { None }
     }
 
-    /// The ten characters without the `k_`, as they stand inside a secret.
+    /// The ten characters without the `k_`, as they appear inside a secret.
     #[must_use]
     pub fn chars(self) -> String {
         encode(u128::from(self.0.cast_unsigned()), Self::CHARS)
@@ -74,8 +74,8 @@ impl<'de> Deserialize<'de> for KeyId {
     }
 }
 
-/// The id of one ledger operation, made by its caller: 48 bits of milliseconds, then 80 random bits, so ids sort by time.
-/// A request's id is the id of its hold and of the charge that ends it.
+/// The id of one ledger operation, chosen by its caller: 48 bits of milliseconds, then 80 random bits, so ids sort by time. A
+/// request's id is the id of its hold and of the charge that ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId([u8; 16]);
 
@@ -116,7 +116,7 @@ impl fmt::Display for OperationId {
 impl FromStr for OperationId {
     type Err = IdError;
 
-    /// Takes the 26 characters, with or without a `req_` or `op_` before them.
+    /// Parses the 26 characters, with or without a leading `req_` or `op_`.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text.strip_prefix("req_").or_else(|| text.strip_prefix("op_")).unwrap_or(text);
         let number = decode(digits, Self::CHARS);
@@ -132,7 +132,7 @@ impl Serialize for OperationId {
     }
 }
 
-/// Text that does not name what it should.
+/// A text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IdError(String);

@@ -1,7 +1,7 @@
 //! Keys: secrets, settings and the acts that change them.
 //!
 //! A secret reads `sk-fb-<public id>-<random>-<checksum>`: the public id finds the row, 43 base-62 characters carry 256 bits of
-//! randomness, the checksum tells a mistyped key without touching the store. Only its SHA-256 is kept.
+//! randomness, and the checksum detects a mistyped key without touching the store. Only its SHA-256 is kept.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ impl Secret {
         }
         let key: KeyId = id.parse().map_err(|_| SecretError::Shape)?;
         let body = text.len().checked_sub(CHECK_CHARS + 1).and_then(|end| text.get(..end)).ok_or(SecretError::Shape)?;
-        // Ids read in either case, a secret in one: it is hashed as it is written.
+        // The public id is case-insensitive; the secret is not, because it is hashed as written.
         if id != key.chars() || checksum(body) != check {
             return Err(SecretError::Checksum);
         }
@@ -83,13 +83,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a text is not a secret. Never carries the text.
+/// Why a text is not a secret. Never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Another product's key, or none.
+    /// Another product's key, or not a key.
     #[error("keys of this gateway begin with sk-fb-")]
     Prefix,
-    /// Cut off, or with foreign characters.
+    /// Truncated, or with characters that no secret has.
     #[error("this key is incomplete or has characters that do not belong to it")]
     Shape,
     /// One character is wrong.
@@ -145,9 +145,9 @@ pub enum Status {
     Active,
     /// Refused until unblocked.
     Blocked,
-    /// Its last day has passed.
+    /// It has expired.
     Expired,
-    /// Refused for ever. The row and the history stay.
+    /// Refused forever. The row and the history stay.
     Revoked,
 }
 
@@ -165,7 +165,7 @@ impl fmt::Display for Status {
 /// What an administrator can set on a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct KeySettings {
-    /// For people.
+    /// A name for people.
     pub label: String,
     /// Slugs the key may use; `None` is all.
     pub models: Option<Vec<String>>,
@@ -216,7 +216,7 @@ impl Key {
         self.secret == hash || self.old_secret.is_some_and(|(old, until)| old == hash && now < until)
     }
 
-    /// Refuses a key on which nothing of the customer's may begin: a blocked or revoked one.
+    /// Refuses a key for which the customer may not start anything: a blocked or revoked one.
     pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
         match self.stored_status {
             Status::Blocked | Status::Revoked => Err(Refusal::NotActive(self.stored_status)),
@@ -232,7 +232,8 @@ impl Key {
         }
     }
 
-    /// Applies a change. Blocking a blocked key and the like are fine; nothing but revoking again applies to a revoked one.
+    /// Applies a change. Repeating a change, such as blocking a blocked key, is fine; a revoked key accepts only another
+    /// revocation.
     pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
         if self.stored_status == Status::Revoked && !matches!(change, Change::Revoke) {
             return Err(Refusal::NotApplicable(format!("key {} is revoked, which cannot be undone", self.id)));
@@ -255,10 +256,10 @@ impl Key {
 }
 
 impl KeySettings {
-    /// Requests that may run at once with a key that has no limit of its own.
+    /// Concurrent requests for a key without its own limit.
     pub const CONCURRENCY: u32 = 64;
 
-    /// Texts and lists are of a reasonable length.
+    /// Checks that texts and lists are of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         check_text("a label", &self.label, 200, false)?;
         let models = self.models.as_deref().unwrap_or_default();
@@ -270,14 +271,14 @@ impl KeySettings {
 }
 
 impl Change {
-    /// Whether dashboard sessions and links of the key end with it.
+    /// Whether it ends the key's dashboard sessions and links.
     pub(crate) const fn ends_sessions(&self) -> bool {
         matches!(self, Self::Block | Self::Revoke | Self::Rotate { .. })
     }
 }
 
 impl NewKey {
-    /// The key at its creation, without money.
+    /// A new key, without money.
     pub(crate) fn key(&self) -> Key {
         Key {
             id: self.id,
@@ -296,7 +297,7 @@ impl NewKey {
 /// Who did an administrative act, when, and under which operation id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
-    /// Repeating the same id has one effect.
+    /// Repeating an id has no second effect.
     pub operation: OperationId,
     /// The operator's name.
     pub actor: String,
@@ -307,15 +308,15 @@ pub struct Act {
 /// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// Chosen by the caller, inside the secret too.
+    /// Chosen by the caller; also part of the secret.
     pub id: KeyId,
     /// Hash of the secret.
     pub secret: SecretHash,
     /// Settings.
     pub settings: KeySettings,
-    /// First money and its reference.
+    /// The first credit and its reference.
     pub first_credit: Option<(Amount, String)>,
-    /// Who and when.
+    /// By whom and when.
     pub act: Act,
 }
 
@@ -326,7 +327,7 @@ pub struct KeyChange {
     pub key: KeyId,
     /// What to change.
     pub change: Change,
-    /// Who and when.
+    /// By whom and when.
     pub act: Act,
 }
 
@@ -339,13 +340,13 @@ pub enum Change {
     Block,
     /// Serve again.
     Unblock,
-    /// Refuse for ever; sessions end.
+    /// Refuse forever; sessions end.
     Revoke,
-    /// A new secret; the old one works until the instant, when there is one. Sessions end.
+    /// A new secret; the old one works until the given instant, if any. Sessions end.
     Rotate {
         /// Hash of the new secret.
         secret: SecretHash,
-        /// When the old secret stops working; `None` is at once.
+        /// When the old secret stops working; `None` is immediately.
         old_until: Option<Timestamp>,
     },
 }

@@ -1,15 +1,15 @@
 //! Money and keys: the one crate that can change a balance.
 //!
-//! A key's account has three numbers: `credit` (all that was ever paid in), `spent` and `held`. What a request may use is
-//! reserved first as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
+//! A key's account has three numbers: `credit` (everything ever paid in), `spent` and `held`. A request's money is first reserved
+//! as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
 //!
 //! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
-//! - [`Ledger`] is the contract. [`sqlite`] keeps it on disk, [`memory`] is the reference the tests compare with.
-//! - [`entry`] is the journal: append-only, one hash chain per key; [`credit`] is money in, [`bill`] what a request cost.
+//! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; [`memory`] is the reference for their tests.
+//! - [`entry`] is the journal: append-only, one hash chain per key; [`credit`] is money paid in, [`bill`] the cost of a request.
 //!
-//! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id made by
-//! its caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any
-//! model vendor: slugs, families and targets are text to it.
+//! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id chosen by its
+//! caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any model
+//! vendor: slugs, families and targets are plain text to it.
 
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
 
@@ -81,16 +81,16 @@ pub use stats::{Standby, WriterStats};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///
-/// Methods that change something return only after the change is as durable as the store's setting promises. An
+/// Methods that change something return only after the change is as durable as the store's setting promises.
 /// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
 #[async_trait]
 pub trait Ledger: Send + Sync + std::fmt::Debug {
-    /// Applies one operation: what every method below that changes something does.
+    /// Applies one operation; every changing method below does this.
     async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError>;
 
     // --- keys ---
 
-    /// Creates a key together with its first credit, in one step. The same operation id again returns the key made first.
+    /// Creates a key together with its first credit, in one step. Repeating the operation id returns the key created first.
     async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
         self.apply(Operation::Create(Box::new(new))).await?.key()
     }
@@ -101,24 +101,24 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Several keys, from one consistent read, in the order asked for. Unknown ones are left out.
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError>;
 
-    /// A page of keys; never OFFSET, so page N costs what page 1 costs.
+    /// A page of keys; never uses OFFSET, so page N costs the same as page 1.
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
 
-    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and
-    /// links. Nothing but revoking again applies to a revoked key.
+    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and links.
+    /// A revoked key accepts only another revocation.
     async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
         self.apply(Operation::Change(Box::new(change))).await?.key()
     }
 
     // --- money in ---
 
-    /// Top-up, adjustment or refund. A revoked key takes no more top-ups. The same reference with the same facts answers as the
-    /// first time; with others it is a [`Refusal::ReferenceUsed`].
+    /// Top-up, adjustment or refund. A revoked key accepts no more top-ups. Repeating a reference with the same facts returns the
+    /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
         self.apply(Operation::Credit(Box::new(credit))).await?.posted()
     }
 
-    // --- holds: use [`Hold`], which cannot be forgotten, rather than these three ---
+    // --- holds: use [`Hold`], which ends by itself, rather than these three ---
 
     /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used. Repeating it with the
     /// same facts while the hold is open has no second effect.
@@ -131,13 +131,13 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         self.apply(Operation::Extend(Box::new(extension))).await.map(drop)
     }
 
-    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with what is
+    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
     /// available now). An absurd bill is refused and the hold stays open.
     async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
         self.finish_shared(Arc::new(finish)).await
     }
 
-    /// As [`Ledger::finish_hold`], with a finish that its [`Hold`] keeps, too: it may have to offer it again.
+    /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`], which may have to submit it again.
     async fn finish_shared(&self, finish: Arc<Finish>) -> Result<Finished, LedgerError> {
         self.apply(Operation::Finish(finish)).await?.finished()
     }
@@ -146,18 +146,18 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// bill over the limits is replaced by the last checkpoint's counts and marked as disputed.
     fn abandon_hold(&self, finish: Arc<Finish>);
 
-    /// Whether the ledger has stopped for good: it accepts no more writes, so there is no point in retrying.
+    /// Whether the ledger has stopped for good: it accepts no more writes, so retrying is pointless.
     fn stopped(&self) -> bool {
         false
     }
 
-    /// What this process is called among those that share the ledger; none where nobody shares it.
+    /// The name of this process among those that share the ledger; `None` if the ledger is not shared.
     fn node(&self) -> Option<&str> {
         None
     }
 
-    /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: no new request
-    /// starts, and running streams end.
+    /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: then no new
+    /// request starts, and running streams end.
     fn lapsed(&self) -> bool {
         false
     }
@@ -190,10 +190,10 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Hourly usage of one key, by slug, for hours in `[from, to)`.
     async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError>;
 
-    /// What each of these keys was charged since an instant (whole hours), in one read, in the order asked for.
+    /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
     async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError>;
 
-    /// What was charged, cost and may be owed, by key, target or UTC day.
+    /// Charges, cost and possible debts, by key, target or UTC day.
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError>;
 
     /// How many keys used each slug since an instant (whole hours).
@@ -211,9 +211,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Recomputes balances, charges, holds and chains of every key.
     async fn verify(&self) -> Result<VerifyReport, LedgerError>;
 
-    // --- the catalog's memory ---
+    // --- published slugs ---
 
-    /// Remembers slugs as published. Known ones keep their first date.
+    /// Records slugs as published. Known ones keep their first date.
     async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
         self.apply(Operation::Publish { slugs, now }).await.map(drop)
     }
@@ -223,17 +223,18 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 
-    /// Stores a one-time sign-in link of a key and audits who made it.
+    /// Stores a one-time sign-in link of a key and audits who created it.
     async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
         self.apply(Operation::CreateLink { key, token, expires, act }).await.map(drop)
     }
 
-    /// Consumes a link: the key it belonged to, once; `None` when unknown, used or expired.
+    /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
     async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
         self.apply(Operation::ConsumeLink { token, now }).await?.owner()
     }
 
-    /// Opens a dashboard session; not of a blocked or revoked key. One more than [`Session::MOST_OF_KEY`] ends the key's oldest.
+    /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session
+    /// ends.
     async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
         self.apply(Operation::OpenSession(session)).await.map(drop)
     }
@@ -258,13 +259,13 @@ pub type SharedLedger = Arc<dyn Ledger>;
 /// Why a ledger call did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// The rules say no, and nothing changed.
+    /// The rules refuse it, and nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store cannot take writes now (disk full, busy, stopped). Nothing changed.
+    /// The store cannot write now (disk full, busy, stopped). Nothing changed.
     #[error("the ledger cannot be written: {0}")]
     Unavailable(String),
-    /// The commit failed half way: it may or may not have happened. Repeat with the same id, or read that id.
+    /// The commit failed half-way: it may or may not have happened. Repeat with the same id, or read that id.
     #[error("the outcome is unknown: {0}")]
     Unknown(String),
     /// The file is not a ledger we can use; nothing was created or changed.
@@ -282,25 +283,25 @@ pub enum Refusal {
     /// The key is blocked, expired or revoked.
     #[error("the key is {0}")]
     NotActive(Status),
-    /// Less money is available than asked for.
+    /// Less money is available than requested.
     #[error("this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests")]
     Insufficient {
-        /// What the operation asked for.
+        /// The requested amount.
         needed: Amount,
         /// Balance minus holds, now.
         available: Amount,
         /// Held by running requests, now.
         held: Amount,
     },
-    /// As many requests of the key as may run at the same time do, at all gateways together.
+    /// The key already has its maximum of concurrent requests, counted over all gateways.
     #[error("at most {0} may run at the same time")]
     TooManyAtOnce(u32),
-    /// The key has used up its rate at all gateways together.
+    /// The key has used up its rate, counted over all gateways.
     #[error("at most {rate} per second")]
     TooFast {
         /// Requests per second.
         rate: u32,
-        /// When the next one may come.
+        /// When the next one is allowed.
         wait: std::time::Duration,
     },
     /// The reference was used by an operation with other facts.
@@ -317,7 +318,7 @@ pub enum Refusal {
     /// There is no open hold with this id (never opened, or already ended another way).
     #[error("there is no open hold {0}")]
     NoSuchHold(OperationId),
-    /// A refund names a request that was not charged, or asks for more than is left of its charge.
+    /// A refund names a request that was not charged, or exceeds what is left of its charge.
     #[error("at most {refundable} of request {request} can be refunded")]
     NotRefundable {
         /// The charged request.
@@ -325,7 +326,7 @@ pub enum Refusal {
         /// What is left of its charge.
         refundable: Amount,
     },
-    /// A limit of amounts: a top-up, a balance or a lifetime credit would be too large, or an amount has the wrong sign.
+    /// An amount is over a limit: a top-up, a balance or a lifetime credit would be too large, or an amount has the wrong sign.
     #[error("{0}")]
     Limit(String),
     /// The change does not apply to a key in this state (for example, unblocking a revoked key).

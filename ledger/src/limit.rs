@@ -1,7 +1,7 @@
-//! Limits of a key that hold for all gateways of a ledger together: requests at once and per second.
+//! Limits of a key across all gateways of a ledger: concurrent requests and requests per second.
 //!
-//! Pure: what runs and the clock are passed in. A store that several gateways share asks before it opens a hold; a gateway that
-//! is alone counts for itself, and stores nothing.
+//! Pure: the running count and the clock are passed in. A store shared by several gateways checks before it opens a hold; a single
+//! gateway counts in memory and stores nothing.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::{KeySettings, Refusal};
 /// A second in the unit of [`Traffic::paced_to`].
 const SECOND: i64 = 1_000_000;
 
-/// What a key does at all gateways.
+/// The traffic of a key at all gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Traffic {
     /// Holds ever opened.
     pub(crate) opened: i64,
     /// Holds open now.
     pub(crate) running: i64,
-    /// Until when the rate is used up, in microseconds since 1970 by the store's clock.
+    /// The instant up to which the rate is used up, in microseconds since 1970 by the store's clock.
     pub(crate) paced_to: i64,
 }
 
 impl Traffic {
-    /// Refuses one more request beyond the key's limits. A second's requests may come at once.
+    /// Refuses a request beyond the key's limits. The requests of one second may arrive at once.
     pub(crate) fn check(self, settings: &KeySettings, now: i64) -> Result<(), Refusal> {
         let most = settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if self.running >= i64::from(most) {
@@ -48,7 +48,7 @@ impl Traffic {
     }
 }
 
-/// Between two requests at this rate. Nothing fits into the second of a key that may ask for nothing.
+/// The interval between two requests at this rate. At rate 0 it exceeds a second, so that no request fits.
 fn interval(rate: u32) -> i64 {
     SECOND.checked_div(i64::from(rate)).unwrap_or(SECOND.saturating_mul(2))
 }

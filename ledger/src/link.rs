@@ -11,8 +11,8 @@ const LIFETIME_HOURS: i64 = 24;
 /// How long a link works, in words.
 pub const LINK_LIFETIME: &str = "24 hours";
 
-/// The token of a link in the clear: 256 random bits in hexadecimal, which no link breaks on. The store keeps its hash only.
-/// It is never printed by `Debug`; the only way out is [`LinkToken::url`].
+/// The token of a link in the clear: 256 random bits in hexadecimal, which survive in any URL. The store keeps only its hash.
+/// `Debug` never prints it; the only way out is [`LinkToken::url`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkToken(String);
 
@@ -29,14 +29,14 @@ impl LinkToken {
         SecretHash::of(&self.0)
     }
 
-    /// The link as it is given to the customer. The token comes after the `#`, which browsers never send to a server, so it is in
-    /// no log.
+    /// The link as it is given to the customer. The token follows the `#`, which browsers never send to a server, so no log
+    /// contains it.
     #[must_use]
     pub fn url(&self, public_url: &str) -> String {
         format!("{}/dashboard/enter#{}", public_url.trim_end_matches('/'), self.0)
     }
 
-    /// When a link that is made now stops working.
+    /// When a link created now expires.
     #[must_use]
     pub const fn expires(made: Timestamp) -> Timestamp {
         Timestamp::from_millis(made.millis().saturating_add(LIFETIME_HOURS * 3_600_000))

@@ -1,8 +1,7 @@
-//! What was charged, what it cost, and what may still be owed: sums over the hourly rollup by key, target or UTC day.
+//! Charges, costs and possible debts: sums over the hourly rollup by key, target or UTC day.
 //!
-//! A margin is only known where the operator has given a target's prices, so each sum keeps apart which charges it compares with
-//! a cost. Pure: the stores bring the rows, and order and totals are decided here once for all of them. Sums saturate, as the
-//! rollup does.
+//! A margin is known only if the operator has given a target's prices, so each sum records separately which charges have a known
+//! cost. Pure: the stores supply the rows; order and totals are decided here for all of them. Sums saturate, as the rollup does.
 
 use std::collections::HashMap;
 
@@ -15,19 +14,19 @@ const DAY: i64 = 86_400_000;
 /// Hours of a day.
 const HOURS: i64 = 24;
 
-/// What the sums are made for.
+/// What each sum is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarginBy {
     /// Each key.
     #[default]
     Key,
-    /// Each `provider/model`; the empty one is of requests that no target answered.
+    /// Each `provider/model`; the empty one stands for requests that no target answered.
     Target,
     /// Each UTC day.
     Day,
 }
 
-/// What a page of sums is sorted by; the largest first, names in ascending order.
+/// The sort order of a page of sums: the largest first, names in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarginOrder {
     /// Key id, target or day.
@@ -39,24 +38,24 @@ pub enum MarginOrder {
     /// What providers may be owed beyond the charge.
     #[default]
     Exposure,
-    /// Used and not paid.
+    /// Used but not paid.
     Loss,
-    /// Charge less cost, where the cost is known.
+    /// Charge less cost, if the cost is known.
     Margin,
 }
 
-/// Which sums.
+/// A query for sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarginQuery {
     /// For what.
     pub by: MarginBy,
-    /// From this instant on (whole hours) …
+    /// From this instant (whole hours) …
     pub from: Timestamp,
     /// … until before this one.
     pub to: Timestamp,
     /// In which order.
     pub order: MarginOrder,
-    /// The other way round.
+    /// Whether to reverse the order.
     pub reverse: bool,
     /// How many to return. The total is over all.
     pub limit: usize,
@@ -80,11 +79,11 @@ pub struct MarginRow {
     pub charge: Amount,
     /// At the operator's own prices, where they are known.
     pub cost: Amount,
-    /// Of the charge, what is compared with a known cost.
+    /// The part of the charge whose cost is known.
     pub priced: Amount,
     /// What providers may be owed beyond the charge, at the catalog's prices.
     pub exposure: Amount,
-    /// Used and not paid.
+    /// Used but not paid.
     pub loss: Amount,
 }
 
@@ -177,7 +176,7 @@ pub(crate) fn name(by: MarginBy, number: i64) -> String {
     }
 }
 
-/// Sorts, sums and cuts. What is equal is in the order of its names.
+/// Sorts, totals and truncates. Equal rows are ordered by name.
 pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
     let mut total = MarginRow::default();
     rows.iter().for_each(|row| total.merge(row));
@@ -187,7 +186,7 @@ pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
         MarginOrder::Cost => Some(row.cost),
         MarginOrder::Exposure => Some(row.exposure),
         MarginOrder::Loss => Some(row.loss),
-        // Unknown margins come after all known ones, either way.
+        // Unknown margins come last in either direction.
         MarginOrder::Margin => row.margin(),
     };
     rows.sort_by(|one, other| {

@@ -1,4 +1,4 @@
-//! From an address to an opened ledger: the one place that knows which store is behind which address.
+//! Opens a ledger from its address: the only place that knows which store belongs to which address.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ impl LedgerAddress {
         })
     }
 
-    /// Accepts that a database has lost what a gateway's state file remembers.
+    /// Accepts the loss of what a gateway's state file remembers but the database no longer has.
     ///
     /// # Errors
-    /// As [`PostgresLedger::accept_lost`]; always for a file, which no promotion takes back in time.
+    /// As [`PostgresLedger::accept_lost`]; always an error for a file, which no promotion can set back.
     pub async fn accept_lost(&self, opening: &Opening, actor: &str, at: Timestamp) -> Result<AcceptedLoss, LedgerError> {
         match self {
             Self::Postgres(config) => PostgresLedger::accept_lost(config, opening, actor, at).await,
@@ -45,7 +45,7 @@ impl LedgerAddress {
         }
     }
 
-    /// Every slug that the ledger ever published; none when there is no ledger yet. For the gateway, which reads its own files
+    /// Every slug that the ledger ever published; empty if there is no ledger yet. For the gateway, which reads its own files
     /// before it takes the ledger.
     ///
     /// # Errors
@@ -57,12 +57,12 @@ impl LedgerAddress {
         }
     }
 
-    /// Copies the ledger here, which must not be served, to where there is none yet, on the other kind of store; both are
-    /// verified. `progress` hears how many entries were copied, and of how many.
+    /// Copies this ledger, which must not be served, to `target`, a new ledger on the other kind of store; verifies both.
+    /// `progress` gets the number of entries copied, and their total.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target not empty or of the same kind; nothing was
-    /// made then. [`LedgerError::Unavailable`] when reading or writing fails.
+    /// [`LedgerError::Unusable`] when the source is served or not sound, or the target is not empty or of the same kind; nothing
+    /// was created then. [`LedgerError::Unavailable`] when reading or writing fails.
     pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
         match (self, to) {
             (Self::File(from), Self::Postgres(config)) => {

@@ -1,4 +1,5 @@
-//! How a ledger is opened: what for, how safe a change must be, and where a gateway remembers. Only the settings; `open` opens.
+//! How a ledger is opened: for what purpose, how durable a change must be, and where a gateway keeps its state. Only the settings;
+//! `open` uses them.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 pub enum OpenMode {
     /// The gateway: reads and writes, creates a missing file. Take the [`crate::sqlite::ServeLock`] first.
     Serve,
-    /// A command that may begin a ledger: reads and writes, creates a missing file.
+    /// A command that may create a ledger: reads and writes, creates a missing file.
     Create,
     /// Reads and writes an existing ledger; a missing file is an error and stays missing.
     Write,
@@ -21,34 +22,34 @@ impl OpenMode {
     }
 }
 
-/// When a change counts as safe.
+/// How durable a change must be before it is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Money in and key changes are on disk before they are confirmed; holds and charges at most 50 ms later, or in a database in
-    /// its standby's memory.
+    /// Payments and key changes are on disk before they are confirmed; holds and charges are on disk at most 50 ms later, or, in a
+    /// database, in its standby's memory.
     #[default]
     Prompt,
-    /// Everything is on disk before it is confirmed, in a database also on its standby's.
+    /// Everything is on disk before it is confirmed; in a database, on its standby's disk too.
     Strict,
 }
 
 /// How a ledger is opened.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// What for.
+    /// The purpose.
     pub mode: OpenMode,
-    /// When a change counts as safe.
+    /// The durability of changes.
     pub durability: Durability,
-    /// Whether a database may confirm commits that no standby has: for trials.
+    /// Whether a database may confirm commits without a standby, for trials.
     pub allow_single: bool,
-    /// The file in which a gateway remembers what a database has confirmed to it.
+    /// The file in which a gateway records what a database has confirmed to it.
     pub state: Option<PathBuf>,
-    /// The file with the anchors of a ledger in a database: the newest must be covered.
+    /// The anchor file of a ledger in a database, whose newest anchor must be covered.
     pub anchors: Option<PathBuf>,
 }
 
 impl Opening {
-    /// With prompt durability, and with standbys where the ledger is in a database.
+    /// With prompt durability; a ledger in a database needs standbys.
     #[must_use]
     pub const fn new(mode: OpenMode) -> Self {
         Self { mode, durability: Durability::Prompt, allow_single: false, state: None, anchors: None }

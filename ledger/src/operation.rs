@@ -1,8 +1,8 @@
 //! Operations: every change that a ledger can make, as data.
 //!
-//! An operation is made once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
-//! by another node. It declares what it reads ([`Operation::needs`]) and how durable it must be ([`Operation::class`]), so
-//! that a store can gather many into one batch before it decides on any. What an operation does is in `apply`.
+//! An operation is created once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
+//! by another node. It declares what it reads ([`Operation::needs`]) and how durable it must be ([`Operation::class`]), so that a
+//! store can gather many into one batch before it decides any of them. `apply` has what an operation does.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::{
     Recovered, SecretHash, Session, Timestamp,
 };
 
-/// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: what is large in it is
-/// behind a pointer, and a bill is shared with the hold that may have to offer it again.
+/// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
+/// pointer, and a bill is shared with its hold, which may have to submit it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Creates a key with its first credit.
@@ -27,7 +27,7 @@ pub enum Operation {
     Extend(Box<Extension>),
     /// Ends a hold.
     Finish(Arc<Finish>),
-    /// Ends a hold whatever its bill says: an absurd one is replaced by the last checkpoint's counts.
+    /// Ends a hold whatever its bill says: an absurd bill is replaced by the last checkpoint's counts.
     Resolve(Arc<Finish>),
     /// Starts a new epoch.
     BeginEpoch {
@@ -36,12 +36,12 @@ pub enum Operation {
     },
     /// Ends some of the holds of earlier epochs at their checkpoints.
     Recover {
-        /// The epoch that runs now.
+        /// The current epoch.
         epoch: i64,
         /// When.
         now: Timestamp,
     },
-    /// Remembers slugs as published.
+    /// Records slugs as published.
     Publish {
         /// The slugs.
         slugs: Vec<String>,
@@ -50,16 +50,16 @@ pub enum Operation {
     },
     /// Stores a sign-in link.
     CreateLink {
-        /// Whose.
+        /// The key.
         key: KeyId,
         /// SHA-256 of its token.
         token: SecretHash,
-        /// When it stops working.
+        /// When it expires.
         expires: Timestamp,
-        /// Who made it.
+        /// Who created it.
         act: Act,
     },
-    /// Uses up a sign-in link.
+    /// Consumes a sign-in link.
     ConsumeLink {
         /// SHA-256 of its token.
         token: SecretHash,
@@ -74,27 +74,28 @@ pub enum Operation {
     CloseSessions(KeyId),
 }
 
-/// What an operation needs of its store.
+/// How a store must treat an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Begins something: refused while the disk is full.
     Hold,
     /// Ends or continues something.
     Settle,
-    /// Money in or a change of a key: on disk before it is confirmed, in every mode.
+    /// A payment or a key change: on disk before it is confirmed, in every mode.
     Money,
-    /// As [`Class::Settle`], and retried until its outcome is known.
+    /// Like [`Class::Settle`], and retried until its outcome is known.
     Resolve,
 }
 
-/// What an operation reads. A store that decides a batch in memory fetches all of it first, with the keys that own what is named.
+/// What an operation reads. A store that decides a batch in memory fetches all of it first, along with the keys that own what is
+/// named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs<'operation> {
     /// Keys: settings, state, account and the ends of their chains.
     pub keys: Vec<KeyId>,
     /// Holds, and the keys they belong to.
     pub holds: Vec<OperationId>,
-    /// Operations: the entry, the audit record or the hold that one of these made, and the refunds of it.
+    /// Operations: the entry, audit record or hold that each created, and its refunds.
     pub operations: Vec<OperationId>,
     /// References, and the entries that carry them.
     pub references: Vec<&'operation str>,
@@ -157,10 +158,10 @@ impl Operation {
     }
 }
 
-/// What an operation did.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It happened, and there is nothing to tell.
+    /// Done, without a result.
     Done,
     /// The key as it is now.
     Key(Box<Key>),
@@ -170,7 +171,7 @@ pub enum Outcome {
     Finished(Finished),
     /// The epoch that began.
     Epoch(i64),
-    /// Holds that were recovered; `None` when none were left.
+    /// The number of recovered holds; `None` if none were left.
     Recovered(Option<Recovered>),
     /// The key that a link belonged to.
     Owner(Option<KeyId>),
@@ -196,7 +197,7 @@ impl Outcome {
     outcome!(recovered, Recovered, Option<Recovered>, |recovered| recovered);
     outcome!(owner, Owner, Option<KeyId>, |owner| owner);
 
-    /// The store has applied something else than it was asked to.
+    /// The store applied something other than the requested operation.
     fn unexpected(&self) -> LedgerError {
         LedgerError::Unknown(format!("the store answered with {self:?}, which does not belong to the operation"))
     }

@@ -1,17 +1,17 @@
-//! What a request's failed tries may have cost, and where: named facts of its bill, so that the rollup adds each sum to the target
+//! What a request's failed tries may have cost, by target: named facts of its bill, so that the rollup adds each sum to the target
 //! that may bill it.
 //!
-//! `exposure` and `cost` of a bill are sums over all targets. A fact `failed PROVIDER/MODEL` says how much of them belongs to a
-//! target that did not answer in the end: `0.012`, or `0.012 0.008` where the operator's own price is known.
+//! `exposure` and `cost` of a bill are sums over all targets. A fact `failed PROVIDER/MODEL` gives the share of a target that
+//! failed before another one answered: `0.012`, or `0.012 0.008` if the operator's own price is known.
 
 use crate::{Amount, Bill, Refusal};
 
-/// How the facts' names begin.
+/// The prefix of these facts' names.
 const FAILED: &str = "failed ";
-/// Stands where a target's name would: what was held beyond the last checkpoint when a gateway died. Nobody knows how much of it a
-/// provider bills.
+/// Takes the place of a target's name for what was held beyond the last checkpoint when a gateway died. Nobody knows how much of it
+/// a provider bills.
 pub(crate) const UNMETERED: &str = "(gateway)";
-/// Targets with a fact of their own; what more of them may bill stays with the target that answered.
+/// The number of targets with a fact of their own; the rest is attributed to the target that answered.
 const MOST: usize = 16;
 
 /// What a target may bill for one request.
@@ -24,7 +24,7 @@ pub struct Owed {
 }
 
 impl Owed {
-    /// Both sums; what does not fit is the largest amount there is.
+    /// Both sums; a sum that does not fit becomes the largest amount.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
         let sum = |one: Amount, other: Amount| Amount::from_picos(one.picos().saturating_add(other.picos()));
@@ -64,17 +64,20 @@ impl Bill {
         }
         let name = format!("{FAILED}{target}");
         let known = self.facts.get(&name).and_then(|text| Owed::of(text));
-        if known.is_some() || self.failed().count() < MOST {
-            self.facts.insert(name, known.unwrap_or_default().and(owed).text());
+        let text = known.unwrap_or_default().and(owed).text();
+        // A bill with too many facts is refused, and with it the charge: what has no room stays in the sums alone.
+        let fits = self.facts_bytes().saturating_add(name.len()).saturating_add(text.len()) <= Self::MAX_FACT_BYTES;
+        if fits && (known.is_some() || self.failed().count() < MOST) {
+            self.facts.insert(name, text);
         }
     }
 
-    /// What failed tries at other targets may have cost, in the order of the targets' names.
+    /// What failed tries at other targets may have cost, ordered by target name.
     pub fn failed(&self) -> impl Iterator<Item = (&str, Owed)> {
         self.facts.iter().filter_map(|(name, text)| Some((name.strip_prefix(FAILED)?, Owed::of(text)?)))
     }
 
-    /// What the target of the answer may bill beyond the charge, and what it costs: all that no failed try accounts for.
+    /// What the answering target may bill beyond the charge, and its cost: everything that the failed tries do not account for.
     #[must_use]
     pub fn owed(&self) -> Owed {
         let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
@@ -83,7 +86,7 @@ impl Bill {
         Owed { exposure: less(self.exposure, failed.exposure), cost }
     }
 
-    /// Facts of failed tries are readable and within the bill's sums.
+    /// Checks that facts of failed tries are well-formed and within the bill's sums.
     pub(crate) fn check_failed(&self) -> Result<(), Refusal> {
         let named = self.facts.keys().filter(|name| name.starts_with(FAILED)).count();
         let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
@@ -123,5 +126,20 @@ mod tests {
             bill.owe(&format!("x/{number}"), owed(1, None));
         }
         assert!(bill.facts.len() <= 17, "few facts");
+    }
+
+    #[test]
+    fn however_long_the_names_of_failed_targets_are_the_bill_can_be_charged() {
+        let mut bill = Bill::default();
+        for fact in ["removed", "lost"] {
+            bill.facts.insert(fact.to_owned(), "x".repeat(1_024));
+        }
+        for number in 0..40 {
+            bill.owe(&format!("{}/{}{number}", "p".repeat(64), "m".repeat(198)), owed(1_000_000_000_001, Some(1)));
+            assert_eq!(bill.total(), Ok(Amount::ZERO), "after {number}");
+        }
+        bill.owe(UNMETERED, owed(1, None));
+        assert_eq!((bill.total(), bill.exposure.picos()), (Ok(Amount::ZERO), 40_000_000_000_041));
+        assert!(bill.failed().count() > 3);
     }
 }

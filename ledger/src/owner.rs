@@ -1,4 +1,4 @@
-//! Users of this system, by name: who acts, and whom a file belongs to.
+//! Names of system users: who acts, and who owns a file.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub fn user_name() -> String {
     name(Uid::current())
 }
 
-/// Whom a file, or else the folder it is in, belongs to.
+/// The owner of a file, or else of its folder.
 pub(crate) fn of(path: &Path) -> String {
     let found = path.ancestors().find_map(|place| place.metadata().ok());
     found.map_or_else(user_name, |found| name(Uid::from_raw(found.uid())))

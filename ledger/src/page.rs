@@ -1,4 +1,4 @@
-//! Queries to a ledger, and the rows that answer them.
+//! Queries to a ledger, and the rows they return.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub enum KeyOrder {
     Created,
     /// Newest first.
     Newest,
-    /// Smallest balance first. This order and all below have no index: each page is a pass over every account.
+    /// Smallest balance first. This order and all below have no index: each page is a scan of all accounts.
     LowestBalance,
     /// Largest balance first.
     HighestBalance,
@@ -30,20 +30,20 @@ pub enum KeyOrder {
 /// neither repeats nor hides other keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPlace {
-    /// What the order goes by, of this key.
+    /// The sort value of this key.
     pub value: i64,
-    /// Decides between equal values.
+    /// Breaks ties.
     pub key: KeyId,
 }
 
 impl KeyOrder {
-    /// Whether it begins with the largest; equal values then begin with the largest id.
+    /// Whether it starts with the largest; ties then start with the largest id.
     #[must_use]
     pub const fn is_descending(self) -> bool {
         matches!(self, Self::Newest | Self::HighestBalance | Self::MostHeld | Self::LastUsed)
     }
 
-    /// The same order from its other end.
+    /// The reverse order.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {
@@ -58,7 +58,7 @@ impl KeyOrder {
         }
     }
 
-    /// Where a key stands in this order.
+    /// A key's place in this order.
     #[must_use]
     pub fn place(self, key: &Key) -> KeyPlace {
         let value = match self {
@@ -76,7 +76,7 @@ impl KeyOrder {
 pub struct KeyQuery {
     /// Order of the list.
     pub order: KeyOrder,
-    /// Start behind this place: that of the last key of an earlier page.
+    /// Start after this place: that of the last key of an earlier page.
     pub after: Option<KeyPlace>,
     /// Only labels that contain this text (case-insensitive for ASCII).
     pub label: Option<String>,
@@ -84,7 +84,7 @@ pub struct KeyQuery {
     pub status: Option<Status>,
     /// Only keys whose balance is below this.
     pub balance_below: Option<Amount>,
-    /// For `status`.
+    /// The instant for `status`.
     pub now: Timestamp,
     /// Most rows to return.
     pub limit: usize,
@@ -99,9 +99,9 @@ pub struct EntryQuery {
     pub since: Option<Timestamp>,
     /// Before this instant.
     pub until: Option<Timestamp>,
-    /// Only entries before this position in the journal: the next page of a walk towards the past.
+    /// Only entries before this position in the journal: the next page on the way into the past.
     pub before: Option<i64>,
-    /// How many to return, the newest that match; `None` is all. Returned oldest first either way.
+    /// How many to return, the newest matches; `None` is all. Always returned oldest first.
     pub limit: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ pub struct UsageRow {
     pub hour: Timestamp,
     /// The slug.
     pub slug: String,
-    /// Ended requests, free ones too.
+    /// Ended requests, including free ones.
     pub requests: u64,
     /// Token counts.
     pub usage: Usage,
@@ -124,7 +124,8 @@ pub struct UsageRow {
     pub exposure: Amount,
     /// At the operator's own prices, of requests that have one.
     pub cost: Amount,
-    /// Of the exposure, what a gateway that died left unmetered: no fault of the key. Only where one key's hours are read.
+    /// The part of the exposure that a dead gateway left unmetered, through no fault of the key. Only filled when the hours of one
+    /// key are read.
     pub unmetered: Amount,
 }
 
@@ -133,7 +134,7 @@ impl UsageRow {
         Self { hour, slug: slug.to_owned(), ..Self::default() }
     }
 
-    /// What one ended request adds to the hours of its targets: that of its answer first, then those that failed.
+    /// What one ended request adds to the hours of its targets: the answering one first, then those that failed.
     pub(crate) fn of(entry: &Entry, bill: &Bill) -> Vec<(String, Self)> {
         let owed = bill.owed();
         let answered = Self {
@@ -153,7 +154,7 @@ impl UsageRow {
         rows
     }
 
-    /// Appends rows that come in the order of hour and slug: those of several targets become one.
+    /// Appends rows that arrive in the order of hour and slug, merging those of several targets into one.
     pub(crate) fn gather(found: &mut Vec<Self>, row: Self) {
         match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
             Some(last) => last.merge(&row),
@@ -161,7 +162,7 @@ impl UsageRow {
         }
     }
 
-    /// Adds more of the same. Saturating, as the stores are: an hour comes nowhere near.
+    /// Adds another row of the same hour. Saturates, as the stores do: an hour comes nowhere near.
     pub(crate) fn merge(&mut self, more: &Self) {
         let (sum, usage) = (&mut self.usage, &more.usage);
         for (sum, count) in [
@@ -218,11 +219,11 @@ pub struct Totals {
     pub loss: i128,
     /// What providers may ever have billed beyond the charges.
     pub exposure: i128,
-    /// What ended requests cost at the operator's own prices, where those are known.
+    /// What ended requests cost at the operator's own prices, as far as those are known.
     pub cost: i128,
 }
 
-/// A slug that the gateway has published at some time.
+/// A slug that the gateway has ever published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedSlug {
     /// The slug.
@@ -240,12 +241,12 @@ pub struct Session {
     pub key: KeyId,
     /// When it began.
     pub at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Timestamp,
 }
 
 impl Session {
-    /// Sessions that one key may have open.
+    /// The most sessions that one key may have open.
     pub const MOST_OF_KEY: u8 = 20;
 }
 

@@ -1,9 +1,9 @@
-//! The gateway's address as customers see it: what sign-in links and settings begin with. One reading for gateway and console.
+//! The gateway's address as customers see it, the base of sign-in links and settings. One parser for gateway and console.
 
-/// A public URL as an operator writes it, without the paths that are put behind it.
+/// Parses a public URL as an operator writes it, without the paths that are appended to it.
 ///
 /// # Errors
-/// Where it is not whole; the text says how to write it.
+/// When it is incomplete; the text says how to write it.
 pub fn parse_public_url(text: &str) -> Result<String, String> {
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return Err("write the whole URL, as in https://llm.example.com".to_owned());
@@ -11,7 +11,7 @@ pub fn parse_public_url(text: &str) -> Result<String, String> {
     Ok(gateway_root(text).to_owned())
 }
 
-/// A gateway's address without what clients append to it.
+/// A gateway's address without the paths that clients append to it.
 #[must_use]
 pub fn gateway_root(url: &str) -> &str {
     let url = url.trim_end_matches('/');

@@ -1,7 +1,7 @@
-//! References of payments: how they are stored and when two are the same.
+//! References of payments: how they are stored, and when two are the same.
 //!
-//! Stored trimmed and composed (Unicode NFC), compared without case: `inv-7`, ` INV-7` and both Unicode spellings of `café` name
-//! one payment each. Invisible characters are refused, because two references that look the same would be two credits.
+//! Stored trimmed and composed (Unicode NFC), compared without case: `inv-7` and ` INV-7` are one payment, and so are both Unicode
+//! spellings of `café`. Invisible characters are refused, because two references that look the same would be two credits.
 
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
@@ -11,12 +11,12 @@ use crate::text::{check_text, is_unseen};
 
 const MAX_CHARS: usize = 200;
 
-/// The spelling that is stored.
+/// The stored spelling.
 pub(crate) fn normal(text: &str) -> String {
     text.trim().nfc().collect()
 }
 
-/// Equal for two references that are the same: the canonical caseless match of the Unicode standard.
+/// Equal for equivalent references: the canonical caseless match of the Unicode standard.
 pub(crate) fn folded(text: &str) -> String {
     let decomposed: String = text.trim().nfd().collect();
     UniCase::unicode(decomposed).to_folded_case().nfc().collect()

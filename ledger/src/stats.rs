@@ -1,23 +1,23 @@
-//! What the gateway's metrics say about the writer.
+//! The writer's state for the gateway's metrics.
 
 use std::time::Duration;
 
 /// Whether each commit waits for a standby of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Standby {
-    /// The ledger is a file, or has not been looked at yet.
+    /// The ledger is a file, or has not been checked yet.
     #[default]
     Unused,
     /// This many synchronous standbys stream from the primary.
     Streaming(u64),
-    /// There is none, and `--allow-single` says that this is a trial.
+    /// There is none, and `--allow-single` permits that for a trial.
     Single,
-    /// Nothing is sold: why, and the remedy.
+    /// Nothing is sold: the reason and the remedy.
     Missing(String),
 }
 
 impl Standby {
-    /// How many standbys there are, where any are needed.
+    /// The number of standbys, if any are needed.
     #[must_use]
     pub const fn count(&self) -> Option<u64> {
         match self {
@@ -28,12 +28,12 @@ impl Standby {
     }
 }
 
-/// How the writer is doing.
+/// The writer's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriterStats {
     /// Operations waiting.
     pub queued: usize,
-    /// Abandoned holds waiting for their settlement.
+    /// Abandoned holds that wait for their settlement.
     pub unresolved: usize,
     /// Commits so far.
     pub commits: u64,
@@ -43,21 +43,21 @@ pub struct WriterStats {
     pub last_commit: Duration,
     /// How long all commits took together.
     pub total: Duration,
-    /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for all above.
+    /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for everything above.
     pub histogram: [u64; 9],
     /// The disk was full at the last attempt; new holds are refused.
     pub disk_full: bool,
-    /// Why nothing is written now: the path does not lead to the ledger's file any more.
+    /// Why nothing is written now: the path no longer leads to the ledger's file.
     pub displaced: Option<String>,
-    /// How far the database's clock is ahead of this machine's, milliseconds; 0 where there is no other clock.
+    /// How far the database's clock is ahead of this machine's, milliseconds; 0 if there is no other clock.
     pub clock_off_ms: i64,
     /// Whether each commit waits for a standby.
     pub standby: Standby,
-    /// What a database has confirmed and does not have any more, with the remedy.
+    /// What a database has confirmed and no longer has, with the remedy.
     pub lost: Option<String>,
-    /// Commits that got no answer, or one with a warning. Their operations were repeated.
+    /// Commits that got no answer, or only a warning. Their operations were repeated.
     pub unknown_commits: u64,
-    /// Connections that were dropped while the server was at work for them, and that it has not ended yet.
+    /// Connections dropped while the server was working for them, which it has not ended yet.
     pub dropped: usize,
     /// The writer stopped for good.
     pub stopped: bool,
@@ -76,25 +76,25 @@ impl WriterStats {
         Duration::from_secs(1),
     ];
 
-    /// From this many dropped connections on nothing is sold: each may hold locks, and each counts against the server's pool.
+    /// From this many dropped connections on, nothing is sold: each may hold locks, and each counts against the server's limit.
     const MOST_DROPPED: usize = 4;
 
-    /// From here on clocks are so far apart that keys would expire at the wrong time and hours would be booked wrongly.
+    /// Clocks further apart than this would expire keys at the wrong time and book hours wrongly.
     const CLOCK_WRONG_MS: u64 = 30_000;
 
-    /// Whether this machine's clock cannot be used to sell by.
+    /// Whether this machine's clock is too far off to sell by.
     #[must_use]
     pub const fn is_clock_wrong(&self) -> bool {
         self.clock_off_ms.unsigned_abs() >= Self::CLOCK_WRONG_MS
     }
 
-    /// Whether holds are taken now.
+    /// Whether holds are accepted now.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         !self.stopped && !self.disk_full && self.displaced.is_none() && !self.is_clock_wrong() && self.uncertain().is_none()
     }
 
-    /// Why commits are not certain enough to sell by, where they are not.
+    /// Why commits are not certain enough to sell by, if they are not.
     #[must_use]
     pub const fn uncertain(&self) -> Option<&str> {
         match (&self.lost, &self.standby) {

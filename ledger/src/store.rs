@@ -1,6 +1,6 @@
-//! A ledger together with its lifecycle: what a program that opened it asks beyond the contract.
+//! A ledger together with its lifecycle, for programs that open and close it.
 //!
-//! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this.
+//! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this trait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::anchor::Anchor;
 use crate::sqlite::SqliteLedger;
 use crate::{Gateway, Ledger, LedgerError, Timestamp, VerifyReport, WriterStats};
 
-/// A ledger that was opened.
+/// An opened ledger.
 #[async_trait]
 pub trait Store: Ledger {
     /// Where it is, without a password.
@@ -20,7 +20,7 @@ pub trait Store: Ledger {
     /// How the writer is doing.
     fn stats(&self) -> WriterStats;
 
-    /// The gateways that share the ledger, this one among them; none when it is a file.
+    /// The gateways that share the ledger, including this one; none if it is a file.
     ///
     /// # Errors
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
@@ -28,19 +28,19 @@ pub trait Store: Ledger {
         Ok(Vec::new())
     }
 
-    /// Tells the other gateways which files run here.
+    /// Tells the other gateways which files this one runs.
     fn announce(&self, _configuration: String) {}
 
     /// Waits until it has stopped for good and says why. The process should then exit with an error.
     async fn fatal(&self) -> String;
 
-    /// Writes what is waiting and takes no more. May be called twice.
+    /// Writes what is waiting and then accepts nothing more. May be called twice.
     fn close(&self);
 
     /// Copies the ledger to a new file and verifies the copy.
     ///
     /// # Errors
-    /// [`LedgerError::Unavailable`] when the copy cannot be made or is not sound; nothing is left of it.
+    /// [`LedgerError::Unusable`] when the copy cannot be made or is not sound; nothing of it is left.
     async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError>;
 
     /// Continues an anchor over what was appended since.
@@ -49,7 +49,7 @@ pub trait Store: Ledger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError>;
 
-    /// Takes the newest anchor, which a database must cover after every interruption.
+    /// Sets the newest anchor, which a database must cover after every interruption.
     fn anchored(&self, _newest: &Anchor) {}
 
     /// As [`Ledger::verify`], and compares the ledger with its anchors.

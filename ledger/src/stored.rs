@@ -1,6 +1,6 @@
-//! How both databases store what is neither a number nor a text: codes for the words of this crate, JSON for the lines of a bill.
+//! How both databases store values other than numbers and texts: codes for this crate's enums, JSON for the lines of a bill.
 //!
-//! A published code never changes its meaning.
+//! The meaning of a published code never changes.
 
 use std::borrow::Cow;
 

@@ -1,12 +1,12 @@
-//! Texts that others write: their bounds, and the characters in them that must not be shown as they are.
+//! Texts from outside: their limits, and the characters in them that must not be shown as they are.
 
 use crate::Refusal;
 
 /// How every customer's secret begins.
 pub const SECRET_PREFIX: &str = "sk-fb-";
 
-/// Control characters, and format characters that take no space or turn the direction of what follows: they forge lines of a log,
-/// drive a terminal, or make two different texts look alike.
+/// Control characters, and format characters that take no space or change text direction: they can forge log lines, control a
+/// terminal, or make two different texts look alike.
 #[must_use]
 pub fn is_unseen(character: char) -> bool {
     character.is_control()
@@ -15,7 +15,8 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Texts of administrators are bounded, so that no row grows without limit, and carry no secret: the journal never forgets it.
+/// Administrators' texts are limited in length, so that no row grows without bound, and must not contain a secret: the journal
+/// never forgets it.
 pub(crate) fn check_text(what: &str, text: &str, chars: usize, required: bool) -> Result<(), Refusal> {
     if required && text.trim().is_empty() {
         return Err(Refusal::NotApplicable(format!("{what} is required")));

@@ -1,4 +1,4 @@
-//! A transaction of a store, as the procedures in `apply` see it: the few reads and writes that every operation is made of.
+//! A store's transaction, as the procedures in `apply` see it: the few reads and writes that make up every operation.
 //!
 //! Reads see the writes made before them in the same batch. A store decides nothing; it only reads and writes rows for the
 //! procedures. It keeps its own totals and rollups in the same transaction. Writes happen only after every check, so a refusal
@@ -15,7 +15,7 @@ use crate::{
 /// Why an operation had no effect.
 #[derive(Debug)]
 pub(crate) enum Fault<E> {
-    /// The rules say no.
+    /// The rules refuse it.
     Refused(Refusal),
     /// The store failed.
     Store(E),
@@ -27,7 +27,7 @@ impl<E> From<Refusal> for Fault<E> {
     }
 }
 
-/// What a step of a transaction gives.
+/// The result of a step of a transaction.
 pub(crate) type Step<T, X> = Result<X, Fault<<T as Tx>::Error>>;
 
 /// What opening or extending a hold reads of a key.
@@ -39,7 +39,7 @@ pub(crate) struct Payer {
 }
 
 impl Payer {
-    /// Refuses anything but an active key.
+    /// Refuses any key that is not active.
     pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
         match (self.status, self.expires_at) {
             (Status::Active, Some(end)) if now >= end => Err(Refusal::NotActive(Status::Expired)),
@@ -57,7 +57,7 @@ pub(crate) struct StoredKey {
     pub(crate) audit: AuditHead,
 }
 
-/// An open hold with what the lists do not show.
+/// An open hold, with the fields that lists do not show.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredHold {
     pub(crate) open: OpenHold,
@@ -67,7 +67,7 @@ pub(crate) struct StoredHold {
 }
 
 impl StoredHold {
-    /// A hold as it begins.
+    /// A hold as it is opened.
     pub(crate) fn new(new: &NewHold, epoch: i64) -> Self {
         let open = OpenHold {
             request: new.request,
@@ -102,13 +102,13 @@ pub(crate) trait Tx {
     fn hold(&mut self, request: OperationId) -> Step<Self, Option<StoredHold>>;
     /// Some holds of epochs before this one.
     fn holds_before(&mut self, epoch: i64, limit: usize) -> Step<Self, Vec<StoredHold>>;
-    /// Refuses a request beyond the key's limits at all gateways together. A store of one gateway leaves them to it.
+    /// Refuses a request beyond the key's limits across all gateways. A store of a single gateway leaves them to the gateway.
     fn check_limits(&mut self, _key: KeyId) -> Step<Self, ()> {
         Ok(())
     }
     /// Stores a new hold of the current epoch; false when there is one with this id.
     fn insert_hold(&mut self, new: &NewHold) -> Step<Self, bool>;
-    /// Stores a hold's new size and its checkpoint, which costs `used`.
+    /// Stores a hold's new size and its checkpoint, whose charge is `used`.
     fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Step<Self, ()>;
     /// Removes a hold that has ended.
     fn delete_hold(&mut self, request: OperationId) -> Step<Self, ()>;
@@ -121,22 +121,22 @@ pub(crate) trait Tx {
 
     // --- the journal and the audit ---
 
-    /// The ledger's identity, which every chain begins with.
+    /// The ledger's identity, with which every chain begins.
     fn ledger(&mut self) -> Step<Self, [u8; 16]>;
 
-    /// The position that the next entry has in the whole journal.
+    /// The next entry's position in the whole journal.
     fn next_position(&mut self) -> i64;
     /// The entry that an operation made.
     fn entry(&mut self, operation: OperationId) -> Step<Self, Option<Entry>>;
     /// The entry that carries a reference.
     fn entry_by_reference(&mut self, reference: &str) -> Step<Self, Option<Entry>>;
-    /// What was given back for a request so far.
+    /// The refunds of a request so far.
     fn refunds(&mut self, request: OperationId) -> Step<Self, Vec<Amount>>;
     /// Appends an entry behind `head`, moves its key's account from `before` to `after`, and adds it to its hour.
     fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Step<Self, ()>;
     /// The administrative act of an operation.
     fn act(&mut self, operation: OperationId) -> Step<Self, Option<AuditRecord>>;
-    /// Whether an operation made an entry, an audit record or a hold.
+    /// Whether an operation created an entry, an audit record or a hold.
     fn is_used(&mut self, operation: OperationId) -> Step<Self, bool>;
     /// The position that the next act has in the whole audit.
     fn next_act(&mut self) -> i64;
@@ -155,19 +155,18 @@ pub(crate) trait Tx {
     fn end_sessions(&mut self, key: KeyId) -> Step<Self, ()>;
     /// Whether a link exists.
     fn has_link(&mut self, token: SecretHash) -> Step<Self, bool>;
-    /// Stores a link and forgets those that have expired at `now`.
+    /// Stores a link and removes those that have expired at `now`.
     fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Step<Self, ()>;
-    /// Removes a link: whose it was and when it expires.
+    /// Removes a link; returns its key and expiry.
     fn take_link(&mut self, token: SecretHash) -> Step<Self, Option<(KeyId, Timestamp)>>;
     /// An open session.
     fn session(&mut self, token: SecretHash) -> Step<Self, Option<Session>>;
-    /// Stores a session, and forgets those that have expired when it begins and the key's oldest above
-    /// [`Session::MOST_OF_KEY`].
+    /// Stores a session, and removes those that have expired when it begins, and the key's oldest above [`Session::MOST_OF_KEY`].
     fn insert_session(&mut self, session: &Session) -> Step<Self, ()>;
     /// Removes every session of a key.
     fn close_sessions(&mut self, key: KeyId) -> Step<Self, ()>;
     /// Removes a session.
     fn delete_session(&mut self, token: SecretHash) -> Step<Self, ()>;
-    /// Remembers a slug as published, unless it is.
+    /// Records a slug as published, unless it is known.
     fn publish(&mut self, slug: &str, now: Timestamp) -> Step<Self, ()>;
 }

@@ -1,8 +1,8 @@
-//! Walks what the model will read: messages, input items, and the parts inside them, in one pass.
+//! Walks everything that the model will read, messages, input items and the parts inside them, in one pass.
 //!
 //! All families share this walk because their names do not clash: a picture is recognised by its `image_url` or `source` anywhere,
-//! tool results included. Every string counts as text, whatever its name, apart from media, whose rules are here. Text is measured
-//! as it stands in JSON. Must not keep content; must not walk anything twice.
+//! tool results included. Every string counts as text, whatever its name, except for media, whose rules are here. Text is measured
+//! in its JSON form. Must not keep content; must not walk anything twice.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use crate::media::Payload;
 use crate::tools::{Row, Tools};
 use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy};
 
-/// Whether values of this name are reasoning in a form that only the provider can read.
+/// Whether values of this name are reasoning that only the provider can read.
 fn is_sealed(name: &str) -> bool {
     matches!(name, "encrypted_content" | "data" | "signature")
 }
 
-/// Whether members or parts of this name are sound or moving pictures.
+/// Whether members or parts of this name are audio or video.
 fn is_unpriced(name: &str) -> bool {
     matches!(name, "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url")
 }
@@ -33,28 +33,28 @@ fn is_picture(kind: &str) -> bool {
     matches!(kind, "image" | "image_url" | "input_image")
 }
 
-/// Longest `cache_control` that is only an option.
+/// Longest `cache_control` that is taken for an option.
 const LONGEST_MARK: usize = 64;
-/// Longest web address that is only an address.
+/// Longest web address that is taken for an address.
 const LONGEST_ADDRESS: usize = 2_048;
 
-/// Where a walk writes what it finds.
+/// Where a walk stores its findings.
 #[derive(Debug)]
 pub(crate) struct Out<'s> {
     /// The facts of the request.
     pub(crate) seen: &'s mut Inspection,
-    /// The family's table of tools, for those that stand in the conversation.
+    /// The family's table of tools, for tools defined in the conversation.
     pub(crate) tools: &'static [Row],
 }
 
-/// What one message, item or part holds besides text.
+/// The content of one message, item or part besides text.
 #[derive(Debug, Default)]
 struct Part<'a> {
     kind: Cow<'a, str>,
     /// `source.type` of a messages block.
     source: Cow<'a, str>,
     media: Cow<'a, str>,
-    /// How closely to look, as the part says and as the object inside it says.
+    /// The requested detail, from the part and from the object inside it.
     detail: Option<Detail>,
     inner_detail: Option<Detail>,
     /// The name of that object.
@@ -63,19 +63,19 @@ struct Part<'a> {
     data: Option<Value>,
     url: Option<Value>,
     file: Option<Value>,
-    /// What may be reasoning that only the provider can read.
+    /// Possibly reasoning that only the provider can read.
     sealed: Vec<Value>,
 }
 
 impl Part<'_> {
-    /// Whether nothing waited for the end of the part to be understood.
+    /// Whether everything was counted before the end of the part.
     fn is_counted(&self) -> bool {
         let holds_nothing = self.data.is_none() && self.url.is_none() && self.file.is_none() && self.sealed.is_empty();
         holds_nothing && (self.kind.is_empty() || is_text(&self.kind))
     }
 
     /// How closely the model looks. Each family reads `detail` in one place: chat beside the `url`, responses beside the
-    /// `image_url`, messages nowhere. Said elsewhere it makes no picture cheaper.
+    /// `image_url`, messages nowhere. Anywhere else it makes no picture cheaper.
     fn looks(&self) -> Detail {
         match self.holder {
             "" => self.detail,
@@ -139,7 +139,7 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
 fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     let kind = cursor.peek()?;
     match name {
-        // Most of a request is in members of these names.
+        // Most of a request is in members with these names.
         "content" | "text" if kind == Kind::String => {
             let value = cursor.skip()?;
             count(&mut out.seen.content, cursor, &value);
@@ -178,7 +178,7 @@ fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequ
     Ok(())
 }
 
-/// The `cache_control` of a part; one that is longer than its options can be is text under another name.
+/// The `cache_control` of a part; if it is longer than its options can be, it is text under another name.
 fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     let before = cursor.clone();
     cache_control(cursor, out.seen)?;
@@ -188,7 +188,8 @@ fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> 
     Ok(())
 }
 
-/// The members of a `source`, `image_url` or `file` object. A part has one of them: of two, each could be the one that counts.
+/// The members of a `source`, `image_url` or `file` object. A part may have only one of them, because either of two could be the
+/// one that counts.
 fn nested<'a>(holder: &'static str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
     if !part.holder.is_empty() {
         let message = format!("`{}` and `{holder}` stand in the same part. Send one of them, once.", part.holder);
@@ -217,7 +218,7 @@ fn inside<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -
     Ok(())
 }
 
-/// Takes the value that says what a part shows. Readers differ in which of two they take, so a second one is refused.
+/// Takes the value that says what a part shows. Parsers differ in which of two they take, so a second one is refused.
 fn take(name: &str, slot: &mut Option<Value>, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     if slot.is_some() {
@@ -237,7 +238,7 @@ fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut 
         _ if value.kind == Kind::Null => {}
         "file_id" => return Err(BadRequest::at(name, format!("`file_id` is refused: {STATE}, with files inside it."))),
         _ if is_unpriced(name) => return Err(unpriced(name)),
-        // `file_url`, `document_url`, `pdf_url`: servers fetch what stands there.
+        // `file_url`, `document_url`, `pdf_url`: servers fetch these addresses.
         _ if name.ends_with("_url") => return Err(by_url(name)),
         _ if is_sealed(name) => part.sealed.push(value),
         _ => count(&mut out.seen.content, cursor, &value),
@@ -250,7 +251,7 @@ pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is
      Send `store: false` and the items themselves; most libraries do the latter when told the former.";
 
 fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
-    // Most parts are messages and texts, and everything in them was counted on the way.
+    // Most parts are messages and texts, whose content has already been counted.
     if part.is_counted() {
         return Ok(());
     }
@@ -261,7 +262,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
         return Err(BadRequest { remedy: Some(Remedy::StoreNothing), ..BadRequest::at("type", ITEM_REFERENCE) });
     }
     for value in &part.sealed {
-        // A text part has no seals: whoever reads such a member there reads it as text.
+        // A text part has no seals: readers would take such a member for text.
         if part.kind.is_empty() || is_text(&part.kind) {
             count(&mut out.seen.content, cursor, value);
         } else {
@@ -269,7 +270,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
         }
     }
     if is_picture(&part.kind) && part.data.is_none() && part.url.is_none() && part.file.is_none() {
-        // Some servers remember pictures that were sent before.
+        // Some servers remember pictures from earlier requests.
         out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: Detail::Auto });
     }
     if let Some(data) = &part.data {
@@ -321,7 +322,7 @@ fn is_web(url: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
 }
 
-/// Counts inline data by its media type; `value` is where it stands.
+/// Counts inline data by its media type; `value` is its position.
 fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'_>) -> Result<(), BadRequest> {
     let content = &mut out.seen.content;
     let document = || Document { bytes: payload.bytes(), place: value.span.clone(), tokens: None };
@@ -348,7 +349,7 @@ fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'
     Ok(())
 }
 
-/// Counts a value as text; `null` is nothing.
+/// Counts a value as text; `null` counts as nothing.
 fn count(content: &mut Content, cursor: &Cursor<'_>, value: &Value) {
     if value.kind != Kind::Null {
         content.read(value.text_size(), cursor.inner(value));
@@ -362,13 +363,13 @@ fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>
     label(cursor, out)
 }
 
-/// A word of the dialect. What frames a message or part covers it; one that is longer than those words counts as text.
+/// A word of the dialect. The framing of a message or part covers it; if it is longer than such words are, it counts as text.
 fn label<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>) -> Result<Cow<'a, str>, BadRequest> {
     let value = label_place(cursor, out)?;
     Ok(cursor.text_of(&value).unwrap_or_default())
 }
 
-/// The same where it does not matter which word it is.
+/// The same, when it does not matter which word it is.
 fn label_place(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<Value, JsonError> {
     let value = cursor.skip()?;
     if value.span.len() > LONGEST_NAME {

@@ -1,12 +1,12 @@
-//! Errors on the wire: the one body that every client understands, the words for each case, and what upstreams write.
+//! Errors on the wire: the error body that every client understands, the words for each case, and parsing of upstream errors.
 //!
-//! Must not decide whose fault something is or whether to try again: callers do. An upstream's text is data here, never cleaned
-//! of names; it is only cut to [`MAX_MESSAGE_CHARS`], which bounds memory.
+//! Must not decide who is at fault or whether to try again: callers do. An upstream's text is data here, never redacted; it is only
+//! cut to [`MAX_MESSAGE_CHARS`], which bounds memory.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// Longest message taken over from an upstream. Callers shorten it once it is clean: a secret at an edge would survive otherwise.
+/// Longest message kept from an upstream. Callers shorten it only after redaction: a secret at the edge would otherwise survive.
 pub const MAX_MESSAGE_CHARS: usize = 65_536;
 
 /// Why a customer gets an error; each family has its own status and words for it.
@@ -14,13 +14,15 @@ pub const MAX_MESSAGE_CHARS: usize = 65_536;
 pub enum Case {
     /// 401: key missing, malformed or unknown.
     Unauthenticated,
-    /// 403: key blocked, expired, revoked, or the model is not allowed to it.
+    /// 403: key blocked, expired or revoked, or not allowed to use the model.
     Forbidden,
     /// 404: no such path.
     NoPath,
+    /// 405: the path is not called with this method.
+    WrongMethod,
     /// 404: unknown, retired or provider-style model name.
     NoModel,
-    /// 429: depleted, or larger than the balance.
+    /// 429: depleted, or the request costs more than the balance.
     OutOfBalance,
     /// 429: enough money, but held by running requests.
     BalanceInUse,
@@ -32,7 +34,7 @@ pub enum Case {
     TooLarge,
     /// 503 or 529: no target left.
     NoTarget,
-    /// 503: the ledger cannot be written, or too much in flight.
+    /// 503: the ledger cannot be written, or too many bytes are in flight.
     Unavailable,
     /// 500: our own fault.
     Internal,
@@ -62,7 +64,7 @@ pub struct ErrorBody {
     pub param: Option<String>,
     /// `error.message`.
     pub message: String,
-    /// `error.details`, where the case has some.
+    /// `error.details`, if the case has any.
     pub details: Option<serde_json::Value>,
     /// Our request id, as shown: `req_…`.
     pub request_id: String,
@@ -88,7 +90,7 @@ impl ErrorBody {
         self.to_value().to_string().into_bytes()
     }
 
-    /// What stands under `error`.
+    /// The object or text under `error`.
     #[must_use]
     pub fn inner(&self) -> Value {
         let mut inner = json!({"type": self.kind, "code": self.code, "param": self.param, "message": self.message});
@@ -115,6 +117,7 @@ pub(crate) fn v1_words(case: Case) -> Words {
         Case::Unauthenticated => (401, "invalid_request_error", Some("invalid_api_key")),
         Case::Forbidden => (403, "invalid_request_error", Some("key_blocked")),
         Case::NoPath => (404, "invalid_request_error", Some("path_not_found")),
+        Case::WrongMethod => (405, "invalid_request_error", Some("method_not_allowed")),
         Case::NoModel => (404, "invalid_request_error", Some("model_not_found")),
         Case::OutOfBalance => (429, "insufficient_quota", Some("insufficient_quota")),
         Case::BalanceInUse => (429, "rate_limit_exceeded", Some("balance_in_use")),
@@ -152,7 +155,7 @@ impl UpstreamError {
         if let Some(inner) = nested.into_iter().find(|inner| inner.is_object()) {
             return Self::from_object(inner);
         }
-        // A bare `error` is the message; `type: "error"` only says that this is an error.
+        // A bare `error` is the message; `type: "error"` only marks the body as an error.
         let message = [&value["message"], &value["error"], &value["msg"], &value["detail"], &value["detail"][0]["msg"]];
         let message = message.into_iter().find_map(Value::as_str).map_or_else(|| value.to_string(), str::to_owned);
         let kind = [&value["type"], &value["status"]].into_iter().find_map(Value::as_str).filter(|kind| *kind != "error");

@@ -1,30 +1,30 @@
-//! What answers and frames say, in words that all families share.
+//! The facts of answers and frames, in terms that all families share.
 //!
 //! A reader of the target's family fills these; the spine meters by them, and a writer of the customer's family ends a stream by
-//! them. Places are byte ranges: nothing is copied out of a frame that only passes through.
+//! them. Positions are byte ranges: nothing is copied out of a frame that only passes through.
 
 use std::ops::Range;
 
 use crate::members::Places;
 use crate::{TextSize, UpstreamError, WireUsage};
 
-/// Where a frame or a whole answer is changed on its way to the customer.
+/// The positions at which a frame or a whole answer is changed on its way to the customer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
-    /// Where else it is named: in choices, blocks, items or steps. Apart, because most frames name it once.
+    /// Its other occurrences: in choices, blocks, items or steps. Separate, because most frames have only one.
     pub more_models: Vec<Range<usize>>,
     /// The closing brace of the usage object, where `cost` can be added.
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).
     pub usage_empty: bool,
-    /// Members to take out, commas included: what the upstream says about its own price and about who served the answer.
+    /// Members to remove, commas included: what the upstream says about its own price and about who served the answer.
     pub cuts: Vec<Range<usize>>,
 }
 
 impl Marks {
-    /// What is changed at these places; `at` says where a place of the JSON text stands in what is forwarded.
+    /// The edits at these positions; `at` maps a position in the JSON text to one in the forwarded bytes.
     pub(crate) fn at(places: Places, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
         let (model, more) = places.models;
         Self {
@@ -49,51 +49,51 @@ pub enum Stop {
     ContentFilter,
     /// The model refused.
     Refusal,
-    /// It paused in the middle of a turn and expects to be sent on.
+    /// It paused in the middle of a turn and expects to be continued.
     Pause,
-    /// For a reason that this crate has no name for.
+    /// For an unknown reason.
     Other,
 }
 
-/// What one frame of a streamed answer says.
+/// The facts of one frame of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrameFacts {
-    /// What is changed in the frame's bytes.
+    /// The edits to the frame's bytes.
     pub marks: Marks,
     /// Output this frame shows (text, reasoning text, tool arguments), for metering.
     pub shown: TextSize,
-    /// The frame says that output is being made which the stream does not show (hidden reasoning has begun or goes on).
+    /// The frame reports output that the stream does not show (hidden reasoning has begun or continues).
     pub hidden: bool,
     /// The frame reported usage (read it with [`Reader::usage`](crate::Reader::usage)).
     pub usage: bool,
     /// With this frame the whole answer has a stop reason.
     pub stop: Option<Stop>,
-    /// This frame and all after it wait for the settlement: it carries the final usage, or is the terminal marker.
+    /// This frame and all later ones wait for the settlement: it carries the final usage, or is the terminal marker.
     pub last: bool,
     /// The terminal marker of the family.
     pub end: bool,
-    /// A usage chunk with no other content, which customers that did not ask for it must not see (chat).
+    /// A usage chunk with no other content, which must be hidden from customers that did not ask for it (chat).
     pub usage_only: bool,
-    /// Its data is no JSON object and no terminal marker: nothing that a client waits for.
+    /// Its data is neither a JSON object nor a terminal marker: nothing that a client waits for.
     pub unreadable: bool,
     /// The frame is an error.
     pub error: Option<UpstreamError>,
-    /// What it does to the answer's structure.
+    /// Its effect on the answer's structure.
     pub step: Step,
 }
 
 impl FrameFacts {
-    /// What a frame says whose data is no JSON object.
+    /// The facts of a frame whose data is not a JSON object.
     #[must_use]
     pub fn unreadable() -> Self {
         Self { unreadable: true, ..Self::default() }
     }
 }
 
-/// What a whole answer says.
+/// The facts of a whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnswerFacts {
-    /// What is changed in the answer's bytes.
+    /// The edits to the answer's bytes.
     pub marks: Marks,
     /// The upstream's id of the answer.
     pub id: Option<String>,
@@ -103,12 +103,12 @@ pub struct AnswerFacts {
     pub shown: TextSize,
     /// Why the upstream stopped.
     pub stop: Option<Stop>,
-    /// The body is an error although its status may not say so.
+    /// Set if the body is an error, whatever its status.
     pub error: Option<UpstreamError>,
 }
 
-/// What a frame does to the structure of its answer, for the [`Writer`](crate::Writer) that may have to end it. Most frames of a
-/// chat or messages stream only bring text and do nothing.
+/// The effect of a frame on the structure of its answer, for the [`Writer`](crate::Writer) that may have to end it. Most frames of
+/// a chat or messages stream only bring text and have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Step {
     /// Nothing that an ending depends on.
@@ -120,38 +120,38 @@ pub enum Step {
     Opened(u64),
     /// A content block has ended (messages).
     Closed(u64),
-    /// Some choice began or ended (chat): all choices as they stand now.
+    /// Some choice began or ended (chat): the state of all choices.
     Choices {
         /// When the answer was created, in seconds since 1970; zero when not said.
         created: u64,
         /// Index of each choice, and whether it has ended.
         choices: Vec<(u64, bool)>,
     },
-    /// Any event of a responses stream, because an ending made by the gateway repeats what was streamed.
+    /// Any event of a responses stream, because an ending written by the gateway repeats what was streamed.
     Event(ItemEvent),
 }
 
 /// One event of a responses stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemEvent {
-    /// Its sequence number, where the server writes one.
+    /// Its sequence number, if the server writes one.
     pub sequence: Option<u64>,
-    /// What it brings.
+    /// Its content.
     pub brings: Brings,
     /// Index of the output item it belongs to.
     pub output_index: Option<u64>,
     /// Index of the content or summary part it belongs to.
     pub part_index: Option<u64>,
-    /// Where that stands in the frame's data; of a text, without its quotes. Empty when it is missing.
+    /// Its position in the frame's data; for a text, without its quotes. Empty if it is missing.
     pub place: Range<usize>,
 }
 
-/// What an event of a responses stream brings.
+/// The content of an event of a responses stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brings {
     /// Nothing that an ending repeats.
     Nothing,
-    /// The response object as far as it goes.
+    /// The response object so far.
     Response,
     /// An item that begins.
     Item,

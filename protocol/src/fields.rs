@@ -1,7 +1,8 @@
-//! Request fields that buy more than tokens of the slug: another model, host, tier, stored state, or a server's work.
+//! Request fields that buy something other than tokens of the slug: another model, host or tier, stored state, or server-side work.
 //!
-//! Each family has one table of these, `REFUSED`; here is how a table is read. No price, no service: a field is refused with a 400
-//! unless its value is free. A second table names the fields that pass untouched; what neither names is unknown and does not pass.
+//! Each family has a table of these, `REFUSED`; this file reads such a table. Without a price such a service is not sold: a field
+//! is refused with a 400 unless its value is free. A second table lists the fields that pass untouched; a field in neither table is
+//! unknown and does not pass.
 
 use crate::json::{Cursor, Kind, Value};
 use crate::{BadRequest, Remedy};
@@ -9,16 +10,16 @@ use crate::{BadRequest, Remedy};
 /// One row of a family's table: the field, which values are free, and why the others are refused.
 pub(crate) type Rule = (&'static str, Free, &'static str);
 
-/// Values that buy nothing. `null` never does.
+/// Values that buy nothing. `null` is always free.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Free {
     /// The field's presence alone switches something on: even `{}`, `[]` and `false` are refused.
     Absent,
     /// `false` and an empty list or object are free.
     Nothing,
-    /// So are these words.
+    /// These words are free too.
     Words(&'static [&'static str]),
-    /// So are lists of these words.
+    /// Lists of these words are free too.
     Lists(&'static [&'static str]),
 }
 
@@ -34,7 +35,7 @@ pub(crate) const LATER: &str = "nothing is stored here, so no answer can be fetc
 pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price here";
 pub(crate) const MEDIA: &str = "audio and video have no price here";
 
-/// Takes the value of `name` when the table has it: `false` when it has not and the value is still to be taken.
+/// Checks the value of `name` if the table has it; `false` if it has not, and the value is still to be read.
 pub(crate) fn check(table: &[Rule], name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadRequest> {
     let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else { return Ok(false) };
     let value = cursor.skip()?;

@@ -1,7 +1,7 @@
-//! The facts that the gateway needs from a request, the same for every family.
+//! The facts that the gateway needs about a request, the same for every family.
 //!
-//! An [`Inspection`] borrows nothing: it records where things stand as byte ranges, so that the body can be spliced later
-//! without a second walk. Every string of the body counts as text, whatever its field, apart from media.
+//! An [`Inspection`] borrows nothing: it records positions as byte ranges, so that the body can be spliced later without a second
+//! walk. Every string of the body counts as text, whatever its field, except for media.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -19,33 +19,33 @@ use crate::usage::count;
 const MAX_FIELDS: usize = 1_024;
 /// Most members of an object of options.
 const MOST_OPTIONS: usize = 64;
-/// Option objects are shorter than this; a longer value counts as text, whatever its name.
+/// Objects with options are shorter than this; a longer value counts as text, whatever its name.
 const SHORT: usize = 256;
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;
-/// Most bytes of the names of removed fields in a header.
+/// Most bytes of removed fields' names in a header.
 const MOST_NAMED: usize = 1_024;
 
-/// What one request asks for.
+/// The facts of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inspection {
     /// The model's name as the customer wrote it, unescaped.
     pub model: String,
     /// Whether a stream is asked for.
     pub stream: bool,
-    /// The declared output limit, when there is one.
+    /// The declared output limit, if any.
     pub limit: Option<u32>,
-    /// Answers asked for (`n`), at least 1.
+    /// Number of answers requested (`n`), at least 1.
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
-    /// A sample of the answer that the customer predicts: what of it is not taken is billed as output.
+    /// A sample of the answer that the customer predicts; unused parts of a prediction are billed as output.
     pub prediction: Sample,
     /// Whether reasoning may happen that a stream does not show.
     pub hidden_reasoning: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
     pub reasoning_off: bool,
-    /// The request names texts at which the answer ends: it may be over before its first word.
+    /// The request has stop strings, so the answer may end before its first word.
     pub has_stops: bool,
     /// What the model will read.
     pub content: Content,
@@ -59,22 +59,22 @@ pub struct Inspection {
     pub asks_cost: bool,
     /// Names of server-side search tools that will be taken out, for `x-farebox-removed`.
     pub removed_tools: Vec<String>,
-    /// Top-level fields that no table knows, in the order they stand. They go upstream only where the provider passes them.
+    /// Top-level fields that no table knows, in order. They go upstream only if the provider passes them.
     pub unknown: Vec<String>,
-    /// Where the edits go.
+    /// The positions of edits.
     pub places: Places,
 }
 
 /// Byte ranges in the request body, for splicing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Places {
-    /// Just behind the opening brace: where new top-level members go.
+    /// Just after the opening brace, where new top-level members go.
     pub start: usize,
     /// The body is `{}` apart from white space.
     pub empty: bool,
     /// The value of `model`, quotes included.
     pub model: Range<usize>,
-    /// The value of the limit field that is declared, with its name.
+    /// The value of the declared limit field, with its name.
     pub limit: Option<(&'static str, Range<usize>)>,
     /// The value of the second limit field when a chat request declares both with the same value.
     pub limit_twin: Option<Range<usize>>,
@@ -84,20 +84,20 @@ pub struct Places {
     pub stream_options: Option<Range<usize>>,
     /// The value of `store` when present.
     pub store: Option<Range<usize>>,
-    /// What is taken out for every target: whole members or array elements, each with one neighbouring comma so that the rest
-    /// stays valid.
+    /// What is removed for every target: whole members or array elements, each with one neighbouring comma so that the rest stays
+    /// valid.
     pub cuts: Vec<Range<usize>>,
     /// Filled only if the request has unknown top-level fields, whose fate depends on the target (`pass`). Then every top-level
     /// member is listed here and none is in `cuts`: which comma goes with a member depends on which of its neighbours stay.
     pub members_by_target: Vec<(Range<usize>, Fate)>,
 }
 
-/// What becomes of a top-level member.
+/// The fate of a top-level member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It goes upstream.
     Stays,
-    /// It is taken out.
+    /// It is removed.
     Goes,
     /// No table knows it: its place in [`Inspection::unknown`].
     Unknown(usize),
@@ -119,7 +119,7 @@ pub struct Edits<'a> {
 pub struct Content {
     /// Text of messages, system prompts, tool results and tool schemas.
     pub text: TextSize,
-    /// How many tokens that text is likely to be.
+    /// The estimated number of tokens of that text.
     pub weight: Weight,
     /// A sample of it, for a tokenizer.
     pub sample: Sample,
@@ -138,7 +138,7 @@ pub struct Content {
 pub struct Picture {
     /// Size in bytes of an inline picture, decoded; `None` for one given by URL.
     pub bytes: Option<u64>,
-    /// Width and height in pixels, when the inline data says so.
+    /// Width and height in pixels, if the inline data has them.
     pub size: Option<(u32, u32)>,
     /// The image detail requested.
     pub detail: Detail,
@@ -161,26 +161,26 @@ pub enum Detail {
 pub struct Document {
     /// Size in bytes, decoded.
     pub bytes: u64,
-    /// Where its base64 text or `data:` URL stands in the body, quotes included.
+    /// The position in the body of its base64 text or `data:` URL, quotes included.
     pub place: Range<usize>,
-    /// Tokens of its text and pages, once it was read; `None` when it cannot be.
+    /// Tokens of its text and pages, once it has been read; `None` if it cannot be read.
     pub tokens: Option<u64>,
 }
 
-/// Why a request is a 400.
+/// The reason for a 400.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRequest {
     /// What to do about it, in a sentence.
     pub message: String,
     /// The field at fault, as a path: `messages[2].content`.
     pub param: Option<String>,
-    /// A stable word for programs, when one helps.
+    /// A stable word for programs, if there is one.
     pub code: Option<&'static str>,
-    /// What a program can do about it by itself.
+    /// A remedy that a program can apply by itself.
     pub remedy: Option<Remedy>,
 }
 
-/// A remedy that programs can apply: it stands in `error.details`.
+/// A remedy that programs can apply, sent in `error.details`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// Send the whole conversation without `thread`.
@@ -190,7 +190,7 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    /// The words that clients look for. The Anthropic libraries go on without a thread when they read theirs.
+    /// The words that clients look for. The Anthropic libraries continue without a thread when they read theirs.
     #[must_use]
     pub fn details(self) -> serde_json::Value {
         match self {
@@ -201,8 +201,8 @@ impl Remedy {
 }
 
 impl Inspection {
-    /// What is taken out of the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields,
-    /// each once, in at most 1 KB.
+    /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
+    /// once, in at most 1 KB.
     #[must_use]
     pub fn removed(&self, pass: &[String]) -> String {
         let fields = self.unknown.iter().filter(|name| !pass.contains(name)).map(|name| header_safe(name));
@@ -224,6 +224,21 @@ impl Inspection {
     }
 }
 
+/// The model that a body names, also where the rest of it is refused: for the log. `None` where it is not JSON as far as that.
+#[must_use]
+pub fn model_named(body: &[u8]) -> Option<String> {
+    let mut cursor = Cursor::new(body).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        cursor.peek().ok()?;
+        let value = cursor.skip().ok()?;
+        if key.name == "model" {
+            return cursor.text_of(&value).map(Cow::into_owned);
+        }
+    }
+    None
+}
+
 /// A field's name as a header can show it.
 fn header_safe(name: &str) -> &str {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
@@ -234,40 +249,40 @@ fn header_safe(name: &str) -> &str {
 const SMALLEST_ODD: u64 = 1_024;
 
 impl Content {
-    /// Takes in text: its size, and how it stands in JSON.
+    /// Adds text: its size, and its JSON form.
     pub(crate) fn read(&mut self, size: TextSize, text: &str) {
         self.text.add(size);
         self.weight.add(text);
         self.sample.add(text);
     }
 
-    /// Takes in the text of an inline file, which does not stand in JSON: there its backslashes are written twice.
+    /// Adds the text of an inline file, which is not in JSON form: its backslashes would be doubled there.
     pub(crate) fn file(&mut self, text: &str) {
         let escaped = text.replace('\\', r"\\");
         self.read(TextSize::of(&escaped), &escaped);
     }
 
-    /// Whether the fast estimate can be far too low for this text: long, and much of it in scripts or signs that take a token
-    /// for each character or byte.
+    /// Whether the fast estimate can be far too low for this text: long, and largely in scripts or symbols that take a token for
+    /// each character or byte.
     #[must_use]
     pub fn is_odd(&self) -> bool {
         self.text.bytes() >= SMALLEST_ODD && self.sample.is_odd()
     }
 
-    /// Takes in reasoning that only its provider can read.
+    /// Adds reasoning that only its provider can read.
     pub(crate) fn sealed(&mut self, bytes: u64) {
         self.text.add(TextSize { ascii: bytes, other: 0 });
         self.weight.add_sealed(bytes);
     }
 
-    /// Takes in a member's name: a long one is text.
+    /// Adds a member's name: a long one is text.
     pub(crate) fn name(&mut self, name: &str) {
         if name.len() > LONGEST_NAME {
             self.read(TextSize::of(name), name);
         }
     }
 
-    /// Takes in bytes of text that cannot be read here.
+    /// Adds bytes of text that cannot be read here.
     pub(crate) fn unread(&mut self, bytes: u64) {
         self.text.add(TextSize { ascii: bytes, other: 0 });
         self.weight.add_unread(bytes);
@@ -287,7 +302,7 @@ impl BadRequest {
         Self { message: message.into(), param: Some(param.into()), code: None, remedy: None }
     }
 
-    /// The same refusal seen from further outside: `prefix` goes before the path.
+    /// The same refusal with `prefix` put in front of its path.
     pub(crate) fn within(mut self, prefix: impl Display) -> Self {
         self.param = self.param.map(|param| match param.as_str() {
             "" => prefix.to_string(),
@@ -312,23 +327,29 @@ struct Member<'a> {
     fate: Fate,
 }
 
-/// A walk over a request's top level. Knows what every family has in common; the family says what its own fields mean.
+/// A walk over a request's top level. Knows what every family has in common; the family interprets its own fields.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     cursor: Cursor<'a>,
     members: Vec<Member<'a>>,
-    /// What was found so far.
+    /// The findings so far.
     pub(crate) seen: Inspection,
 }
 
 impl<'a> Request<'a> {
-    /// Walks the body; `field` takes the value of each member and decides what becomes of it. `seed` places the samples of the
-    /// text.
+    /// Walks the body; `field` takes the value of each member and decides its fate. `seed` determines the positions of the text
+    /// samples.
     pub(crate) fn walk(
         body: &'a [u8],
         seed: u64,
         mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
+        if body.is_empty() {
+            return Err(BadRequest::new("The request body is empty. Send one JSON object."));
+        }
+        if body.starts_with(b"\xEF\xBB\xBF") {
+            return Err(BadRequest::new("The request body begins with a byte order mark. Send one JSON object, without it."));
+        }
         let mut cursor = Cursor::new(body)?;
         if cursor.peek()? != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));
@@ -377,7 +398,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Takes a top-level member out.
+    /// Removes a top-level member.
     pub(crate) fn cut(&mut self, name: &str) {
         for member in self.members.iter_mut().filter(|member| member.name == name) {
             member.fate = Fate::Goes;
@@ -389,7 +410,7 @@ impl<'a> Request<'a> {
         self.cursor.slice(span)
     }
 
-    /// The finished inspection, with a cut for each member that goes.
+    /// The finished inspection, with a cut for each removed member.
     pub(crate) fn finish(self) -> Inspection {
         let mut seen = self.seen;
         if seen.unknown.is_empty() {
@@ -409,24 +430,24 @@ fn is_counted(name: &str) -> bool {
     matches!(name, "messages" | "input" | "system" | "tools")
 }
 
-/// What a family says about a top-level member.
+/// A family's decision about a top-level member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It goes upstream.
     Stays,
-    /// It is taken out.
+    /// It is removed.
     Goes,
     /// No table knows it.
     Unknown,
 }
 
-/// Counts a field and says whether the family knows it.
+/// Counts a field and returns whether the family knows it.
 pub(crate) fn known(name: &str, known: &[&str], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
     text(cursor, seen)?;
     Ok(if known.contains(&name) { Verdict::Stays } else { Verdict::Unknown })
 }
 
-/// Reads the texts at which the answer ends; they count as every text does.
+/// Reads the stop strings; they count as text.
 pub(crate) fn stops(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
     seen.has_stops = cursor.peek()? != Kind::Null;
     text(cursor, seen)?;
@@ -451,7 +472,7 @@ fn no_model() -> BadRequest {
     BadRequest::at("model", "`model` must be a string: send the slug of a published model.")
 }
 
-/// Reads a limit field: an integer in 1…2^31−1; `null` is no limit.
+/// Reads a limit field: an integer in 1…2^31−1; `null` means no limit.
 pub(crate) fn limit(name: &'static str, cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     if value.kind == Kind::Null {
@@ -504,13 +525,13 @@ pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> R
     Ok(())
 }
 
-/// A string, or nothing for any other value.
+/// A string; `None` for any other value.
 pub(crate) fn word<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
     let value = cursor.skip()?;
     Ok(cursor.text_of(&value).unwrap_or_default())
 }
 
-/// The members of an optional object: each goes to `member`, whose name may occur only once. `false` when there is none.
+/// The members of an optional object: each goes to `member`, whose name may occur only once. `false` if there is no object.
 pub(crate) fn options<'a>(
     name: &str,
     cursor: &mut Cursor<'a>,
@@ -552,7 +573,7 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
     Ok(Verdict::Goes)
 }
 
-/// Reads `prompt_cache_options`: a long lifetime is a cache write of the dearer kind.
+/// Reads `prompt_cache_options`: a long lifetime makes cache writes more expensive.
 pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     options("prompt_cache_options", cursor, |name, cursor| {
         let value = cursor.skip()?;

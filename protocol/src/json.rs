@@ -1,8 +1,8 @@
 //! Walks JSON bytes without building a tree, and splices them.
 //!
-//! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and pulls: the caller says what it wants next.
-//! It must not allocate for what is skipped, and must look at each byte a bounded number of times. Positions always refer to the
-//! whole text, even if a cursor was set to a value inside it.
+//! A [`Cursor`] is strict (RFC 8259, depth at most [`MAX_DEPTH`], valid UTF-8) and works by pull: the caller asks for what it
+//! expects next. It must not allocate for what is skipped within that depth, and must look at each byte a bounded number of times.
+//! Positions always refer to the whole text, even if a cursor was set to a value inside it.
 
 mod edit;
 mod scan;
@@ -17,10 +17,10 @@ pub(crate) use edit::{Cuts, set_members};
 pub use edit::{Edit, pieces, splice};
 pub use text::{quoted, unescape};
 
-/// Deepest nesting of arrays and objects that is taken.
+/// Deepest accepted nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why bytes are not the JSON that is wanted.
+/// Why bytes are not the expected JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
     /// Where, in bytes from the start.
@@ -29,7 +29,7 @@ pub struct JsonError {
     pub what: &'static str,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `{…}`
@@ -46,7 +46,7 @@ pub enum Kind {
     Null,
 }
 
-/// A value that was skipped: where it stands and how large it is without its white space.
+/// A skipped value: its position, and its size without white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     /// Its bytes, quotes or braces included.
@@ -55,12 +55,12 @@ pub struct Value {
     pub kind: Kind,
     /// Its bytes without white space between tokens.
     pub size: TextSize,
-    /// A string in which escapes may stand.
+    /// A string that may contain escapes.
     escaped: bool,
 }
 
 impl Value {
-    /// A string's size without its quotes, another value's whole size.
+    /// A string's size without its quotes; the whole size of any other value.
     #[must_use]
     pub fn text_size(&self) -> TextSize {
         let quotes = if self.kind == Kind::String { 2 } else { 0 };
@@ -75,7 +75,7 @@ pub struct Key<'a> {
     pub at: usize,
     /// The name, unescaped.
     pub name: Cow<'a, str>,
-    /// Position behind the colon.
+    /// Position after the colon.
     pub value: usize,
 }
 
@@ -91,6 +91,8 @@ pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// How deep a value may be that is skipped. One that is entered is never deeper than [`MAX_DEPTH`]: whoever enters may recurse.
+    deepest: usize,
     other: u64,
     blank: u64,
 }
@@ -103,13 +105,22 @@ impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
         let text =
             simdutf8::compat::from_utf8(bytes).map_err(|error| JsonError { at: error.valid_up_to(), what: "invalid UTF-8" })?;
-        Ok(Self { text, at: 0, depth: 0, other: 0, blank: 0 })
+        Ok(Self { text, at: 0, depth: 0, deepest: MAX_DEPTH, other: 0, blank: 0 })
+    }
+
+    /// A cursor in an upstream's answer, where a value that is skipped may be nested as deep as it likes: a customer can ask a model
+    /// for that, and an answer that could not be read would be free.
+    ///
+    /// # Errors
+    /// The bytes are not UTF-8.
+    pub fn of_answer(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        Ok(Self { deepest: usize::MAX, ..Self::new(bytes)? })
     }
 
     /// A cursor at `at` in the same text: at a value that this one has already passed.
     #[must_use]
     pub fn back_to(&self, at: usize) -> Self {
-        Self { text: self.text, at, depth: 0, other: 0, blank: 0 }
+        Self { text: self.text, at, depth: 0, deepest: self.deepest, other: 0, blank: 0 }
     }
 
     /// Position of the next byte.
@@ -124,7 +135,7 @@ impl<'a> Cursor<'a> {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// What the next value is.
+    /// The kind of the next value.
     ///
     /// # Errors
     /// No value begins here.
@@ -153,7 +164,7 @@ impl<'a> Cursor<'a> {
         Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank), escaped })
     }
 
-    /// What was passed since `before`, a copy of this cursor, without white space between tokens.
+    /// The size of what was passed since `before`, a copy of this cursor, without white space between tokens.
     #[must_use]
     pub fn size_since(&self, before: &Self) -> TextSize {
         self.size(before.at, before.other, before.blank)
@@ -172,7 +183,7 @@ impl<'a> Cursor<'a> {
         self.enter(b'{', "an object is expected")
     }
 
-    /// The next member's name; its value must be taken before the next call. `None` behind the last one.
+    /// The next member's name; its value must be read before the next call. `None` after the last one.
     ///
     /// # Errors
     /// It is not strict JSON.
@@ -195,7 +206,7 @@ impl<'a> Cursor<'a> {
         self.enter(b'[', "an array is expected")
     }
 
-    /// Whether there is a next element; it must be taken before the next call.
+    /// Whether there is a next element; it must be read before the next call.
     ///
     /// # Errors
     /// It is not strict JSON.
@@ -212,7 +223,7 @@ impl<'a> Cursor<'a> {
         if self.at < self.text.len() { self.fault("something follows the value") } else { Ok(()) }
     }
 
-    /// The text of a string that was skipped, unescaped. `None` when the value is no string.
+    /// The text of a skipped string, unescaped. `None` if the value is not a string.
     #[must_use]
     pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
         let raw = self.raw_text(value)?;
@@ -225,7 +236,7 @@ impl<'a> Cursor<'a> {
         (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
     }
 
-    /// What stands in a value that was skipped: a string's text as it is in JSON, another value's bytes.
+    /// The content of a skipped value: a string's text in its JSON form, the bytes of any other value.
     #[must_use]
     pub(crate) fn inner(&self, value: &Value) -> &'a str {
         self.raw_text(value).unwrap_or_else(|| self.slice(value.span.clone()))
@@ -247,7 +258,7 @@ impl<'a> Cursor<'a> {
         Err(JsonError { at: self.at, what })
     }
 
-    /// Most often there is no white space, so the loop stays out of the way.
+    /// Usually there is no white space, so the loop is kept out of line.
     #[inline]
     fn blanks(&mut self) {
         if self.byte().is_some_and(|byte| byte <= b' ') {
@@ -269,12 +280,12 @@ impl<'a> Cursor<'a> {
         if self.byte() != Some(bracket) {
             return self.fault(what);
         }
-        self.deeper()?;
+        self.deeper(MAX_DEPTH)?;
         Ok(Walk { first: true })
     }
 
-    fn deeper(&mut self) -> Result<(), JsonError> {
-        if self.depth >= MAX_DEPTH {
+    fn deeper(&mut self, deepest: usize) -> Result<(), JsonError> {
+        if self.depth >= deepest {
             return self.fault("nested deeper than 128");
         }
         self.depth += 1;
@@ -311,7 +322,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Steps over a value of this kind and says whether it is a string that may have escapes.
+    /// Steps over a value of this kind; returns whether it is a string that may have escapes.
     #[inline]
     fn value(&mut self, kind: Kind) -> Result<bool, JsonError> {
         match kind {
@@ -325,15 +336,20 @@ impl<'a> Cursor<'a> {
         Ok(false)
     }
 
-    /// Skips a container in a loop: `objects` has one bit for each open level, set where that level is an object.
+    /// Skips a container in a loop: `objects` has one bit for each open level, set if that level is an object. Levels further out
+    /// than its 128 bits are in `outer`.
     fn container(&mut self) -> Result<(), JsonError> {
         let base = self.depth;
         let mut objects: u128 = 0;
+        let mut outer: Vec<bool> = Vec::new();
         loop {
             let kind = self.peek()?;
             match kind {
                 Kind::Object | Kind::Array => {
-                    self.deeper()?;
+                    self.deeper(self.deepest)?;
+                    if self.depth - base > MAX_DEPTH {
+                        outer.push(objects >> (MAX_DEPTH - 1) == 1);
+                    }
                     objects = (objects << 1) | u128::from(kind == Kind::Object);
                     self.blanks();
                     if !matches!(self.byte(), Some(b'}' | b']')) {
@@ -362,6 +378,9 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
                 self.depth -= 1;
                 objects >>= 1;
+                if let Some(object) = outer.pop() {
+                    objects |= u128::from(object) << (MAX_DEPTH - 1);
+                }
                 if self.depth == base {
                     return Ok(());
                 }
@@ -416,7 +435,7 @@ impl<'a> Cursor<'a> {
         if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
     }
 
-    /// Steps over a string and says whether it may have escapes.
+    /// Steps over a string; returns whether it may have escapes.
     #[inline]
     fn string(&mut self) -> Result<bool, JsonError> {
         if self.byte() != Some(b'"') {
@@ -431,7 +450,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    // Apart, so that short strings do not pay for the registers it saves.
+    // Out of line, so that short strings do not pay for the registers it saves.
     #[inline(never)]
     fn long_string(&mut self) -> Result<bool, JsonError> {
         let passed = scan::pass(self.text.as_bytes(), self.at + 1);
@@ -473,7 +492,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Steps over the next value and gives its place if it is a string.
+/// Steps over the next value and returns its position if it is a string.
 pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
     let value = cursor.skip()?;
     Ok((value.kind == Kind::String).then_some(value.span))

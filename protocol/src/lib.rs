@@ -1,14 +1,14 @@
-//! Wire dialects: what the three families look like in bytes. Pure: no async, no I/O, no money.
+//! Wire dialects: the three families as bytes. Pure: no async, no I/O, no money.
 //!
-//! A [`Family`] is a wire dialect. Everything that differs between families is behind [`Protocol`], one unit struct each, and
-//! the three folders [`chat`], [`responses`], [`messages`] have the same files with the same function names: who has read one
-//! has read all. Only this crate may `match` on a family.
+//! A [`Family`] is a wire dialect. Everything that differs between families is behind [`Protocol`], one unit struct each. The three
+//! folders [`chat`], [`responses`], [`messages`] have the same files with the same function names, so it is enough to read one.
+//! Only this crate may `match` on a family.
 //!
-//! - [`json`] walks and splices bytes without building a tree: what is forwarded is never parsed and written again.
+//! - [`json`] walks and splices bytes without building a tree: what is forwarded is never parsed and rewritten.
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
-//! - [`inspect`] has the facts the gateway needs from a request, [`usage`] the token classes and their law.
-//! - A [`Reader`] of the target's family says what frames mean, a [`Writer`] of the customer's family ends a stream that is cut.
-//! - [`error`] has the one error body and each family's words for it.
+//! - [`inspect`] has the facts the gateway needs about a request, [`usage`] the token classes and how they are made disjoint.
+//! - A [`Reader`] of the target's family interprets frames; a [`Writer`] of the customer's family ends a stream that is cut.
+//! - [`error`] has the error body and each family's words for it.
 
 pub mod chat;
 mod content;
@@ -66,7 +66,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All families, in the order lists show them.
+    /// All families, in the order in which lists show them.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
 
     /// This family's dialect.
@@ -122,7 +122,7 @@ impl FromStr for Family {
     }
 }
 
-/// How a provider wants its key.
+/// How a provider expects its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AuthStyle {
     /// `authorization: Bearer KEY`
@@ -131,7 +131,7 @@ pub enum AuthStyle {
     ApiKey,
 }
 
-/// The field in which a provider of the chat family takes an output limit.
+/// The field in which a provider of the chat family expects an output limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatLimit {
     /// `max_completion_tokens`
@@ -142,49 +142,49 @@ pub enum ChatLimit {
 
 /// One family's dialect.
 pub trait Protocol: Send + Sync + fmt::Debug {
-    /// Which one.
+    /// Which family.
     fn family(&self) -> Family;
 
     /// What is appended to a provider's base URL.
     fn path(&self) -> &'static str;
 
-    /// The same for counting the tokens of a request without running it; `None` when the family has no such path.
+    /// The same for counting the tokens of a request without running it; `None` if the family has no such path.
     fn count_path(&self) -> Option<&'static str>;
 
-    /// The path a customer calls below the public base URL, for texts: `/v1/chat/completions`.
+    /// The path that customers call below the public base URL, for texts: `/v1/chat/completions`.
     fn public_path(&self) -> &'static str;
 
-    /// The field of an output limit; providers of the chat family disagree, and `chat` is the one this provider knows.
+    /// The field of an output limit. Providers of the chat family disagree; `chat` is the one this provider uses.
     fn limit_field(&self, chat: ChatLimit) -> &'static str;
 
     /// The field that holds the conversation, for refusals of something inside it.
     fn conversation_field(&self) -> &'static str;
 
-    /// Headers in which customers of this family send their key, in the order in which they count.
+    /// Headers in which customers of this family send their key, in order of precedence.
     fn credentials(&self) -> &'static [AuthStyle];
 
-    /// How providers of this family take their key by default.
+    /// How providers of this family expect their key by default.
     fn default_auth(&self) -> AuthStyle;
 
-    /// Names (lower case) of request headers that go upstream; all others stop here.
+    /// Names (lower case) of request headers that go upstream; no others do.
     fn forwarded_headers(&self) -> &'static [&'static str];
 
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;
 
-    /// Whether a stream's first frame says how much of the prompt was written to a cache, rather than its end.
+    /// Whether a stream reports cache writes in its first frame, rather than at its end.
     fn counts_cache_first(&self) -> bool;
 
     /// The facts of a request, in one walk over its bytes. Everything refused here is a 400.
     ///
-    /// Of a long text only samples are weighed, and `seed` decides where they lie. The caller passes a fresh random number: if
-    /// customers could predict the samples, they could write prompts that look cheap there and are expensive everywhere else.
+    /// Long texts are only sampled, and `seed` decides where. The caller passes a fresh random number: if customers could predict
+    /// the samples, they could write prompts that look cheap there and are expensive everywhere else.
     ///
     /// # Errors
     /// Not JSON, wrong types, a repeated top-level key, nested deeper than 128, no model, or a field that has no price.
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
-    /// What is changed in a request on its way upstream; all other bytes stay as the customer wrote them.
+    /// The edits to a request on its way upstream; all other bytes stay as the customer wrote them.
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>>;
 
     /// The request as the upstream gets it. One copy.
@@ -192,7 +192,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         json::splice(body, &mut self.changes(body, seen, edits))
     }
 
-    /// The same in pieces, without a copy of what is long.
+    /// The same in pieces, without copying long stretches.
     fn pieces(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Vec<Bytes> {
         json::pieces(body, &mut self.changes(body, seen, edits))
     }
@@ -200,7 +200,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;
 
-    /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is made only for the few answers
+    /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is taken only for the few answers
     /// that need it.
     fn sample_answer(&self, body: &[u8], seed: u64) -> Sample;
 
@@ -216,7 +216,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The first text of a whole answer.
     fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str>;
 
-    /// What the simulated provider understands of a request.
+    /// The simulated provider's reading of a request.
     ///
     /// # Errors
     /// What is wrong with it, for the customer.
@@ -228,13 +228,13 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// A streamed answer of the simulated provider: whole frames, terminal marker included.
     fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>>;
 
-    /// What this family calls an error case, and its status.
+    /// This family's words for an error case, and its status.
     fn words(&self, case: Case) -> Words;
 }
 
-/// Reads the frames of one streamed answer, in order: the family of the target that makes it.
+/// Reads the frames of one streamed answer, in order; belongs to the family of the target.
 pub trait Reader: Send {
-    /// Says, before the first frame, how many choices were asked for, and gives the secret seed of the sample.
+    /// Called before the first frame, with the number of requested choices and the secret seed of the sample.
     fn expect(&mut self, choices: u32, seed: u64);
 
     /// The facts of the next frame.
@@ -252,27 +252,27 @@ pub trait Reader: Send {
 
 /// Writes the end of a streamed answer that the gateway ends itself, in the family of the customer.
 ///
-/// It knows only what was passed on: open blocks, indices, sequence numbers. An ending can follow any frame observed so far.
+/// It knows only what was passed on: open blocks, indices, sequence numbers. An ending can follow any observed frame.
 pub trait Writer: Send {
-    /// Notes a frame that goes to the customer, with its facts.
+    /// Observes a frame that goes to the customer, with its facts.
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
 
     /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here.
     fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
 
-    /// The terminal marker, for an upstream that stopped properly and then left it out.
+    /// The terminal marker, for an upstream that stopped properly but omitted it.
     fn missing_end(&self) -> Vec<u8>;
 
     /// The frame that tells the customer that a started stream broke. Never looks like a clean end.
     fn error_event(&self, answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8>;
 }
 
-/// What an answer is called where its customer sees it.
+/// What the customer calls an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicAnswer<'a> {
     /// The model's public slug.
     pub slug: &'a str,
-    /// The id that its first frame gave it; `None` when none was said.
+    /// The id from its first frame; `None` if there was none.
     pub id: Option<&'a str>,
 }
 
@@ -281,6 +281,6 @@ pub struct PublicAnswer<'a> {
 pub struct UsageWish<'a> {
     /// Chat: the usage chunk is wanted ([`Inspection::asks_usage`]). The other families always report usage.
     pub chunk: bool,
-    /// The value of `usage.cost`, a decimal literal, where it was asked for.
+    /// The value of `usage.cost`, a decimal literal, if it was asked for.
     pub cost: Option<&'a str>,
 }

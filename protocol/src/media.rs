@@ -1,7 +1,7 @@
 //! Measures inline pictures and documents from their base64 text.
 //!
-//! Decodes only what it needs: the head of a picture for its size; a document only when somebody asks for its bytes. Must not
-//! fail: what cannot be read is simply unknown, and the estimate takes the largest size.
+//! Decodes only what it needs: the head of a picture for its size; a document only when its bytes are requested. Must not fail:
+//! what cannot be read is simply unknown, and the estimate takes the largest size.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,10 +18,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent).with_decode_allow_trailing_bits(true),
 );
 
-/// How much of a picture is decoded in search of its size: usually the first is enough, metadata may need the second.
+/// How much of a picture is decoded to find its size: the first step usually suffices, metadata may need the second.
 const HEADS: [usize; 2] = [4 << 10, 512 << 10];
 
-/// How much of a file is decoded to see what it is. Readers accept the sign of a PDF a little behind the beginning.
+/// How much of a file is decoded to detect its type. Parsers accept the PDF marker slightly after the beginning.
 const FILE_HEAD: usize = 1_400;
 
 /// An inline payload: its media type and its base64 text.
@@ -32,15 +32,15 @@ pub(crate) struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// Takes `data:MEDIA;base64,TEXT` apart; `None` for other URLs.
+    /// Splits `data:MEDIA;base64,TEXT`; `None` for other URLs.
     pub(crate) fn from_url(url: &'a str) -> Option<Self> {
         let scheme = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
         let (head, base64) = url.get(scheme.len()..)?.split_once(',')?;
         Some(Self { media: head.split(';').next().unwrap_or_default(), base64 })
     }
 
-    /// Whether it is text rather than a document with pages, as its sender says and its first bytes do not deny: no text has a
-    /// zero in it, and the files of word processors do.
+    /// Whether it is text rather than a document with pages: its sender says so and its first bytes do not contradict. No text
+    /// contains a zero byte, and word processor files do.
     pub(crate) fn is_text(&self) -> bool {
         let packed = || self.head().is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0));
         (self.media.starts_with("text/") || self.media == "application/json") && !packed()
@@ -55,7 +55,7 @@ impl<'a> Payload<'a> {
         decode(self.base64.get(..FILE_HEAD).unwrap_or(self.base64))
     }
 
-    /// What it says, if it is text.
+    /// Its text, if it is text.
     pub(crate) fn text(&self) -> Option<String> {
         decode(self.base64).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -75,7 +75,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The bytes of an inline document whose base64 text or `data:` URL stands at `place` in a body, quotes included.
+/// The bytes of an inline document whose base64 text or `data:` URL is at `place` in a body, quotes included.
 #[must_use]
 pub fn document_bytes(body: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let quoted = std::str::from_utf8(body.get(place.clone())?).ok()?;

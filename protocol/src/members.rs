@@ -1,9 +1,9 @@
 //! Which members of an answer customers see, and where it names the model.
 //!
-//! This is the table for every object in which a family writes about the answer itself: the answer, its choices, messages,
-//! deltas, content blocks, output items, parts and usage. What says who served the answer goes; every name of the model becomes
-//! the public slug. Of a name that stands twice, clients read the last and others the first: the second `model` goes. What a model
-//! or a customer wrote (texts, arguments and inputs of tools, metadata) is never looked into.
+//! This is the table for every object in which a family describes the answer itself: the answer, its choices, messages, deltas,
+//! content blocks, output items, parts and usage. Members that reveal who served the answer are removed; every model name becomes
+//! the public slug. When a name is repeated, some clients read the last and others the first, so a second `model` is removed. What
+//! a model or a customer wrote (texts, arguments and inputs of tools, metadata) is never touched.
 
 use std::ops::Range;
 
@@ -12,26 +12,26 @@ use crate::json::{Cursor, Cuts, Key};
 /// Members that identify the provider, its account, or its request.
 const IDENTIFYING: [&str; 3] = ["provider", "request_id", "x_groq"];
 
-/// Notes the members of one object in their order.
+/// Collects the members of one object in their order.
 #[derive(Default)]
 pub(crate) struct Members {
     cuts: Cuts,
     model: Option<Range<usize>>,
     named: bool,
-    /// More members that customers do not see.
+    /// More members to hide from customers.
     hidden: &'static [&'static str],
 }
 
-/// Places in an answer or a frame that are changed: found in all its objects.
+/// Positions in an answer or a frame that are changed, collected over all its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// The first, and all others.
+    /// The first model name, and all others.
     pub(crate) models: (Option<Range<usize>>, Vec<Range<usize>>),
     pub(crate) cuts: Vec<Range<usize>>,
 }
 
 impl Members {
-    /// Of an object in which these members are hidden, too.
+    /// For an object in which these members are also hidden.
     pub(crate) fn hiding(hidden: &'static [&'static str]) -> Self {
         Self { hidden, ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl Members {
         self.cuts.take(key.at..cursor.at(), stays);
     }
 
-    /// A name is replaced, nothing stays nothing, and what a client cannot read as a name goes.
+    /// A name is replaced, `null` stays, and anything that a client cannot read as a name is removed.
     fn take_model(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) -> bool {
         if std::mem::replace(&mut self.named, true) {
             return false;
@@ -58,12 +58,12 @@ impl Members {
         value.ends_with('"') || value.ends_with("null")
     }
 
-    /// Whether all members go.
+    /// Whether all members are removed.
     pub(crate) fn nothing_stays(&self) -> bool {
         self.cuts.nothing_stays()
     }
 
-    /// Adds what was found to the places of the whole.
+    /// Adds the findings to the positions of the whole.
     pub(crate) fn finish(self, places: &mut Places) {
         let cuts = self.cuts.finish();
         if !cuts.is_empty() {
@@ -81,7 +81,7 @@ impl Places {
         }
     }
 
-    /// Adds those of an object that was read apart.
+    /// Adds the findings of an object that was read separately.
     pub(crate) fn add(&mut self, other: Self) {
         self.cuts.extend(other.cuts);
         self.add_model(other.models.0);

@@ -28,7 +28,7 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
     out
 }
 
-/// The cuts of a request with unknown fields, for a provider that passes some of them.
+/// The removals from a request with unknown fields, for a provider that passes some of them.
 fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
     let mut cuts = Cuts::default();
     for (span, fate) in &seen.places.members_by_target {
@@ -48,7 +48,7 @@ pub(crate) fn member<'a>(seen: &Inspection, name: &str, value: &str) -> Edit<'a>
     Edit::replace(seen.places.start..seen.places.start, format!("{}:{value}{comma}", quoted(name)).into_bytes())
 }
 
-/// `store` as the upstream gets it.
+/// `store` as sent upstream.
 pub(crate) fn store<'a>(at: &Range<usize>) -> Edit<'a> {
     Edit::replace(at.clone(), &b"false"[..])
 }

@@ -1,10 +1,10 @@
-//! Paths that do not exist, explained: which base URL the caller should have used.
+//! Explains unknown paths: which base URL the caller should have used.
 //!
-//! Each family's base stands here once. A path is only read, never served.
+//! The only list of the families' base paths. A path is only read, never served.
 
 use crate::Family;
 
-/// The family in whose words a path that does not exist is answered.
+/// The family whose error format answers an unknown path.
 #[must_use]
 pub fn family_of(path: &str) -> Family {
     if path == "/native" || path.starts_with("/native/") { Family::Messages } else { Family::Chat }
@@ -46,7 +46,7 @@ pub fn explain(path: &str, base: &str) -> String {
     format!("{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}")
 }
 
-/// What the other services of these dialects have below the same base URLs, by the first part of the path.
+/// Paths that the original services of these dialects have below the same base URLs, by the first segment.
 const NOT_OFFERED: [&str; 24] = [
     "assistants",
     "audio",
@@ -74,7 +74,7 @@ const NOT_OFFERED: [&str; 24] = [
     "videos",
 ];
 
-/// Whether a path below a right base URL names something that is not sold here.
+/// Whether a path below a valid base URL names a service that is not sold here.
 fn is_not_offered(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/native/v1/").or_else(|| path.strip_prefix("/v1/")) else { return false };
     let first = rest.split('/').next().unwrap_or_default();
@@ -83,7 +83,7 @@ fn is_not_offered(path: &str) -> bool {
         || (path.starts_with("/v1/") && (rest.starts_with("responses/") || rest.starts_with("chat/completions/")))
 }
 
-/// A path as it may be repeated to the caller.
+/// A path in a form that is safe to repeat to the caller.
 #[must_use]
 pub fn shortened(path: &str) -> String {
     path.chars().filter(|c| !c.is_control()).take(80).collect()

@@ -1,12 +1,12 @@
-//! Width and height of an inline picture, as every reader sees them.
+//! Width and height of an inline picture, if every parser agrees about them.
 //!
-//! Readers differ where a file is not written by the book: one passes over a fill byte that another takes for a mark, and then
-//! they find two sizes. So a head is walked strictly, and what is unusual has no size: the estimate then takes the largest.
+//! Parsers differ when a file bends the format: one skips a fill byte that another takes for a marker, and they find two sizes. So
+//! the header is parsed strictly, and anything unusual has no size: the estimate then takes the largest.
 
 /// The first bytes of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// The size in pixels that the beginning of a file says; `whole`: nothing follows it.
+/// The size in pixels according to the beginning of a file; `whole`: nothing follows it.
 pub(crate) fn size(head: &[u8], whole: bool) -> Option<(u32, u32)> {
     let size = match head {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', rest @ ..] => gif(rest),
@@ -17,7 +17,7 @@ pub(crate) fn size(head: &[u8], whole: bool) -> Option<(u32, u32)> {
     size.filter(|(width, height)| *width > 0 && *height > 0)
 }
 
-/// The header is the first chunk, and the only one of its kind before the picture's data: of two, readers take either.
+/// The header is the first chunk, and the only one of its kind before the picture's data: with two, parsers may take either.
 fn png(mut rest: &[u8], whole: bool) -> Option<(u32, u32)> {
     let [0, 0, 0, 13, b'I', b'H', b'D', b'R', w1, w2, w3, w4, h1, h2, h3, h4, ..] = rest else { return None };
     let size = (u32::from_be_bytes([*w1, *w2, *w3, *w4]), u32::from_be_bytes([*h1, *h2, *h3, *h4]));
@@ -35,12 +35,12 @@ fn png(mut rest: &[u8], whole: bool) -> Option<(u32, u32)> {
     whole.then_some(size)
 }
 
-/// Segments with a length, one behind the other, up to the header of the frame.
+/// Segments with a length, one after the other, up to the frame header.
 fn jpeg(mut rest: &[u8]) -> Option<(u32, u32)> {
     while let [0xff, mark, l1, l2, behind @ ..] = rest {
         let length = usize::from(u16::from_be_bytes([*l1, *l2])).checked_sub(2)?;
         match mark {
-            // Tables, comments, and what applications write.
+            // Tables, comments, and application data.
             0xc4 | 0xc8 | 0xcc | 0xdb | 0xdd | 0xe0..=0xef | 0xfe => rest = behind.get(length..)?,
             0xc0..=0xcf => {
                 let [_, h1, h2, w1, w2, ..] = behind else { return None };
@@ -52,7 +52,7 @@ fn jpeg(mut rest: &[u8]) -> Option<(u32, u32)> {
     None
 }
 
-/// The screen, or the first frame where it reaches further: some readers look at one, some at the other.
+/// The screen, or the first frame if it extends further: some parsers look at one, some at the other.
 fn gif(rest: &[u8]) -> Option<(u32, u32)> {
     let [w1, w2, h1, h2, flags, _, _, rest @ ..] = rest else { return None };
     let of = |low: &u8, high: &u8| u32::from(u16::from_le_bytes([*low, *high]));
@@ -65,7 +65,7 @@ fn gif(rest: &[u8]) -> Option<(u32, u32)> {
             }
             [b'!', _, blocks @ ..] => {
                 rest = blocks;
-                // Blocks with a length of a byte, the last one empty.
+                // Blocks with a one-byte length; the last one is empty.
                 while let [length, behind @ ..] = rest
                     && *length > 0
                 {

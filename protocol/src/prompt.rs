@@ -1,8 +1,8 @@
-//! What the simulated provider understands of a request: one walk for all families, with one table of names for each.
+//! The simulated provider's reading of a request: one walk for all families, with a table of names for each.
 //!
-//! The gateway never reads a request this way: it builds a tree and forgets bytes. The walk is linear in the body and keeps only
-//! the last turn's text. All text passes the [`Tape`], in the order in which a provider's prompt cache sees it: tools, system
-//! prompt, conversation.
+//! The gateway itself never reads a request this way, because it builds a tree and drops the bytes. The walk is linear in the body
+//! and keeps only the last turn's text. All text goes through the [`Tape`], in the order in which a provider's prompt cache sees
+//! it: tools, system prompt, conversation.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -10,18 +10,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Characters of one token.
+/// Characters per token.
 pub const CHARS_PER_TOKEN: u64 = 4;
-/// Characters of one remembered block: 64 tokens.
+/// Characters per cached block: 64 tokens.
 pub const BLOCK_CHARS: u64 = 256;
-/// Tokens every message costs besides its text.
+/// Tokens that each message costs besides its text.
 const MESSAGE_TOKENS: u64 = 4;
 /// Tokens of a document, and of a picture whose size is unknown.
 const OPAQUE_TOKENS: u64 = 250;
 const MOST_PICTURE_TOKENS: u64 = 1_600;
 const PIXELS_PER_TOKEN: u64 = 750;
 
-/// Members that are not read by a model.
+/// Members that a model does not read.
 const UNREAD: [&str; 13] = [
     "type",
     "role",
@@ -41,7 +41,7 @@ const UNREAD: [&str; 13] = [
 /// Where a family keeps the parts that the simulated provider reads.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Output limits; the smallest counts.
+    /// Output limits; the smallest applies.
     pub(crate) limits: &'static [&'static str],
     /// The field for instructions outside the conversation; empty if the family has none.
     pub(crate) instructions: &'static str,
@@ -56,9 +56,9 @@ pub(crate) struct Names {
 pub struct Prompt {
     /// All text, measured.
     pub tape: Tape,
-    /// What the customer said last.
+    /// The customer's last words.
     pub last_user: String,
-    /// What a tool answered, when that is the last thing said.
+    /// A tool's answer, if the conversation ends with it.
     pub result: Option<String>,
     /// Pictures of the last turn or tool result, described.
     pub pictures: Vec<String>,
@@ -131,7 +131,7 @@ impl Tape {
         }
     }
 
-    /// Keeps texts apart that would run into each other.
+    /// Separates texts that would otherwise run into each other.
     fn part(&mut self, kind: &str) {
         self.hasher.write(kind.as_bytes());
         self.hasher.write_u8(0);
@@ -186,7 +186,7 @@ impl Prompt {
             return Ok(());
         }
         let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
-        // Instructions slipped in behind the last turn are no turn.
+        // Instructions inserted after the last turn do not count as a turn.
         let aside = |item: &&Value| matches!(item["role"].as_str(), Some("system" | "developer"));
         let last = items.len() - items.iter().rev().take_while(aside).count();
         for (at, item) in items.iter().enumerate() {
@@ -294,10 +294,10 @@ fn all_text(content: &Value) -> String {
     }
 }
 
-/// The last text of a turn: clients put reminders of their own before what the user typed.
+/// The last text of a turn: clients put their own reminders before what the user typed.
 fn last_text(content: &Value) -> Option<&str> {
     if let Some(text) = content.as_str() {
-        // A translated turn has the reminders, before and after, and what was typed in one text.
+        // A translated turn has the reminders, before and after, and the typed text in a single text.
         let mut pieces =
             text.rsplit("</system-reminder>").map(|piece| piece.split("<system-reminder>").next().unwrap_or(piece).trim());
         return Some(pieces.find(|piece| !piece.is_empty()).unwrap_or(text));

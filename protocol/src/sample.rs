@@ -1,7 +1,7 @@
-//! A small random sample of a long text, kept while the text passes by.
+//! A small random sample of a long text, taken while the text passes by.
 //!
 //! A text of up to [`Sample::MOST`] bytes is kept whole. Of a longer one, blocks of equal size are kept, each with the same
-//! chance (reservoir sampling), so that a tokenizer can read four kilobytes and speak for megabytes. The seed must be secret:
+//! probability (reservoir sampling), so that a tokenizer can read four kilobytes and estimate megabytes. The seed must be secret:
 //! someone who knows it can write a text whose sample is unlike the rest. Must not keep more than [`Sample::MOST`] bytes.
 
 use std::fmt;
@@ -16,14 +16,14 @@ const LONGEST_WORD: usize = 32;
 /// Blocks kept.
 const BLOCKS: u64 = 16;
 
-/// The sample of one text, as it stands in JSON.
+/// The sample of one text, in its JSON form.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Sample {
     kept: Vec<u8>,
     /// Bytes that have passed.
     seen: u64,
     state: u64,
-    /// Where the block that passes now is kept.
+    /// Where the current block is kept.
     slot: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Sample {
         Self { state: seed, ..Self::default() }
     }
 
-    /// Takes in text as it stands in JSON.
+    /// Adds text in its JSON form.
     pub fn add(&mut self, text: &str) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -54,7 +54,7 @@ impl Sample {
         }
     }
 
-    /// Takes in output that an answer shows, and adds its size.
+    /// Adds output that an answer shows, and its size.
     pub(crate) fn show(&mut self, cursor: &Cursor<'_>, value: &Value, size: &mut TextSize) {
         if value.kind == Kind::Null {
             return;
@@ -93,29 +93,29 @@ impl Sample {
         self.seen
     }
 
-    /// Bytes that were kept of them, as far as [`Sample::text`] shows them.
+    /// How many of them were kept, as far as [`Sample::text`] shows them.
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.parts().map(|part| part.len() as u64).sum()
     }
 
-    /// What was kept: all of a short text; of a longer one its blocks, without the words and characters that a block's edge cuts.
-    /// A tokenizer makes more of the two halves of a word than of the word.
+    /// What was kept: all of a short text; of a longer one its blocks, without the words and characters cut at a block's edge,
+    /// because a tokenizer makes more of two half words than of the whole word.
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let whole = self.seen <= Self::MOST as u64;
         let length = if whole { Self::MOST } else { BLOCK };
         self.kept.chunks(length).map(move |block| if whole { block } else { between_words(block) })
     }
 
-    /// What was kept, as the model reads it: without the escapes of JSON.
+    /// What was kept, as the model reads it: without JSON escapes.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts().fold(String::new(), |text, part| text + &unescape(&String::from_utf8_lossy(part)))
     }
 
-    /// Whether more than a quarter of it is no ASCII, or signs in a row.
+    /// Whether more than a quarter of it is not ASCII, or is runs of symbols.
     pub(crate) fn is_odd(&self) -> bool {
-        // Bytes are counted in bytes, a chunk at a time, so that the compiler takes many at once: every request is asked this.
+        // Byte counters, one chunk at a time, so that the compiler vectorises the loop: it runs for every request.
         const CHUNK: usize = 128;
         let odd = |(byte, before): (&u8, &u8)| {
             let in_row = byte.is_ascii_punctuation() & before.is_ascii_punctuation();
@@ -127,7 +127,7 @@ impl Sample {
         odd + usize::from(!first.is_ascii()) > self.kept.len() / 4
     }
 
-    /// How many tokens the fast estimate makes of what was kept, in 64ths.
+    /// The fast estimate for what was kept, in 64ths of a token.
     #[must_use]
     pub fn weight(&self) -> u64 {
         let exactly = |part| token_estimate::exactly(&String::from_utf8_lossy(part));
@@ -135,7 +135,7 @@ impl Sample {
     }
 }
 
-/// A block from its first space to its last, where these are near its edges; else without the characters that the edges cut.
+/// A block from its first space to its last, if these are near its edges; else without the characters that the edges cut.
 fn between_words(block: &[u8]) -> &[u8] {
     let inner = |byte: &u8| byte & 0xc0 == 0x80;
     let from = match block.iter().take(LONGEST_WORD).position(|byte| *byte == b' ') {

@@ -1,8 +1,8 @@
-//! A frame that differs from the one before it in its text delta alone is known without being parsed.
+//! Recognises, without parsing it, a frame that differs from the previous one only in its text delta.
 //!
-//! Most frames of a stream repeat each other byte for byte around the text. Whoever decoded or read one learns its shape here; a later
-//! frame of the same shape means the same with another text. Must never match a frame whose parse could come out differently:
-//! numbers of events and padding may change, because nobody reads them, and anything else is parsed again.
+//! Most frames of a stream repeat each other byte for byte around the text. A decoder or reader teaches its shape here; a later
+//! frame of the same shape means the same with another text. Must never match a frame whose parse could come out differently: event
+//! numbers and padding may change, because nobody reads them, and anything else is parsed again.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use crate::{Frame, FrameFacts, Marks, Sample, Step, TextSize};
 
-/// What may stand where two frames of a shape differ.
+/// What may differ between two frames of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hole {
     /// The delta.
@@ -21,10 +21,10 @@ enum Hole {
     Word,
 }
 
-/// Members that nobody reads: what stands before their value.
+/// Members that nobody reads, by the text before their value.
 const UNREAD: [(&[u8], Hole); 2] = [(b"\"sequence_number\":", Hole::Digits), (b"\"obfuscation\":\"", Hole::Word)];
 
-/// The last frame that was a text delta. Its buffers are used again and again.
+/// The last frame that was a text delta. Its buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
     raw: Vec<u8>,
@@ -32,12 +32,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// No frame is known any more.
+    /// Forgets the frame.
     pub(crate) fn forget(&mut self) {
         self.holes.clear();
     }
 
-    /// The frame meant nothing but a delta with this text, which stands inside its bytes as a JSON string.
+    /// Learns a frame that meant nothing but a delta with this text, which is inside its bytes as a JSON string.
     pub(crate) fn learn(&mut self, raw: &[u8], text: Range<usize>) {
         self.forget();
         let quoted = text.start.checked_sub(1).is_some_and(|before| raw.get(before) == Some(&b'"'));
@@ -59,7 +59,7 @@ impl Shape {
         self.holes.sort_unstable_by_key(|(range, _)| range.start);
     }
 
-    /// The text of a frame of the same shape, escaped. An empty one is not taken: a decoder may then look elsewhere.
+    /// The text of a frame of the same shape, escaped. An empty text does not match: a decoder may then look elsewhere.
     pub(crate) fn text<'f>(&self, raw: &'f [u8]) -> Option<&'f str> {
         let (mut at, mut from, mut text) = (0, 0, None);
         for (range, hole) in &self.holes {
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// What a reader said about the last frame that brought nothing but text.
+/// A reader's facts for the last frame that brought nothing but text.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     shape: Shape,
@@ -88,20 +88,20 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// The facts of a frame that brings only another text than the last one did.
+    /// The facts of a frame that differs from the last one only in its text.
     pub(crate) fn facts(&self, frame: &Frame, sample: &mut Sample) -> Option<FrameFacts> {
         let text = self.shape.text(frame.raw())?;
         sample.add(text);
         Some(FrameFacts { marks: self.marks.clone(), shown: TextSize::of(text), ..FrameFacts::default() })
     }
 
-    /// A frame was read. `text` is where in its bytes the one text stands that it shows.
+    /// Learns a frame that was read. `text` is the position in its bytes of the only text that it shows.
     pub(crate) fn note(&mut self, frame: &Frame, facts: &FrameFacts, text: Option<Range<usize>>) {
         self.shape.forget();
         let Some(text) = text.filter(|_| brings_only_text(facts)) else { return };
         self.shape.learn(frame.raw(), text);
         self.marks.clone_from(&facts.marks);
-        // Behind a hole places move.
+        // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
         let Marks { model, more_models, cuts, .. } = &self.marks;
         if model.iter().chain(more_models).chain(cuts).any(|place| place.end > first) {
@@ -110,7 +110,7 @@ impl Known {
     }
 }
 
-/// Whether nothing else is said, neither now nor by what the reader remembers: the same frame would mean the same again.
+/// Whether the facts say nothing else, now or through the reader's state: the same frame would mean the same again.
 fn brings_only_text(facts: &FrameFacts) -> bool {
     let FrameFacts { marks, shown: _, hidden, usage, stop, last, end, usage_only, unreadable, error, step } = facts;
     let flags = [*hidden, *usage, *last, *end, *usage_only, *unreadable];
@@ -118,7 +118,7 @@ fn brings_only_text(facts: &FrameFacts) -> bool {
 }
 
 impl Hole {
-    /// How much of these bytes stands in the hole.
+    /// How many of these bytes are in the hole.
     fn length(self, rest: &[u8]) -> Option<usize> {
         match self {
             Self::Text => string(rest),
@@ -134,7 +134,7 @@ impl Hole {
     }
 }
 
-/// The inside of a JSON string up to its quote; `None` for what only a parser can judge.
+/// The inside of a JSON string up to its quote; `None` if only a parser can judge it.
 fn string(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

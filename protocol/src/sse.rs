@@ -1,7 +1,7 @@
 //! Cuts a byte stream into server-sent events and writes them. A frame is raw bytes and is forwarded as such.
 //!
-//! The reader takes LF, CRLF and CR endings in any chunking, looks at each byte a bounded number of times, and copies only
-//! frames that lie in several chunks. It must not change or judge data. Frames put together are always the bytes that came.
+//! The reader accepts LF, CRLF and CR endings in any chunking, looks at each byte a bounded number of times, and copies only frames
+//! that span several chunks. It must not change or judge data. The frames put together are exactly the bytes that arrived.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Largest frame taken.
+/// Largest frame accepted.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -106,13 +106,13 @@ impl Frame {
         Some(Cow::Owned(joined))
     }
 
-    /// Where the data stands in the raw bytes, when it is one line.
+    /// The position of the data in the raw bytes, if it is a single line.
     #[must_use]
     pub fn data_range(&self) -> Option<Range<usize>> {
         if self.more.is_empty() { self.first.clone() } else { None }
     }
 
-    /// Where a byte of the data stands in the raw bytes.
+    /// The position of a byte of the data in the raw bytes.
     #[must_use]
     pub fn raw_position(&self, in_data: usize) -> usize {
         let mut left = in_data;
@@ -126,7 +126,7 @@ impl Frame {
         left
     }
 
-    /// Where a piece of the data stands in the raw bytes.
+    /// The position of a piece of the data in the raw bytes.
     #[must_use]
     pub fn raw_range(&self, in_data: Range<usize>) -> Range<usize> {
         self.raw_position(in_data.start)..self.raw_position(in_data.end)
@@ -145,39 +145,39 @@ impl fmt::Display for FrameTooLarge {
 
 impl std::error::Error for FrameTooLarge {}
 
-/// What stands behind the last whole frame when a stream has ended.
+/// What follows the last whole frame when a stream has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tail {
     /// A last frame whose CR could have been half of a CRLF until the end.
     pub frame: Option<Frame>,
-    /// A last event that is whole but for its blank line, which some servers leave out; written here.
+    /// A last event without its blank line, which some servers omit; it is added here.
     pub unended: Option<Frame>,
     /// Bytes of an unfinished frame. A stream that ends properly leaves none.
     pub left: usize,
 }
 
-/// Where the scan stands inside the current frame.
+/// The state of the scan inside the current frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Line {
     /// At the beginning of a line.
     #[default]
     Start,
-    /// Inside a line with something on it.
+    /// Inside a line that is not empty.
     Inside,
-    /// Behind a CR that ended such a line.
+    /// After a CR that ended such a line.
     AfterCr,
-    /// Behind a CR that ended a blank line: the frame is whole, but a LF would still belong to it.
+    /// After a CR that ended a blank line: the frame is complete, but an LF would still belong to it.
     Whole,
 }
 
 /// Cuts chunks of bytes into frames.
 #[derive(Debug, Default)]
 pub struct FrameReader {
-    /// The beginning of a frame that lies in several chunks.
+    /// The beginning of a frame that spans several chunks.
     carry: BytesMut,
-    /// What is not cut yet.
+    /// The bytes not cut yet.
     chunk: Bytes,
-    /// How much of `chunk` is scanned.
+    /// How much of `chunk` has been scanned.
     scanned: usize,
     line: Line,
     failed: bool,
@@ -202,7 +202,7 @@ impl FrameReader {
         }
     }
 
-    /// Bytes that wait for the end of their frame, or to be asked for.
+    /// Bytes that wait for the end of their frame, or to be requested.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.carry.len() + self.chunk.len()
@@ -211,7 +211,7 @@ impl FrameReader {
     /// The next whole frame.
     ///
     /// # Errors
-    /// A frame is larger than [`MAX_FRAME_BYTES`]; the stream cannot be read on.
+    /// A frame is larger than [`MAX_FRAME_BYTES`]; the rest of the stream cannot be read.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameTooLarge> {
         if let Some(frame) = self.plain_frame() {
             return Ok(Some(frame));
@@ -231,8 +231,8 @@ impl FrameReader {
         Ok(Some(Frame::new(self.with_carry(piece))))
     }
 
-    /// The frame at the beginning of the chunk, if it is the usual one: a line of data behind an event's name or nothing, ended by LF.
-    /// One look at its bytes is enough to cut and to read it.
+    /// The frame at the beginning of the chunk, if it has the usual form: one line of data, possibly after an event's name, ended
+    /// by LF. One look at its bytes is enough to cut and to read it.
     fn plain_frame(&mut self) -> Option<Frame> {
         if self.failed || !self.carry.is_empty() || self.scanned > 0 || self.line != Line::Start {
             return None;
@@ -308,7 +308,7 @@ impl FrameReader {
     }
 }
 
-/// What stands behind `name` in the line that begins at `at`, if LF ends it.
+/// What follows `name` in the line that begins at `at`, if LF ends it.
 fn plain_line(bytes: &[u8], at: usize, name: &[u8]) -> Option<Range<usize>> {
     let value = bytes.get(at..)?.strip_prefix(name)?;
     let length = memchr::memchr2(b'\n', b'\r', value)?;
@@ -316,7 +316,7 @@ fn plain_line(bytes: &[u8], at: usize, name: &[u8]) -> Option<Range<usize>> {
     (value.get(length) == Some(&b'\n')).then_some(start..start + length)
 }
 
-/// The frame that lacks only its blank line: its data is one whole JSON value, or the terminal marker.
+/// The frame that lacks only its blank line: its data is a complete JSON value, or the terminal marker.
 fn unended(raw: &[u8]) -> Option<Frame> {
     let end = if raw.ends_with(b"\n") || raw.ends_with(b"\r") { &b"\n"[..] } else { b"\n\n" };
     let frame = Frame::new(Bytes::from([raw, end].concat()));

@@ -1,15 +1,15 @@
 //! An answer that the gateway makes itself, before a family encodes it.
 //!
-//! The simulated provider writes drafts; each family's `draft.rs` turns one into a whole answer or into frames.
+//! The simulated provider writes drafts; each family's `synthetic.rs` turns one into a whole answer or into frames.
 
 use crate::Usage;
 
-/// An answer to be written in some family.
+/// An answer to be encoded in some family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntheticAnswer {
     /// The answer's id, without a family prefix.
     pub id: String,
-    /// The model's name as the answer says it.
+    /// The model's name in the answer.
     pub model: String,
     /// Seconds since 1970.
     pub created: i64,
@@ -21,7 +21,7 @@ pub struct SyntheticAnswer {
     pub usage: Option<Usage>,
     /// Why the answer ends.
     pub stop: SyntheticStop,
-    /// Chat streams: whether the usage chunk is written.
+    /// Chat streams: whether to write the usage chunk.
     pub stream_usage: bool,
 }
 

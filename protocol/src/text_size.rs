@@ -1,6 +1,6 @@
-//! The size of text, by the two kinds of character that tokenizers treat differently.
+//! The size of text, by the two kinds of characters that tokenizers treat differently.
 
-/// Bytes of text by kind, as they stand in JSON.
+/// Bytes of text by kind, in its JSON form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextSize {
     /// ASCII bytes.

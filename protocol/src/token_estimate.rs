@@ -1,9 +1,9 @@
 //! Estimates how many tokens a tokenizer makes of a text.
 //!
-//! Tokenizers cut where the kind of character changes, and cut long runs again. So every character weighs by its class, more where
-//! a run begins. The weights were fitted to public tokenizers over many kinds of text (`bench/estimate`) and lean a little high.
-//! Text is read as it stands in JSON. Of a long request only samples are read, because reading all of it would cost more than it
-//! tells. Where the samples lie is decided by a secret seed: a text cannot be written so that only its light parts are read.
+//! Tokenizers cut where the kind of character changes, and cut long runs again. So every character weighs by its class, and more at
+//! the start of a run. The weights were fitted to public tokenizers over many kinds of text (`bench/estimate`) and are slightly
+//! high. Text is read in its JSON form. Long requests are only sampled, because reading all of them would cost more than it gains.
+//! A secret seed places the samples, so nobody can write a text in which only the light parts are read.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,14 +17,14 @@ const STRIDE: u64 = 256;
 const SAMPLE: u64 = 16;
 /// Weight of one byte of text that cannot be read: one token per 3.5 bytes.
 const UNREAD: u64 = 18;
-/// Characters of sealed reasoning to a token.
+/// Characters of sealed reasoning per token.
 const SEALED: u64 = 6;
 
-/// How heavy the text of one request is.
+/// The weight of one request's text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
     weight: u64,
-    /// Bytes that were weighed or passed over.
+    /// Bytes weighed or skipped.
     seen: u64,
     /// Where the next stride begins, and the sample in it; both count as `seen` does.
     stride: u64,
@@ -33,7 +33,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// An empty weight; the seed decides where the samples lie.
+    /// Starts at zero; the seed places the samples.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut state = seed;
@@ -49,7 +49,7 @@ impl Weight {
         self.weight.div_ceil(TOKEN)
     }
 
-    /// Takes in text as it stands in JSON.
+    /// Adds text in its JSON form.
     pub fn add(&mut self, text: &str) {
         let begin = self.seen;
         let end = begin + text.len() as u64;
@@ -77,18 +77,18 @@ impl Weight {
         self.weight = self.weight.saturating_add(times * read(now, before));
     }
 
-    /// Takes in bytes of text that cannot be read here.
+    /// Adds bytes of text that cannot be read here.
     pub fn add_unread(&mut self, bytes: u64) {
         self.weight = self.weight.saturating_add(bytes.saturating_mul(UNREAD));
     }
 
-    /// Takes in bytes of reasoning that only its provider can read.
+    /// Adds bytes of reasoning that only its provider can read.
     pub fn add_sealed(&mut self, bytes: u64) {
         self.weight = self.weight.saturating_add(bytes.saturating_mul(TOKEN) / SEALED);
     }
 }
 
-/// Never the seed's state: it must stay secret.
+/// Never the seed's state, which must stay secret.
 impl fmt::Debug for Weight {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Weight").field("weight", &self.weight).field("seen", &self.seen).finish()
@@ -131,7 +131,7 @@ fn read(bytes: &[u8], mut before: u8) -> u64 {
     u64::from(weight)
 }
 
-/// Class and length of an escape behind its backslash.
+/// Class and length of an escape, after its backslash.
 fn escape(bytes: &[u8]) -> (u8, usize) {
     match bytes {
         [b'n' | b'r' | b't', ..] => (BREAK, 1),
@@ -144,7 +144,7 @@ fn escape(bytes: &[u8]) -> (u8, usize) {
             match char::from_u32(u32::from(first)) {
                 Some(char) => (class(char.encode_utf8(&mut [0; 4]).as_bytes().first().copied().unwrap_or(0)), 5),
                 None if rest.get(4..6) == Some(b"\\u") && matches!(unit(6), Some(0xdc00..=0xdfff)) => (FAR, 11),
-                // Half a pair is a character of its own for whoever reads it.
+                // Readers treat half a pair as a character.
                 None => (FAR, 5),
             }
         }
@@ -165,9 +165,9 @@ const UPPER: u8 = 3;
 const DIGIT: u8 = 4;
 /// Punctuation.
 const MARK: u8 = 5;
-/// The bytes of a character behind its first; this and all that follow are not ASCII.
+/// The continuation bytes of a character; this class and all after it are not ASCII.
 const INSIDE: u8 = 6;
-/// What no other class has: mostly emoji.
+/// Everything without another class: mostly emoji.
 const FAR: u8 = 15;
 
 /// For each class the weight of a character that begins a run, and of one that continues it.
@@ -189,7 +189,7 @@ const RUNS: [(u8, u8); 16] = [
     (128, 45),  // U+A000: Hangul
     (230, 120), // everything else
 ];
-/// A letter stuck to a digit, a capital stuck to a small letter: rare in words, all over in encoded data.
+/// A letter next to a digit, a capital after a small letter: rare in words, frequent in encoded data.
 const STUCK: u8 = 96;
 
 const CLASSES: [u8; 256] = {
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn no_text_is_light_only_where_it_is_read() {
-        // Heavy apart from 16 bytes in every 256, wherever these lie: an attacker does not know which are read.
+        // Heavy except for 16 bytes in every 256, wherever these are: an attacker does not know which are read.
         for phase in (0..256).step_by(16) {
             let heavy: String =
                 (0..256_u32).map(|at| char::from(b'!' + (at * 37 % 90) as u8)).map(|c| if c == '\\' { '/' } else { c }).collect();

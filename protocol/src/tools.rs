@@ -1,7 +1,7 @@
-//! Walks the tools a request offers: counts and measures them, takes search tools out, refuses tools that run on a server.
+//! Walks the tools that a request offers: counts and measures them, removes search tools, refuses tools that run on a server.
 //!
-//! Each family has one table of tool types. A type that no table names is refused, because it may run on a server and cost
-//! money. The choice of a tool that was taken out goes with it.
+//! Each family has a table of tool types. A type that no table names is refused, because it may run on a server and cost money. The
+//! choice of a removed tool is removed with it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,11 +17,11 @@ pub(crate) type Row = (&'static str, Tool);
 /// What happens to a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// It runs at the customer's side, or for free: it passes.
+    /// It runs on the customer's side, or for free: it passes.
     Passes,
-    /// It passes when its `environment` is not a server's.
+    /// It passes if its `environment` is not a server's.
     Local,
-    /// A server-side search: taken out and reported.
+    /// A server-side search: removed and reported.
     Search,
 }
 
@@ -47,7 +47,7 @@ impl Tools {
         self.list(table, cursor, seen, true).map_err(|bad| bad.within("tools"))
     }
 
-    /// Walks a list of tools that stands inside the conversation, where nothing can be taken out.
+    /// Walks a list of tools inside the conversation, where nothing can be removed.
     pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
@@ -55,7 +55,7 @@ impl Tools {
         Ok(())
     }
 
-    /// Walks one tool that stands inside the conversation.
+    /// Walks one tool inside the conversation.
     pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.tool(table, cursor, seen, false)?;
@@ -63,14 +63,14 @@ impl Tools {
         Ok(())
     }
 
-    /// Notes where `tool_choice` stands.
+    /// Records the position of `tool_choice`.
     pub(crate) fn choice(&mut self, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
         let value = cursor.skip()?;
         self.choice = (value.kind != Kind::Null).then_some(value.span);
         Ok(())
     }
 
-    /// Takes out the members that have lost their meaning.
+    /// Removes the members that have lost their meaning.
     pub(crate) fn finish(&self, request: &mut Request<'_>) {
         if self.gone.is_empty() {
             return;
@@ -106,14 +106,14 @@ impl Tools {
             cuts.take(start..cursor.at(), stays);
             index += 1;
         }
-        // When nothing stays the whole member goes, and its neighbours with it.
+        // If nothing stays, the whole member is removed, and its neighbours with it.
         if !cuts.nothing_stays() {
             seen.places.cuts.extend(cuts.finish());
         }
         Ok(())
     }
 
-    /// Walks one tool and says whether it stays.
+    /// Walks one tool and returns whether it stays.
     fn tool(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection, top: bool) -> Result<bool, BadRequest> {
         let before = cursor.clone();
         let mut offer = Offer::default();
@@ -162,7 +162,7 @@ impl Tools {
     }
 }
 
-/// A header-safe comparison: an ending that `*` stands for has only lower-case letters, digits and underscores.
+/// Compares safely for a header: the part matched by `*` has only lower-case letters, digits and underscores.
 fn matches(pattern: &str, kind: &str) -> bool {
     let Some(stem) = pattern.strip_suffix('*') else { return pattern == kind };
     let ending = kind.strip_prefix(stem);

@@ -1,7 +1,7 @@
 //! Token classes and the law that makes them disjoint.
 //!
-//! A [`WireUsage`] is what an upstream wrote, field by field; [`WireUsage::reading`] turns it into disjoint counts. One reader
-//! for each family fills it, from the upstream's own frames, by that family's table of names. Counts are never guessed here.
+//! A [`WireUsage`] is what an upstream wrote, field by field; [`WireUsage::reading`] turns it into disjoint counts. One reader per
+//! family fills it, from the upstream's own frames, by that family's table of names. Counts are never guessed here.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
-/// What the upstream said, merged over frames. `None`: never said.
+/// The upstream's counts, merged over frames. `None`: never reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WireUsage {
     /// Input as the family counts it.
@@ -34,17 +34,17 @@ pub struct WireUsage {
     pub cache_read: Option<u64>,
     /// Written to a cache, all durations.
     pub cache_write: Option<u64>,
-    /// Of which for one hour or longer.
+    /// The part of it for one hour or longer.
     pub cache_write_1h: Option<u64>,
     /// Output as the family counts it.
     pub output: Option<u64>,
     /// Reasoning.
     pub reasoning: Option<u64>,
-    /// Everything together, which tells where reasoning is counted.
+    /// The total, which reveals where reasoning is counted.
     pub total: Option<u64>,
-    /// Work beside the answer that the other counts leave out: the upstream compacted the conversation.
+    /// Work besides the answer that the other counts leave out: the upstream compacted the conversation.
     pub beside: Option<Usage>,
-    /// Whether `input` contains the cached classes (chat and responses) or stands beside them (messages).
+    /// Whether `input` contains the cached classes (chat and responses) or is reported beside them (messages).
     pub input_is_total: bool,
     /// Some count was not a non-negative integer.
     pub malformed: bool,
@@ -53,16 +53,16 @@ pub struct WireUsage {
 /// A usage that can be priced, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// The upstream never said how much input or output there was.
+    /// The upstream never reported any input or output.
     Missing,
     /// Disjoint counts.
     Counted(Usage),
-    /// A negative or fractional count, or cached above prompt.
+    /// A negative or fractional count, or more cached tokens than input.
     Absurd,
 }
 
 impl WireUsage {
-    /// Takes over what a later frame says: the last non-null value wins, and zero never replaces a positive one.
+    /// Merges a later frame: the last non-null value wins, and zero never replaces a positive one.
     pub fn merge(&mut self, later: &Self) {
         fill(&mut self.input, later.input);
         fill(&mut self.cache_read, later.cache_read);
@@ -78,7 +78,8 @@ impl WireUsage {
         self.malformed |= later.malformed;
     }
 
-    /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning beside its output.
+    /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
+    /// does, and never names it: then only the total includes it.
     #[must_use]
     pub fn reading(&self, reasoning_outside: bool) -> Reading {
         if self.malformed {
@@ -90,7 +91,7 @@ impl WireUsage {
         all.map_or(Reading::Absurd, Reading::Counted)
     }
 
-    /// The total says that reasoning stands beside the output.
+    /// Whether the total shows that reasoning is counted in addition to the output.
     #[must_use]
     pub fn total_has_reasoning_outside(&self) -> bool {
         let sum = |input: u64, output: u64, reasoning| input.checked_add(output)?.checked_add(reasoning);
@@ -98,7 +99,7 @@ impl WireUsage {
         self.total.is_some() && self.total == sum(input, output, reasoning)
     }
 
-    /// What a count says that cannot be right, as far as it can be understood: the input, and the output with its reasoning.
+    /// As much of an impossible count as can be understood: the input, and the output with its reasoning.
     #[must_use]
     pub fn claimed(&self) -> Usage {
         let [input, output, reasoning] = [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
@@ -114,7 +115,10 @@ impl WireUsage {
         let cache_read = self.cache_read.unwrap_or(0);
         let written = self.cache_write.unwrap_or(0);
         let cache_write_1h = self.cache_write_1h.unwrap_or(0);
-        let reasoning = self.reasoning.unwrap_or(0);
+        let reasoning = match self.reasoning {
+            None | Some(0) if reasoning_outside => self.total.unwrap_or(0).saturating_sub(input.checked_add(output)?),
+            named => named.unwrap_or(0),
+        };
         let cached = cache_read.checked_add(written)?;
         Some(Usage {
             input: if self.input_is_total { input.checked_sub(cached)? } else { input },
@@ -174,27 +178,27 @@ pub(crate) enum Slot {
     Total,
 }
 
-/// One family's names: the object a count stands in (empty: the usage object itself), its name, what it counts.
+/// One family's names: the object that contains a count (empty: the usage object itself), its name, what it counts.
 pub(crate) type Names = [(&'static str, &'static str, Slot)];
 
-/// A usage object as it stood in a text.
+/// A usage object found in a text.
 #[derive(Debug, Default)]
 pub(crate) struct UsageObject {
-    /// What kind of step it counts, inside `iterations`.
+    /// The kind of step it counts, inside `iterations`.
     kind: Option<Range<usize>>,
     pub(crate) wire: WireUsage,
     /// Position of its closing brace.
     pub(crate) end: usize,
     /// It has no members that customers see.
     pub(crate) empty: bool,
-    /// What customers must not see, also in its steps.
+    /// Members to hide from customers, including those in its steps.
     pub(crate) places: Places,
 }
 
-/// What an upstream says about its own price.
+/// Members in which an upstream reports its own price.
 const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
-/// Reads a usage object; `None` when the value is something else, such as `null`.
+/// Reads a usage object; `None` if the value is something else, such as `null`.
 pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
@@ -221,7 +225,7 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
     Ok(Some(seen))
 }
 
-/// Counts of single steps. Those of the answer's own steps are in its counts already, those of a compaction are not.
+/// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
 fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) -> Result<(), JsonError> {
     let mut beside = None;
     let mut walk = cursor.enter_array()?;
@@ -256,7 +260,7 @@ fn take(
         return Ok(());
     }
     let value = cursor.skip()?;
-    // The inner name first: the outer ones are mostly alike.
+    // The inner name first, because most outer ones are alike.
     let Some((_, _, slot)) = names.iter().find(|(outer, inner, _)| (*inner, *outer) == (path.1, path.0)) else { return Ok(()) };
     if value.kind == Kind::Null {
         return Ok(());

@@ -101,6 +101,25 @@ fn absurd_counts_are_never_priced() {
     assert_eq!(chat(&[huge]).reading(false), Reading::Absurd);
 }
 
+/// Google's chat endpoint names no reasoning: `max_tokens: 100` came back as 1 + 9 = 103 tokens.
+#[test]
+fn reasoning_that_only_the_total_has_is_counted_where_it_stands_beside_the_output() {
+    let unnamed = json!({"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 103});
+    let counted = |reasoning| Reading::Counted(Usage { input: 9, output: 1, reasoning, ..Usage::default() });
+    assert_eq!(chat(std::slice::from_ref(&unnamed)).reading(true), counted(93));
+    assert_eq!(chat(std::slice::from_ref(&unnamed)).reading(false), counted(0), "elsewhere an odd total says nothing");
+    for total in [json!(10), json!(9), json!(null), json!(-1)] {
+        let mut other = unnamed.clone();
+        other["total_tokens"] = total;
+        assert_eq!(chat(&[other]).reading(true), counted(0));
+    }
+    let mut growing = unnamed.clone();
+    growing["completion_tokens"] = json!(3);
+    growing["total_tokens"] = json!(105);
+    let read = chat(&[unnamed, growing]).reading(true);
+    assert_eq!(read, Reading::Counted(Usage { input: 9, output: 3, reasoning: 93, ..Usage::default() }));
+}
+
 #[test]
 fn the_last_count_wins_and_zero_replaces_nothing() {
     assert_eq!(chat(&[Value::Null]).reading(false), Reading::Missing);

@@ -1,6 +1,6 @@
-//! Writes an anchor of the journal every minute and at the end, to the file given by `--anchors`, outside the ledger.
+//! Writes an anchor of the journal every minute and at shutdown, to the file given by `--anchors`, outside the ledger.
 //!
-//! An anchor only covers what is on disk: what a power cut may still take away would later look like tampering.
+//! An anchor covers only what is on disk: if it covered more, a power cut would later look like tampering.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub(super) struct Anchoring {
 }
 
 impl Anchoring {
-    /// Goes on with an anchor file, or begins one. A ledger in a database was compared with it when it was opened; of a file the
-    /// entries are counted.
+    /// Continues an anchor file, or creates one. For a file ledger the entries are counted; a database was compared with the
+    /// anchors when it was opened.
     ///
     /// # Errors
-    /// When it cannot be used, or the ledger has less than it covers: an older copy was put in its place.
+    /// When the file cannot be used, or the ledger has fewer entries than it covers: somebody put an older copy in its place.
     pub(super) async fn open(path: &Path, ledger: SharedStore, is_file: bool) -> Result<Self, LedgerError> {
         let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;

@@ -1,4 +1,5 @@
-//! The gateway put together: one snapshot, one ledger, the upstreams, the spine and both listeners; started, followed, drained.
+//! Puts the gateway together: one snapshot, one ledger, the upstreams, the spine and both listeners; starts, follows and drains
+//! them.
 //!
 //! Wiring only. The ledger stops last: every running request gets time to settle before its file is closed, and the
 //! admin listener keeps answering until then.
@@ -44,7 +45,7 @@ const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
 /// A gateway that is ready to serve.
 #[derive(Debug)]
 pub struct App {
-    /// The front door; also the way to everything behind it.
+    /// The front door, through which everything else is reached.
     pub front: Arc<Front>,
     /// The ledger, with its lifecycle.
     pub ledger: SharedStore,
@@ -54,15 +55,15 @@ pub struct App {
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
-    /// The ledger's file and the lock on it. A database has neither; its gateways have epochs.
+    /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<(Arc<SqliteLedger>, ServeLock)>,
 }
 
 impl App {
-    /// Reads the files, takes the ledger, recovers it, remembers the published slugs and binds the addresses.
+    /// Reads the files, takes the ledger, recovers it, records the published slugs and binds the addresses.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running, and a ledger is made only for files without errors.
+    /// [`StartError`]; nothing is left running, and a ledger is created only if the files have no errors.
     pub async fn start(settings: &Settings, files: impl Into<Files>, log: Arc<dyn Observer>) -> Result<Self, StartError> {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
@@ -180,7 +181,7 @@ impl App {
             never = anchored => match never {},
             never = watched => match never {},
         };
-        // Connections are closed; what customers left behind still has to settle.
+        // Connections are closed; requests that customers abandoned still have to settle.
         front.proxy.tasks.close();
         if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait()).await.is_err() {
             tracing::warn!(
@@ -198,7 +199,7 @@ impl App {
     }
 }
 
-/// Takes the ledger. A file is locked first, so that nobody else serves it.
+/// Takes the ledger. A file is locked first, so that no other process serves it.
 async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
     let (mode, durability) = (OpenMode::Serve, settings.durability);
     let Some(path) = settings.ledger.path() else {
@@ -216,7 +217,7 @@ fn patience(outcome: &Result<(), String>) -> Duration {
     if outcome.is_ok() { DRAIN } else { DRAIN_UNBOOKED }
 }
 
-/// The snapshot to begin with, and what follows the files.
+/// The first snapshot, and the task that follows the files.
 async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
@@ -261,7 +262,7 @@ impl Aside {
     }
 }
 
-/// At each SIGHUP: the certificate is read again, and the files are looked at.
+/// At each SIGHUP: reads the certificate again and checks the files.
 async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {

@@ -1,7 +1,7 @@
 //! Checks twice a second whether the ledger's path still leads to the file that was opened, and whether the lock is in place.
 //!
 //! While it does not, the ledger accepts no writes and the gateway sells nothing. If a copy of the same ledger is restored to the
-//! path, it is opened and recovered as at a start, and selling resumes.
+//! path, it is opened and recovered as at startup, and selling resumes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::config::ConfigHandle;
 
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Checks for ever. If another process has taken the lock, nothing is written any more.
+/// Checks forever. If another process has taken the lock, nothing is written any more.
 pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, config: &ConfigHandle) -> Infallible {
     let mut returned = false;
     loop {
@@ -43,7 +43,7 @@ pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, conf
     }
 }
 
-/// Recovers the ledger as a start does.
+/// Recovers the ledger as at startup.
 async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<(), LedgerError> {
     let recovered = ledger.recover(clock::now()).await?;
     tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the open holds of the restored ledger");

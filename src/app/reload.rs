@@ -1,4 +1,4 @@
-//! After a reload: reconciles the connection pools, stores the published slugs in the ledger, logs the findings.
+//! After a reload: reconciles the connection pools, records the published slugs in the ledger, logs the findings.
 //!
 //! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
 
@@ -15,12 +15,12 @@ use crate::server::admin::Admin;
 /// Changed prices that one log line names.
 const MOST_PRICES: usize = 20;
 
-/// Listens to reloads.
+/// Observes reloads.
 pub(super) struct Following(Arc<Follower>);
 
 struct Follower {
     admin: Arc<Admin>,
-    /// The snapshot that was handled last. Locked while one is handled, so that a newer one cannot overtake it.
+    /// The last snapshot that was handled. Locked while one is handled, so that a newer one cannot overtake it.
     before: Mutex<Summary>,
     /// Findings of the last load, which are not logged again while they persist.
     said: Mutex<Vec<Diagnostic>>,
@@ -29,7 +29,7 @@ struct Follower {
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().summary());
-        // The findings at the start were logged at the start.
+        // The findings at startup were logged at startup.
         let said = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
         Self(Arc::new(Follower { admin, before, said: Mutex::new(said) }))
     }
@@ -101,12 +101,12 @@ impl ReloadObserver for Following {
     }
 }
 
-/// The slugs that customers may know from a snapshot.
+/// The slugs of a snapshot that customers may know.
 pub(super) fn slugs(config: &Config) -> Vec<String> {
     config.catalog.models.iter().map(|model| model.slug.clone()).collect()
 }
 
-/// Each finding: with its place and caret as it would look on a terminal, or as fields for machines.
+/// Logs each finding: with its place and caret as on a terminal, or as fields for machines.
 pub(super) fn say(findings: &Diagnostics) {
     let as_json = config::log_as_json();
     for finding in &findings.0 {

@@ -1,4 +1,4 @@
-//! The settings of a gateway, and the reasons why it may not start.
+//! The settings of a gateway, and the reasons for not starting.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ pub struct Settings {
     pub ledger: LedgerAddress,
     /// When changes are on disk.
     pub durability: Durability,
-    /// Whether a database may confirm what no standby has: for trials.
+    /// Whether a database without a standby is accepted, for trials.
     pub allow_single: bool,
-    /// Where it is remembered what a database has confirmed, if anywhere.
+    /// The file that records what a database has confirmed, if any.
     pub state: Option<PathBuf>,
     /// The customers' address.
     pub listen: SocketAddr,
@@ -34,13 +34,13 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// The customers' certificate, for HTTPS without a proxy.
     pub tls: Option<TlsFiles>,
-    /// Only from these addresses do forwarded headers count.
+    /// Forwarded headers count only from these addresses.
     pub trusted_proxies: Vec<IpNet>,
     /// Web pages from these origins may use customers' paths.
     pub cors_origins: Vec<String>,
     /// How long to wait for another gateway to release the ledger.
     pub wait_lock: Duration,
-    /// Where anchors are written, if anywhere.
+    /// The anchor file, if any.
     pub anchors: Option<PathBuf>,
 }
 
@@ -103,10 +103,10 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] crate::server::TlsError),
-    /// The admin token cannot be used.
+    /// The admin token is not usable.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// No HTTP client can be made.
+    /// The HTTP client cannot be built.
     #[error("{0}")]
     Upstreams(String),
 }

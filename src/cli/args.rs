@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::error::ContextKind;
-use clap::{ArgGroup, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
 
@@ -28,7 +27,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
     pub routes: PathBuf,
     /// Keys, balances and charges: an SQLite file, or postgres://… for several gateways
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "LEDGER")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "LEDGER")]
     pub ledger: LedgerAddress,
     /// The address that customers use
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
@@ -82,20 +81,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Parses the command line. A usage error does not list the settings that every command takes.
-    ///
-    /// # Errors What clap wants to be printed: help, the version, or the mistake.
-    pub fn typed() -> Result<Self, clap::Error> {
-        Self::try_parse().map_err(|mut error| {
-            let command = Self::command();
-            let named = |usage: &str| command.get_arguments().filter_map(|arg| arg.get_long()).any(|long| usage.contains(long));
-            if error.get(ContextKind::Usage).is_some_and(|usage| named(&usage.to_string())) {
-                error.remove(ContextKind::Usage);
-            }
-            error
-        })
-    }
-
     /// The format asked for.
     #[must_use]
     pub fn format(&self) -> Format {
@@ -178,7 +163,7 @@ pub struct ServeOptions {
 #[derive(Debug, ClapArgs)]
 pub struct DemoOptions {
     /// The demo key's starting balance
-    #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment)]
+    #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
     pub balance: Amount,
 }
 
@@ -259,7 +244,7 @@ pub struct CreateOptions {
     #[arg(long, value_parser = label)]
     pub label: String,
     /// The key's starting balance
-    #[arg(long, value_name = "USD", value_parser = payment, requires = "reference")]
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, requires = "reference")]
     pub balance: Option<Amount>,
     /// The invoice or payment id of the starting balance; unique
     #[arg(long, requires = "balance")]
@@ -290,7 +275,7 @@ pub struct TopUpOptions {
     #[arg(value_parser = key_id)]
     pub id: KeyId,
     /// USD with a decimal point, as in 25 or 25.50
-    #[arg(value_parser = payment)]
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
     pub amount: Amount,
     /// Invoice or payment id; a repeated one is applied only once
     #[arg(long)]
@@ -321,7 +306,7 @@ pub struct RefundOptions {
     #[arg(value_name = "REQUEST_ID")]
     pub request: OperationId,
     /// USD; all refunds of a request together cannot exceed its charge
-    #[arg(value_parser = payment)]
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
     pub amount: Amount,
     /// The reason, for the journal
     #[arg(long)]
@@ -419,7 +404,7 @@ pub struct CopyOptions {
 /// Options of `ledger backup`.
 #[derive(Debug, ClapArgs)]
 pub struct BackupOptions {
-    /// The new file; an existing file is never overwritten, a missing folder is created
+    /// The new file; an existing file is never overwritten
     pub file: PathBuf,
 }
 
@@ -456,8 +441,12 @@ fn label(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { Ok(text.to_owned()) }
 }
 
+/// An amount that is paid; nothing is no payment.
 fn payment(text: &str) -> Result<Amount, String> {
-    Amount::parse_payment(text).map_err(|error| error.to_string())
+    match Amount::parse_payment(text) {
+        Ok(Amount::ZERO) => Err("type more than zero, like 12.50".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

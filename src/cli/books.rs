@@ -1,4 +1,4 @@
-//! What the commands on keys share: open the ledger, sign the act, find the key and print it. Decides nothing.
+//! Shared by the commands on keys: opens the ledger, signs the act, finds the key and prints it. Decides nothing.
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv};
@@ -14,7 +14,7 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Fai
     Ok(args.ledger.open(&opening(args, mode)).await?)
 }
 
-/// How the settings say that the ledger is opened.
+/// How the settings say to open the ledger.
 pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
     let (state, anchors) = (args.state.clone(), args.anchors.clone());
     Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state, anchors }
@@ -60,7 +60,7 @@ pub(super) fn print_key(args: &Args, key: &Key) {
     }
 }
 
-/// Prints a key with the secret that was just made for it.
+/// Prints a key with its new secret.
 pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     match args.format() {
         Format::Json => output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now())),
@@ -72,7 +72,7 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     }
 }
 
-/// The key, or the refusal that there is none.
+/// The key, or an error if there is none.
 pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, Failed> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())

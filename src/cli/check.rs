@@ -1,5 +1,5 @@
-//! `farebox check`: reports every mistake in both files at once, and what the running gateway learnt about their targets. Other
-//! commands load the files through it too.
+//! `farebox check`: reports every mistake in both files at once, and what the running gateway has learnt about their targets. Other
+//! commands also load the files through it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::gateway;
 use super::output::{self, Failed};
 use crate::config::{self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, Served};
 
-/// The part of `/status` that matters here: targets whose counts are repeatedly not charged as they stand.
+/// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
 #[derive(Deserialize)]
 struct Running {
     alerts: Vec<Alert>,
@@ -31,7 +31,7 @@ enum Alert {
 pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
     let secrets = ProcessSecrets { lenient: options.no_secrets };
     let (config, mut diagnostics) = config::load_files(&args.catalog, &args.routes, &secrets);
-    // The files can be checked where no gateway runs.
+    // The files can be checked even if no gateway runs.
     if let Ok(running) = gateway::status::<Running>(args).await {
         diagnostics.0.extend(running.alerts.into_iter().filter_map(|alert| match alert {
             Alert::Miscount { what, remedy } => Some(Diagnostic::miscounting(what, remedy)),

@@ -1,4 +1,4 @@
-//! Dates as they are typed: a day in UTC, or an instant in RFC 3339 with its offset. Never local time, and never a guess.
+//! Parses typed dates: a day in UTC, or an instant in RFC 3339 with its offset. Never local time, and never a guess.
 
 use farebox_ledger::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::clock;
 const FORMS: &str =
     "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
 
-/// A day's first instant, or an instant: where a range begins or ends.
+/// A day's first instant, or an instant: the start or end of a range.
 pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     match day(text) {
         Some(day) => midnight(day),

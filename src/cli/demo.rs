@@ -67,7 +67,7 @@ fn shipped() -> Result<Config, Failed> {
         .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
 }
 
-/// For each family, the slug whose best path it is.
+/// For each family, the slug served best on its path.
 fn samples(config: &Config) -> Vec<(Family, String)> {
     let best =
         |family| config.catalog.models.iter().find(|model| model.best_path == family).map(|model| (family, model.slug.clone()));

@@ -1,7 +1,7 @@
 //! `farebox diff`: compares the files with the running configuration, and says how many keys each change affects.
 //!
 //! The running configuration comes from the gateway's admin listener. If no gateway answers, the files are compared with the slugs
-//! that the ledger remembers as published. Nothing is changed.
+//! that the ledger records as published. Nothing is changed.
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{OpenMode, SlugUse, Timestamp};
@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::{Change, DiffRow, Subject, Summary, diff};
 use farebox_ledger::csv;
 
-/// The part of `/status` that matters here.
+/// The relevant part of `/status`.
 #[derive(Deserialize)]
 struct Running {
     generation: u64,
@@ -25,7 +25,7 @@ struct Running {
 /// What the files are compared with.
 enum Against {
     Gateway(Box<Running>),
-    /// No gateway answered: the reason, and the slugs that the ledger remembers.
+    /// No gateway answered: the reason, and the published slugs from the ledger.
     Memory(String, Vec<String>),
 }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::args::Args;
 use super::http;
 
-/// The part of `/status` that says how customers reach the gateway.
+/// The part of `/status` with the address for customers.
 #[derive(Deserialize)]
 struct Running {
     public_url: String,

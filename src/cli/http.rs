@@ -21,7 +21,7 @@ pub(super) struct Answer {
     pub(super) body: String,
 }
 
-/// `GET path`, as the bearer of a token where one is given.
+/// `GET path`, with a bearer token if one is given.
 pub(super) async fn get(to: SocketAddr, path: &str, bearer: Option<&str>) -> std::io::Result<Answer> {
     exchange(to, Request::get(path), bearer, "").await
 }
@@ -53,7 +53,7 @@ async fn exchange(
                 Limited::new(body, MAX_BODY).collect().await?.to_bytes(),
             ))
         };
-        // The connection ends when its only sender is dropped, after the answer.
+        // The connection closes when its only sender is dropped, after the answer.
         let (answer, _) = tokio::join!(answer, connection);
         let (status, body) = answer.map_err(std::io::Error::other)?;
         let body = String::from_utf8(body.into()).map_err(std::io::Error::other)?;

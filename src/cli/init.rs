@@ -21,10 +21,16 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         Some(preset) => (preset.starter_catalog(), preset.starter_routes()),
     };
     let files = [(args.routes.as_path(), routes), (args.catalog.as_path(), catalog)];
+    if args.catalog == args.routes {
+        return Err(Failed::usage("--catalog and --routes name the same file; they are two files"));
+    }
     // Checked before anything is written, so that either both files are written or neither.
-    if let Some((taken, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        let advice = "move it away, or choose other paths with --catalog and --routes";
-        return Err(Failed::refused(format!("{} already exists and was not overwritten; {advice}", taken.display())));
+    let taken = files.iter().filter(|(path, _)| path.symlink_metadata().is_ok()).map(|(path, _)| path.display().to_string());
+    let taken: Vec<String> = taken.collect();
+    if !taken.is_empty() {
+        let (exist, them) = if taken.len() == 1 { ("exists and was", "it") } else { ("exist and were", "them") };
+        let advice = format!("move {them} away, or choose other paths with --catalog and --routes");
+        return Err(Failed::refused(format!("{} already {exist} not overwritten; {advice}", taken.join(" and "))));
     }
     for (path, text) in &files {
         write(path, text).map_err(|error| Failed::refused(format!("cannot write {}: {error}", path.display())))?;

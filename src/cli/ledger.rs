@@ -1,5 +1,6 @@
 //! `farebox ledger …`: reads and checks the books. Works while a gateway runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use farebox_ledger::postgres::AcceptedLoss;
@@ -14,7 +15,7 @@ use super::output::{self, Exit, Failed};
 use crate::clock;
 use farebox_ledger::csv;
 
-/// Between two words on how far a copy is.
+/// Time between two progress messages of a copy.
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
@@ -55,15 +56,17 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
     let file = &options.file;
-    if file.symlink_metadata().is_ok() {
-        let advice = "nothing was done; a backup never overwrites a file, so choose a new name";
-        return Err(Failed::refused(format!("{} already exists: {advice}", file.display())));
+    let refuse = |what: &Path, why: &str| Err(Failed::refused(format!("{} {why}; nothing was done", what.display())));
+    match file.symlink_metadata() {
+        Ok(found) if found.is_dir() => return refuse(file, "is a folder: add the name of the new file to it"),
+        Ok(_) => return refuse(file, "already exists: a backup never overwrites a file, so choose a new name"),
+        Err(_) => {}
+    }
+    // A missing folder may be a drive that is not mounted: a copy made there would be on the ledger's own disk.
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        return refuse(folder, "is not a folder that exists: create it, or choose another place");
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failed::refused(format!("cannot create the folder {}: {error}", folder.display())))?;
-    }
     let report = ledger.backup(file).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
@@ -72,7 +75,7 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
     Ok(())
 }
 
-/// Copies the whole ledger to the other kind of store, and says how far it is.
+/// Copies the whole ledger to the other kind of store, and reports its progress.
 pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Failed> {
     let mut said = Instant::now();
     let progress = |done, all| {
@@ -96,7 +99,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
     Ok(())
 }
 
-/// Accepts what a database has lost of what a gateway remembers, or lists what was accepted before.
+/// Accepts the loss of what a gateway remembers and a database no longer has, or lists earlier accepted losses.
 pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), Failed> {
     if !options.lost {
         let losses = args.ledger.accepted_losses().await?;

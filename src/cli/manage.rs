@@ -1,6 +1,6 @@
 //! `farebox keys adjust|refund|set|rotate`: manages keys that are in use. Works while a gateway runs.
 //!
-//! Every act goes into the audit with its actor; money moves at most once for a reference.
+//! Every act goes into the audit with its actor; money moves at most once per reference.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
     Ok(())
 }
 
-/// Prints the outcome of money that moved.
+/// Prints the result of a payment.
 async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Failed> {
     let posted = ledger.credit(credit).await?;
     if posted.repeated {

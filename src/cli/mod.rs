@@ -1,4 +1,4 @@
-//! The command line, and one file for each command. Commands only wire things together; the rooms do the work.
+//! The command line, one file per command. Commands only wire things together; the rooms do the work.
 
 mod args;
 mod books;
@@ -14,6 +14,7 @@ mod ledger;
 mod manage;
 mod models;
 mod output;
+mod parse;
 mod serve;
 mod setup;
 mod show;
@@ -29,7 +30,7 @@ use output::{Exit, Failed};
 
 /// Runs the command.
 pub async fn run() -> ExitCode {
-    let args = match Args::typed() {
+    let args = match parse::command_line() {
         Ok(args) => args,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

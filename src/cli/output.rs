@@ -1,4 +1,4 @@
-//! How commands speak: results on standard output, everything else on standard error, and fixed exit codes.
+//! The output of commands: results on standard output, everything else on standard error, and fixed exit codes.
 
 use std::io::Write;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::telemetry;
 
-/// Exit codes. 0 is done.
+/// Exit codes. 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// The rules say no, or something failed; nothing changed.
+    /// A rule refused it, or something failed; nothing changed.
     Refused = 1,
     /// The command line is wrong.
     Usage = 2,
@@ -21,7 +21,7 @@ pub(super) enum Exit {
     Configuration = 78,
 }
 
-/// Why a command did not succeed.
+/// Why a command failed.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) exit: Exit,

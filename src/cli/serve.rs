@@ -49,7 +49,7 @@ fn settings(args: &Args) -> Settings {
     }
 }
 
-/// Logs what is served where, and warns about settings that are probably mistakes.
+/// Logs what is served and where, and warns about settings that are probably mistakes.
 fn announce(args: &Args, app: &App) {
     let models = output::count(app.front.proxy.config.current().catalog.models.len(), "model");
     let base = &app.front.public_url;

@@ -54,7 +54,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     Ok(())
 }
 
-/// Every client that has settings.
+/// Every client with settings.
 fn list(format: Format) {
     let clients = setup::clients();
     match format {

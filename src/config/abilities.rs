@@ -1,6 +1,7 @@
-//! What a target can do beyond the careful defaults, as its operator says it: how requests of other families are encoded for it.
+//! A target's abilities beyond the cautious defaults, as configured by the operator; they decide how requests of other families are
+//! encoded for it.
 //!
-//! Only what is set here differs from [`Abilities::careful`] and from what the catalog says of the model. Nothing here can fail.
+//! Only what is set here overrides [`Abilities::careful`] and the catalog's facts about the model. Nothing here can fail.
 
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
@@ -42,7 +43,7 @@ pub struct TargetAbilities {
 }
 
 impl TargetAbilities {
-    /// These settings over the defaults of a family.
+    /// These settings on top of a family's defaults.
     #[must_use]
     pub fn over(&self, careful: Abilities) -> Abilities {
         Abilities {
@@ -65,7 +66,7 @@ impl TargetAbilities {
         }
     }
 
-    /// What is set, for the operator's eyes.
+    /// The settings in words, for the operator.
     #[must_use]
     pub fn shown(&self) -> String {
         let flags = [

@@ -1,7 +1,7 @@
 //! The catalog: the canonical slug table and what each model costs.
 //!
-//! A [`Model`] is complete and consistent: defaults are filled in, and it has its route. `read/catalog.rs` reads one from the file;
-//! nothing here can fail.
+//! A [`Model`] is complete and consistent: defaults are filled in, and it has its route. `read/catalog.rs` parses the file; nothing
+//! here can fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,21 @@ use std::sync::Arc;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
+use super::findings::suggest::nearest_models;
 use super::{Price, Route, Target};
 
-/// Everything sold, by slug and alias.
+/// Everything on sale, by slug and alias.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Published models in the order of the file.
     pub models: Vec<Arc<Model>>,
     /// Models by slug and by alias.
     pub(super) by_name: HashMap<String, Arc<Model>>,
-    /// Slugs that are no longer sold.
+    /// Slugs no longer sold.
     pub retired: Vec<Retired>,
 }
 
-/// One published model, with where it is served.
+/// One published model and its route.
 #[derive(Debug)]
 pub struct Model {
     /// Column "model".
@@ -37,15 +38,15 @@ pub struct Model {
     pub best_environments: Vec<String>,
     /// Column "service price".
     pub price: Price,
-    /// What it can do besides text.
+    /// Its capabilities besides text.
     pub capabilities: Vec<Capability>,
-    /// Sizes.
+    /// Its limits.
     pub limits: Limits,
-    /// The tokenizer of local counts.
+    /// The tokenizer for local counts.
     pub tokenizer: Tokenizer,
-    /// Other names that are accepted and never listed.
+    /// Accepted names that are never listed.
     pub aliases: Vec<String>,
-    /// Where it is served.
+    /// Its route.
     pub route: Arc<Route>,
 }
 
@@ -59,7 +60,7 @@ pub enum Tokenizer {
     Cl100k,
 }
 
-/// What a model can do besides text.
+/// A model's capabilities besides text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Capability {
     /// Reads pictures.
@@ -68,7 +69,7 @@ pub enum Capability {
     Tools,
     /// Streams its answers.
     Streaming,
-    /// May reason before it answers, asked or not.
+    /// May reason before it answers, whether asked to or not.
     Reasoning,
 }
 
@@ -81,17 +82,17 @@ pub struct Limits {
     pub max_output: u32,
     /// Output limit of whole answers that declare none.
     pub default_output: u32,
-    /// Tokens a second assumed for output that a stream does not show.
+    /// Tokens per second assumed for output that a stream does not show.
     pub speed: u32,
     /// Largest inline picture, bytes.
     pub image_bytes: Option<u64>,
-    /// Tokens of one picture, whatever its size, where the published size rules do not hold.
+    /// Tokens of one picture, whatever its size, if the published size rules do not apply.
     pub picture_tokens: Option<u64>,
     /// Most tools.
     pub tools: Option<u32>,
 }
 
-/// A slug that is no longer sold.
+/// A slug no longer sold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retired {
     /// The old slug.
@@ -102,22 +103,19 @@ pub struct Retired {
     pub replacement: Option<String>,
 }
 
-/// What a model name means.
+/// The result of looking up a model name.
 #[derive(Debug)]
 pub enum Lookup<'a> {
     /// A published slug or alias.
     Found(&'a Arc<Model>),
-    /// It was sold once.
+    /// A retired slug.
     Retired(&'a Retired),
     /// Unknown; up to three similar published slugs, best match first.
     Unknown(Vec<&'a str>),
 }
 
-/// Longer names are not compared with anything.
-const LONGEST_COMPARED: usize = 200;
-
 impl Catalog {
-    /// What a name sent by a customer means: slug, alias, retired slug, or nothing.
+    /// Looks up a name sent by a customer: slug, alias, retired slug, or unknown.
     #[must_use]
     pub fn find(&self, name: &str) -> Lookup<'_> {
         if let Some(model) = self.by_name.get(name) {
@@ -125,7 +123,7 @@ impl Catalog {
         }
         match self.retired.iter().find(|retired| retired.slug == name) {
             Some(retired) => Lookup::Retired(retired),
-            None => Lookup::Unknown(self.nearest(name)),
+            None => Lookup::Unknown(nearest_models(name, self.models.iter().map(|model| model.slug.as_str()))),
         }
     }
 
@@ -134,29 +132,10 @@ impl Catalog {
     pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
         self.by_name.get(name)
     }
-
-    /// The three published slugs nearest to a name, best first.
-    fn nearest(&self, name: &str) -> Vec<&str> {
-        if name.len() > LONGEST_COMPARED {
-            return Vec::new();
-        }
-        // Names in the style of a provider ("vendor/model") are compared by their last part.
-        let wanted = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase();
-        let mut best: Vec<(f64, &str)> = Vec::with_capacity(4);
-        for model in &self.models {
-            let likeness = strsim::jaro_winkler(&wanted, &model.slug);
-            let at = best.partition_point(|(better, _)| *better >= likeness);
-            if at < 3 {
-                best.insert(at, (likeness, &model.slug));
-                best.truncate(3);
-            }
-        }
-        best.into_iter().map(|(_, slug)| slug).collect()
-    }
 }
 
 impl Model {
-    /// What a target of this model can do in requests of a family: as its operator says, else as the catalog does.
+    /// The abilities of a target of this model for requests of a family: the operator's settings, else the catalog's.
     #[must_use]
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let rates = &self.price.base;
@@ -168,11 +147,11 @@ impl Model {
             ..Abilities::careful(family).of_reasoning(self.can(Capability::Reasoning), family)
         };
         let abilities = target.abilities.over(careful);
-        // A mark is only worth setting where writes have a price of their own: elsewhere nothing is known of a cache.
+        // A cache mark is only worth setting if cache writes are priced: otherwise nothing is known of a cache.
         Abilities { auto_cache: abilities.auto_cache && rates.cache_write != rates.input, ..abilities }
     }
 
-    /// Whether it can do something.
+    /// Whether it has a capability.
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)

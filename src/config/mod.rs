@@ -1,7 +1,7 @@
-//! What the operator said.
+//! Reads and checks both TOML files, and publishes them as one snapshot.
 //!
-//! Both TOML files are one snapshot: loaded, checked and swapped together. [`load`] gives a [`Config`] or every mistake at
-//! once; a request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.
+//! The two files form one snapshot: loaded, checked and swapped together. [`load`] gives a [`Config`] or every mistake at once; a
+//! request takes [`ConfigHandle::current`] once and keeps that snapshot to its end.
 
 pub mod abilities;
 pub mod catalog;
@@ -14,7 +14,7 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
-mod source;
+pub(crate) mod source;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -53,11 +53,11 @@ use read::secrets::{SecretFile, SecretReader};
 /// One checked snapshot of both files.
 #[derive(Debug)]
 pub struct Config {
-    /// What is sold.
+    /// What is on sale.
     pub catalog: Catalog,
     /// Providers by name, in the order of the file.
     pub providers: Vec<Arc<Provider>>,
-    /// Counts the snapshots of this process, from 1.
+    /// Number of this snapshot in the process, from 1.
     pub generation: u64,
 }
 
@@ -86,7 +86,7 @@ pub fn load_files(catalog: &Path, routes: &Path, secrets: &dyn Secrets) -> (Opti
 struct Loaded {
     config: Option<Config>,
     diagnostics: Diagnostics,
-    /// Files that secrets came from, or should have.
+    /// The files that secrets came from, or should have come from.
     secret_files: Vec<SecretFile>,
 }
 
@@ -102,8 +102,13 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
             let message = format!("`{}` cannot be read: {}", unreadable.name, unreadable.problem);
             let finding = report.add(Code::Unreadable, Span::top(file), message);
             // `farebox init` writes both files or none.
-            if file == File::Catalog && [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
-                finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
+            if [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
+                if file == File::Catalog {
+                    finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
+                }
+            } else if unreadable.absent {
+                let setting = if file == File::Catalog { "--catalog" } else { "--routes" };
+                finding.help(format!("`{setting}` names it elsewhere; docs/config.md says what stands in it"));
             }
         }
     }

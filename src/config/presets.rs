@@ -1,4 +1,4 @@
-//! Known services: what `kind` stands for in a provider's table, and what `farebox init --provider` writes.
+//! Known services: the meaning of `kind` in a provider's table, and what `farebox init --provider` writes.
 //!
 //! Everything about a vendor is data, in `presets.toml`. The starter files of every preset pass `farebox check`.
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 pub struct Preset {
     /// The value of `kind`.
     pub name: String,
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
     /// The base URL, before `/chat/completions`, `/responses`, `/messages`.
     pub base_url: String,
@@ -26,13 +26,13 @@ pub struct Preset {
     /// `anthropic-beta` flags that are refused.
     #[serde(default)]
     pub refuse_beta: Vec<String>,
-    /// Request fields that it takes although no table knows them; they cost nothing.
+    /// Request fields that it accepts although no table knows them; they cost nothing.
     #[serde(default)]
     pub pass: Vec<String>,
-    /// The variable that usually holds its key; `None` where it asks for none.
+    /// The variable that usually contains its key; `None` if it needs no key.
     pub key: Option<String>,
     price_list: Option<String>,
-    /// How to start it, where the operator runs it.
+    /// How to start it, if the operator runs it.
     pub note: Option<String>,
     /// The model that a starter file publishes.
     pub model: Starter,
@@ -42,7 +42,7 @@ pub struct Preset {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Starter {
-    /// What callers send.
+    /// The slug for callers.
     pub slug: String,
     title: String,
     provider: String,
@@ -52,7 +52,7 @@ pub struct Starter {
     context: u32,
     output: u32,
     capabilities: Vec<String>,
-    /// `tokenizer`, where the usual one is far off.
+    /// `tokenizer`, if the usual one is far off.
     tokenizer: Option<String>,
     /// `abilities` of the target, without their braces.
     abilities: String,
@@ -85,7 +85,7 @@ impl Preset {
         Family::ALL.into_iter().filter(|family| self.speaks.iter().any(|name| name == family.name())).collect()
     }
 
-    /// How it wants its key; the family's default when `None`.
+    /// How it expects its key; the family's default when `None`.
     #[must_use]
     pub fn auth(&self) -> Option<AuthStyle> {
         self.auth.as_deref().map(|auth| if auth == "x-api-key" { AuthStyle::ApiKey } else { AuthStyle::Bearer })
@@ -175,7 +175,7 @@ impl Preset {
         }
         let _ = writeln!(text, "[provider.{name}]\nkind     = \"{}\"", self.name);
         let _ = match &self.key {
-            // On a line of its own: a report about the key shows the line, and hides comments that speak of secrets.
+            // On a separate line: a report about the key shows its line, and hides comments that mention secrets.
             Some(key) => writeln!(
                 text,
                 "key      = {{ env = \"{key}\" }}\n# or, read again on reload:\n# key    = {{ file = \"/run/secrets/{name}\" }}"
@@ -191,7 +191,7 @@ impl Preset {
         text
     }
 
-    /// The name of its table in a starter file.
+    /// Its table name in a starter file.
     fn provider_name(&self) -> String {
         self.name.replace('.', "-")
     }
@@ -214,7 +214,7 @@ const ROUTES_HEAD: &str = "\
 
 ";
 
-/// `200000` as `200_000`, as TOML may write it.
+/// `200000` as `200_000`, the TOML notation.
 fn underscored(number: u32) -> String {
     super::grouped::grouped(number.into()).replace(',', "_")
 }

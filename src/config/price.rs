@@ -1,8 +1,8 @@
-//! What models and targets cost: rates of each class of tokens, exact. How they are read and shown is in `read/price.rs`.
+//! Prices of models and targets: exact rates for each class of tokens. `read/price.rs` parses and prints them.
 
 use farebox_ledger::Amount;
 
-/// Prices of a model: picodollars for one token, and size tiers that reprice the whole request.
+/// Prices of a model: picodollars per token, and size tiers that reprice the whole request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     /// Rates below every tier.
@@ -11,7 +11,7 @@ pub struct Price {
     pub tiers: Vec<(u64, Rates)>,
 }
 
-/// Picodollars for one of each.
+/// Picodollars per unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// Fresh input token.

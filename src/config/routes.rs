@@ -8,10 +8,10 @@ use farebox_protocol::{AuthStyle, ChatLimit, Family, translate};
 
 use super::{Price, TargetAbilities};
 
-/// Ordered targets of one slug and how they are used.
+/// The ordered targets of one slug, and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Whose.
+    /// The slug.
     pub slug: String,
     /// What happens upstream when the customer leaves.
     pub on_disconnect: OnDisconnect,
@@ -19,7 +19,7 @@ pub struct Route {
     pub targets: Vec<Target>,
     /// Extra tries on one target for a request that was provably not sent.
     pub retry: u32,
-    /// When a target rests.
+    /// When a target's breaker opens, and for how long.
     pub breaker: BreakerPolicy,
     /// Whether callers of families that no target speaks are served by translation.
     pub translate: bool,
@@ -32,14 +32,14 @@ pub struct Route {
 pub enum Prefer {
     /// Those that speak the caller's family, then the order.
     Family,
-    /// As they stand in the file.
+    /// In the order of the file.
     Order,
 }
 
 /// How a route serves callers of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// Some target speaks it: the caller's bytes go there.
+    /// Some target speaks it and gets the caller's bytes.
     Direct,
     /// Only by translation.
     Translated,
@@ -57,8 +57,8 @@ impl Served {
 }
 
 impl Route {
-    /// The targets that can serve callers of a family, in the order they are asked, each with a family it can be asked in. A
-    /// foreign target stands there once for each family that it speaks: it is asked in the first that carries the request.
+    /// The targets that can serve callers of a family, in the order in which they are asked, each with a family for the request. A
+    /// foreign target appears once for each family that it speaks: the first one that can carry the request is used.
     #[must_use]
     pub fn candidates(&self, caller: Family) -> Vec<(&Target, Family)> {
         let mut found = Vec::with_capacity(self.targets.len());
@@ -77,7 +77,7 @@ impl Route {
         found
     }
 
-    /// How callers of a family are served; `None` when they are not.
+    /// How callers of a family are served; `None` if they are not.
     #[must_use]
     pub fn serves(&self, caller: Family) -> Option<Served> {
         let candidates = self.candidates(caller);
@@ -94,21 +94,21 @@ pub fn lost_between(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'stati
     translate::fates::pair_losses(from, to)
 }
 
-/// A provider and the model name it wants.
+/// A provider and its name for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Who serves.
+    /// The provider.
     pub provider: Arc<Provider>,
-    /// What it calls the model.
+    /// The provider's name for the model.
     pub model: String,
-    /// What it can do beyond the careful defaults, for translated requests.
+    /// Its abilities beyond the cautious defaults, for translated requests.
     pub abilities: TargetAbilities,
-    /// What the operator pays for it, where that is known.
+    /// The operator's cost, if known.
     pub cost: Option<Arc<Price>>,
 }
 
 impl Target {
-    /// `provider/model`: what it is called in the journal, the log and the metrics.
+    /// `provider/model`: its name in the journal, the log and the metrics.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider.name, self.model)
@@ -129,7 +129,7 @@ pub enum OnDisconnect {
 pub struct BreakerPolicy {
     /// Failures in a row.
     pub failures: u32,
-    /// Rest before one trial.
+    /// How long it stays open before one trial.
     pub open: Duration,
 }
 
@@ -138,45 +138,45 @@ pub struct BreakerPolicy {
 pub struct Provider {
     /// Its name in the file.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
     /// Families it serves.
     pub speaks: Vec<Family>,
-    /// Used in turn; empty only for a provider that needs none.
+    /// Used in rotation; empty only for a provider that needs none.
     pub keys: Vec<ProviderSecret>,
-    /// How it wants its key; the family's default when `None`.
+    /// How it expects its key; the family's default when `None`.
     pub auth: Option<AuthStyle>,
     /// Extra request headers.
     pub headers: Vec<(String, ProviderSecret)>,
-    /// Waits.
+    /// Its timeouts.
     pub timeouts: Timeouts,
-    /// Most requests at once.
+    /// Most concurrent requests.
     pub max_concurrent: Option<u32>,
     /// The chat field in which an output limit is inserted.
     pub chat_limit: ChatLimit,
-    /// Its chat/responses usage counts reasoning outside the output.
+    /// Whether its chat/responses usage counts reasoning outside the output.
     pub reasoning_outside: bool,
-    /// Top-level request fields that it takes although no table of the family knows them.
+    /// Top-level request fields that it accepts although no table of the family knows them.
     pub pass: Vec<String>,
-    /// `anthropic-beta` flags that are refused; one that ends in `*` stands for all that begin so.
+    /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }
 
-/// Where a provider is.
+/// The address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// The built-in provider: deterministic answers, exact usage.
     Simulated,
-    /// What stands before `/chat/completions`, without a slash at the end.
+    /// The base URL before `/chat/completions`, without a trailing slash.
     Http(String),
 }
 
-/// Waits of a provider.
+/// Timeouts of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// To a connection.
+    /// Until connected.
     pub connect: Duration,
-    /// To the first frame of a stream.
+    /// Until the first frame of a stream.
     pub first_byte: Duration,
     /// Between two reads of a stream.
     pub idle: Duration,

@@ -1,4 +1,4 @@
-//! Which fields each table of the two files has.
+//! The fields of each table in the two files.
 //!
 //! The readers refuse every other field and suggest the nearest of these; redaction shows no other name. `docs/config.md` explains
 //! each one.
@@ -63,15 +63,15 @@ pub(crate) const PRICE_FIELDS: &[&str] =
     &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request", "tiers"];
 /// The rates of a price: USD per million tokens.
 pub(crate) const RATE_FIELDS: &[&str] = PRICE_FIELDS.split_at(6).0;
-/// `price` of a tier: everything but further tiers.
+/// `price` of a tier: everything except further tiers.
 pub(crate) const TIER_PRICE_FIELDS: &[&str] = PRICE_FIELDS.split_at(8).0;
 /// one of `tiers` of a price
 pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
 /// a secret
 pub(crate) const SECRET_FIELDS: &[&str] = &["env", "file"];
 
-/// Request headers that the gateway alone sets: credentials, and what belongs to the connection. Neither an operator's `headers`
-/// nor a customer's request puts another value in their place.
+/// Request headers that only the gateway sets: credentials, and those of the connection. Neither an operator's `headers` nor a
+/// customer's request can override them.
 pub const RESERVED_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",

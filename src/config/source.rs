@@ -1,6 +1,6 @@
 //! Reads the texts of the two files.
 //!
-//! `Debug` never shows a text: the routes may hold a secret that does not belong there.
+//! `Debug` never shows a text: the routes may contain a misplaced secret.
 
 use std::fmt;
 use std::io::Read;
@@ -14,7 +14,7 @@ const LARGEST_FILE: u64 = 64 * 1024 * 1024;
 pub struct Source {
     /// The path as the operator wrote it; secret files named in it are relative to its directory.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
@@ -27,7 +27,7 @@ impl Source {
     /// Reads a file.
     ///
     /// # Errors
-    /// With what to tell the operator: it cannot be opened or read, is too large, or is not UTF-8.
+    /// With a message for the operator: the file cannot be opened or read, is too large, or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let name = path.display().to_string();
         let refuse = |problem: String| Unreadable { name: name.clone(), problem, absent: false };
@@ -66,7 +66,14 @@ pub struct Unreadable {
     pub absent: bool,
 }
 
-/// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and then no change is noticed any more.
+/// The content of a regular file of at most `most` bytes.
+pub(crate) fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let length = open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
+    if length > most { Err(std::io::Error::other(format!("it has more than {most} bytes"))) } else { Ok(bytes) }
+}
+
+/// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and no further change would be noticed.
 pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_file() || kind.is_dir() {

@@ -1,6 +1,6 @@
 //! A snapshot in plain values: what `/status` serves and what `farebox diff` compares.
 //!
-//! It has everything an operator may see of a running gateway and no secret: keys and header values are only counted.
+//! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbili
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// Which snapshot of the process.
+    /// The number of the snapshot in the process.
     pub generation: u64,
     /// Published models in the order of the file.
     pub models: Vec<ModelSummary>,
@@ -34,7 +34,7 @@ pub struct ModelSummary {
     pub best_environments: Vec<String>,
     /// Column "service price".
     pub price: String,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Vec<String>,
     /// Context and output limit, in words.
     pub limits: String,
@@ -51,7 +51,7 @@ pub struct ModelSummary {
 pub struct RetiredSummary {
     /// The old slug.
     pub slug: String,
-    /// When it ended.
+    /// When it was retired.
     pub since: String,
     /// What to use instead.
     #[serde(rename = "use")]

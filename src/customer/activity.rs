@@ -14,9 +14,9 @@ use crate::proxy::{Observer, Record};
 const OF_ONE_KEY: usize = 50;
 /// Keys whose refusals are remembered; the one refused longest ago is forgotten first.
 const KEYS: usize = 1_000;
-/// The end reason of a request whose customer left: it was not refused.
+/// The end reason of a request whose customer left, which is not a refusal.
 const GONE: &str = "client_gone";
-/// Longest explanation that is kept.
+/// Longest explanation kept.
 const LONGEST_MESSAGE: usize = 500;
 
 /// One request that was not served.
@@ -32,7 +32,7 @@ pub(super) struct Refused {
     pub(super) message: String,
 }
 
-/// Listens to every ended request.
+/// Observes every ended request.
 #[derive(Debug, Default)]
 pub struct Activity {
     refusals: Mutex<HashMap<KeyId, VecDeque<Refused>>>,
@@ -46,7 +46,7 @@ impl Activity {
         refusals.get(&key).map(|ring| ring.iter().rev().cloned().collect()).unwrap_or_default()
     }
 
-    /// When the newest of them was.
+    /// The time of the newest refusal.
     pub(super) fn last_refusal(&self, key: KeyId) -> Option<Timestamp> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.get(&key)?.back().map(|refused| refused.at)
@@ -89,7 +89,8 @@ impl Activity {
 impl Observer for Activity {
     fn ended(&self, record: Arc<Record>) {
         let Some(key) = record.key else { return };
-        if record.status >= 400 && record.end_reason != GONE {
+        // The page lists requests for answers. A tool that reads the balance too often would push them out.
+        if record.status >= 400 && record.end_reason != GONE && !record.free {
             self.remember(
                 key,
                 Refused {

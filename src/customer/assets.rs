@@ -1,4 +1,4 @@
-//! The page's style and script, built in. Their URLs carry a part of their hash, so that browsers may keep them for good.
+//! The page's style and script, built in. Their URLs contain part of their hash, so that browsers may cache them forever.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ pub struct Asset {
     version: LazyLock<String>,
 }
 
-/// How everything looks.
+/// The styles.
 pub static STYLE: Asset = Asset {
     path: "/dashboard/page.css",
     content_type: "text/css; charset=utf-8",
@@ -21,7 +21,7 @@ pub static STYLE: Asset = Asset {
     version: LazyLock::new(|| version(include_str!("assets/page.css"))),
 };
 
-/// What moves. Everything but the movement works without it.
+/// The script. Everything except live updates works without it.
 pub static SCRIPT: Asset = Asset {
     path: "/dashboard/page.js",
     content_type: "text/javascript; charset=utf-8",
@@ -33,7 +33,7 @@ pub static SCRIPT: Asset = Asset {
 pub(super) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230b6e4f' d='M1 4h14v3a1.5 1.5 0 0 0 0 3v3H1v-3a1.5 1.5 0 0 0 0-3z'/%3E%3Cpath stroke='%23fff' d='M10.5 5v7' stroke-dasharray='1.5'/%3E%3C/svg%3E";
 
 impl Asset {
-    /// Where the page asks for it.
+    /// The path of the icon.
     pub(super) fn url(&self) -> String {
         format!("{}?v={}", self.path, *self.version)
     }

@@ -25,13 +25,13 @@ pub struct Context {
     pub(super) activity: Arc<Activity>,
     /// The only base of printed URLs.
     pub(super) public_url: String,
-    /// Where the customers' listener is bound.
+    /// The address of the customers' listener.
     pub(super) address: SocketAddr,
-    /// Ends open pages when the gateway stops: a live page must not hold up the drain.
+    /// Ends open pages when the gateway stops: a live page must not delay the drain.
     pub(super) closing: CancellationToken,
 }
 
-/// What a program asks for.
+/// A program's query.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {
     /// The account in one dialect.
@@ -43,7 +43,7 @@ pub enum Read {
 }
 
 impl Read {
-    /// The parameters that its query may have, where others are refused: a misspelt range would show other days.
+    /// The query parameters it accepts; others are refused, because a misspelt range would show other days.
     #[must_use]
     pub const fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
@@ -73,7 +73,7 @@ impl Document {
 }
 
 impl Context {
-    /// The context in front of a spine.
+    /// The context on top of a spine.
     #[must_use]
     pub fn new(
         proxy: &Proxy,
@@ -103,7 +103,7 @@ impl Context {
         self.public_url.starts_with("https://")
     }
 
-    /// Answers a program that has shown this key; `query` gives the values of the URL's query.
+    /// Answers a program that has authenticated with this key; `query` gives the URL's query parameters.
     ///
     /// # Errors
     /// 400 for a bad range, 404 for an unknown request, 503 when the ledger cannot be read.
@@ -133,7 +133,7 @@ impl Context {
         }
     }
 
-    /// What one request used and cost. Refused ones are known while the gateway remembers them.
+    /// What one request used and cost. Refused requests are known as long as the gateway remembers them.
     async fn receipt(&self, key: &Key, id: &str) -> Result<DecimalJson, Failure> {
         match receipt::find(self.ledger.as_ref(), key, id).await {
             Ok(entry) => Ok(receipt::document(&entry)),

@@ -1,6 +1,6 @@
 //! The dashboard over HTTP: which views need a session, which forms can be posted, and the headers of every page.
 //!
-//! A secret or a token that arrives here is never sent back. Every POST must come from our own pages.
+//! A secret or a token received here is never sent back. Every POST must come from our own pages.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::proxy::Failure;
 /// Content security policy: nothing from other origins, nothing inline, no framing.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-/// `same-origin` and not `no-referrer`: with that, browsers post our own forms with the origin `null`.
+/// `same-origin` and not `no-referrer`, with which browsers would post our own forms with the origin `null`.
 const HEADERS: [(&str, &str); 5] = [
     ("content-security-policy", POLICY),
     ("referrer-policy", "same-origin"),
@@ -31,7 +31,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// What is behind one path of the dashboard.
+/// The page or action behind one path of the dashboard.
 #[derive(Debug, Clone, Copy)]
 pub enum Room {
     /// A view; needs a session.
@@ -40,7 +40,7 @@ pub enum Room {
     Receipt,
     /// Where one-time links land.
     Enter,
-    /// The open page's newer parts.
+    /// The updates of an open page.
     Live,
     /// A file to download.
     Export(export::Export),
@@ -50,7 +50,7 @@ pub enum Room {
     Asset(&'static Asset),
 }
 
-/// What can be posted.
+/// The forms that can be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Sign in with a key.
@@ -170,7 +170,7 @@ impl Dashboard {
                 self.context.rate_limits.admit_visitor(key.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
-            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(..))) => {
+            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                 html(res, failure.status(Family::Chat), page::sign_in(Some(&problem(&failure))));
                 Ok(())
             }
@@ -180,7 +180,7 @@ impl Dashboard {
 
     async fn enter(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
         let token = req.form::<String>("token").await.unwrap_or_default();
-        // What was pasted may be the whole link.
+        // The customer may have pasted the whole link.
         let token = token.rsplit('#').next().unwrap_or_default().trim();
         match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
             Some(key) => self.sign_in(req, res, key, None).await,
@@ -214,14 +214,14 @@ impl Dashboard {
         Ok(())
     }
 
-    /// The result of checking a pasted key, or the page's own.
+    /// The result of checking a pasted key, or the page's own key.
     async fn check(&self, visitor: &Visitor, pasted: &str) -> Result<Checked, Failure> {
         let key = if pasted.trim().is_empty() {
             visitor.key.clone()
         } else {
             match session::key_of(self.ledger(), pasted).await {
                 Ok((key, _)) => key,
-                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(..))) => {
+                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
                     return Ok(Checked { good: false, text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)) });
                 }
                 Err(failure) => return Err(failure),

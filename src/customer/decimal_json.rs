@@ -26,7 +26,7 @@ impl DecimalJson {
 
     /// The document as text.
     pub(super) fn document(&self) -> String {
-        // Every number is made of digits here, so there is nothing that cannot be written.
+        // Every number here consists of digits, so writing cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -95,7 +95,7 @@ impl<T: Into<Self>> From<Option<T>> for DecimalJson {
     }
 }
 
-/// An amount in another unit, exactly: how many times `unit` picodollars it is.
+/// An amount in another unit, exactly: the number of times `unit` picodollars fit.
 pub(super) fn in_units(amount: Amount, unit: u64) -> DecimalJson {
     let (mut rest, sign) = (amount.picos().unsigned_abs(), if amount.is_negative() { "-" } else { "" });
     let mut digits = format!("{sign}{}", rest / unit);
@@ -103,7 +103,7 @@ pub(super) fn in_units(amount: Amount, unit: u64) -> DecimalJson {
     if rest > 0 {
         digits.push('.');
     }
-    // Units are products of 2 and 5, so this ends.
+    // Units are products of 2 and 5, so this terminates.
     while rest > 0 {
         let tenfold = u128::from(rest) * 10;
         digits.push_str(&(tenfold / u128::from(unit)).to_string());

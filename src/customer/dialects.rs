@@ -1,4 +1,4 @@
-//! The balance in every dialect that client tools read: one statement of the account, one table of documents.
+//! The balance in every response shape that client tools read: one statement of the account, one table of documents.
 //!
 //! "Remaining" is what is available: balance minus what running requests hold. Numbers are exact decimal literals.
 
@@ -6,12 +6,12 @@ use farebox_ledger::{Account, Amount, Key, Status, Timestamp};
 
 use super::decimal_json::{DecimalJson, in_units};
 
-/// Picodollars in the unit of resale gateways, 1/500,000 USD.
+/// Picodollars per unit of resale gateways, 1/500,000 USD.
 const RESALE_UNIT: u64 = 2_000_000;
 /// Picodollars in a cent.
 const CENT: u64 = 10_000_000_000;
 
-/// What one read of a key says about its money.
+/// A key's money, from one read.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) label: String,
@@ -54,7 +54,7 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect { paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"], document: billed },
 ];
 
-/// OpenRouter's key, and beside it our own three words as text.
+/// OpenRouter's key document, plus our three key figures as text.
 fn key(statement: &Statement) -> DecimalJson {
     let account = statement.account;
     let data = DecimalJson::object([
@@ -129,7 +129,7 @@ fn subscription(statement: &Statement) -> DecimalJson {
     ])
 }
 
-/// All that was ever spent, whatever dates are asked for: with the limit above it gives the balance.
+/// Everything ever spent, whatever dates are requested: together with the limit above it gives the balance.
 fn billed(statement: &Statement) -> DecimalJson {
     DecimalJson::object([("object", "list".into()), ("total_usage", in_units(statement.account.spent, CENT))])
 }

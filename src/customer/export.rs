@@ -1,4 +1,4 @@
-//! Files to download: usage by day, and every request of a range, written as it is read.
+//! Files to download: usage by day, and every request of a range, streamed while it is read.
 //!
 //! A long history is read page by page, so that no long read delays the ledger's checkpoints.
 
@@ -19,10 +19,10 @@ use super::views::Query;
 use crate::clock;
 use crate::proxy::Failure;
 
-/// Entries of one read.
+/// Entries per read.
 const PAGE: usize = 500;
 
-/// What is exported.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
     /// Usage by day and model.
@@ -31,7 +31,7 @@ pub enum Export {
     Requests(Form),
 }
 
-/// How it is written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For spreadsheets.
@@ -105,7 +105,7 @@ struct Walk {
     form: Form,
     before: Option<i64>,
     stage: Stage,
-    /// Nothing was written yet.
+    /// Nothing has been written yet.
     first: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The open page's newer parts, as server-sent events: sent when the account or its history has changed, and not otherwise.
+//! The updates of an open page, as server-sent events: sent only when the account or its history has changed.
 //!
-//! A stream ends with its session, with the gateway, and after a quarter of an hour; browsers then come back by themselves.
+//! A stream ends with its session, with the gateway, and after a quarter of an hour; browsers then reconnect by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use super::views::{self, Query};
 use crate::clock;
 use crate::proxy::Failure;
 
-/// How often the account is looked at without a reason: top-ups come from other processes.
+/// How often the account is read without a notification: top-ups come from other processes.
 const LOOK: Duration = Duration::from_secs(1);
 /// Shortest time between two updates.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A comment is sent after this long without data, so that proxies keep the connection open.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Open pages of one key; each holds its bell.
+/// Open pages per key; each keeps its notification.
 const PAGES: usize = 16;
 /// Longest life of one stream.
 const LIFE: Duration = Duration::from_secs(15 * 60);
 
-/// Which parts a page wants.
+/// The parts that a page wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Overview(Range),
@@ -99,8 +99,8 @@ impl PageStream {
             match session::live(self.context.ledger.as_ref(), self.visitor.token).await {
                 Ok(Some(key)) => {
                     let trace = self.trace(&key);
-                    // The page was made a moment ago: only what differs from the first look is news, and a change between
-                    // the page and the first look shows in the first event.
+                    // The page was rendered a moment ago: only differences from the first read are news, and a change between the
+                    // page and the first read shows in the first event.
                     if self.seen != Some(trace) {
                         self.seen = Some(trace);
                         return self.parts(key).await.ok();
@@ -110,7 +110,7 @@ impl PageStream {
                     self.over = true;
                     return Some(Bytes::from_static(b"event: over\ndata: {}\n\n"));
                 }
-                // The ledger is busy: the next look may succeed.
+                // The ledger is busy: the next read may succeed.
                 Err(_) => {}
             }
             if self.spoke.elapsed() > SILENCE {

@@ -1,7 +1,7 @@
-//! The customer's side: balance dialects, usage and receipts for programs, and the dashboard for people.
+//! The customer's side: balance responses, usage and receipts for programs, and the dashboard for people.
 //!
-//! Reads accounts and never changes one; what it writes are sessions. Every dialect and page is built from the same statement
-//! of the account. No prompt, no answer and no secret is stored or shown here.
+//! Reads accounts and never changes one; it only writes sessions. Every response shape and page is built from the same statement of
+//! the account. No prompt, no answer and no secret is stored or shown here.
 
 mod activity;
 mod assets;

@@ -1,6 +1,6 @@
-//! Receipts: what one request used, cost and how it ended, as a document and as a spreadsheet's row.
+//! Receipts: what one request used, what it cost and how it ended, as a document and as a row of a spreadsheet.
 //!
-//! Never the target: which provider served a request is the operator's business.
+//! Never shows the target: which provider served a request is the operator's business.
 
 use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, OperationId, Timestamp};
 
@@ -48,7 +48,7 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         ("charge", charge.into()),
         ("hold", bill.hold.into()),
         ("loss", bill.loss.into()),
-        // What a provider may bill us for it all the same, at these prices.
+        // What a provider may still bill us for it, at these prices.
         ("uncharged", bill.exposure.into()),
         ("balance_after", entry.balance_after.into()),
         ("usage", counts(&usage)),
@@ -59,7 +59,7 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         ("lost", fact(bill, LOST).into()),
         ("first_byte_ms", first_byte.into()),
         ("total_ms", bill.total_ms.into()),
-        // What tools of other gateways read in this document.
+        // The fields that tools of other gateways read in this document.
         ("finish_reason", bill.end_reason.as_str().into()),
         ("latency", first_byte.into()),
         ("generation_time", bill.total_ms.saturating_sub(first_byte.unwrap_or_default()).into()),
@@ -92,7 +92,7 @@ pub(super) fn refused_document(refused: &Refused) -> DecimalJson {
     ])
 }
 
-/// What was taken from the key.
+/// The amount charged to the key.
 pub(super) fn charged(entry: &Entry) -> Amount {
     entry.amount.checked_neg().unwrap_or_default()
 }
@@ -106,7 +106,7 @@ fn line(line: &farebox_ledger::Line) -> DecimalJson {
     ])
 }
 
-/// A fact of the bill, as its header told it.
+/// A fact of the bill, in the form of its header.
 pub(super) fn fact<'b>(bill: &'b Bill, name: &str) -> Option<&'b str> {
     bill.facts.get(name).map(String::as_str)
 }

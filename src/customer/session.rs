@@ -1,7 +1,7 @@
 //! Dashboard sessions: the cookie, the token behind it, and which origins may post.
 //!
-//! A token is 256 random bits; the ledger keeps its SHA-256 only. A session ends after twelve hours, and at once when its key
-//! is blocked, revoked or rotated. Nothing here trusts the `Host` header.
+//! A token is 256 random bits; the ledger keeps only its SHA-256. A session ends after twelve hours, and at once when its key is
+//! blocked, revoked or rotated. Nothing here trusts the `Host` header.
 
 use std::net::SocketAddr;
 
@@ -45,10 +45,10 @@ pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Op
     }
 }
 
-/// Opens a session for a key, which ends at `until` at the latest; the answer is the cookie's token.
+/// Opens a session for a key, which ends at `until` at the latest; returns the cookie's token.
 ///
 /// # Errors
-/// 403 for a key that was stopped in between, 503 when the ledger cannot be written.
+/// 403 for a key that was stopped meanwhile, 503 when the ledger cannot be written.
 pub(super) async fn open(ledger: &dyn Ledger, key: KeyId, until: Option<Timestamp>) -> Result<String, Failure> {
     let (token, now) = (new_token(), clock::now());
     let lifetime = Timestamp::from_millis(now.millis().saturating_add(LIFETIME_MS));
@@ -57,7 +57,7 @@ pub(super) async fn open(ledger: &dyn Ledger, key: KeyId, until: Option<Timestam
     Ok(token)
 }
 
-/// The visitor that a request's cookie names.
+/// The visitor identified by a request's cookie.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -66,13 +66,13 @@ pub(super) async fn visitor(ledger: &dyn Ledger, headers: &HeaderMap, secure: bo
     Ok(live(ledger, token).await?.map(|key| Visitor { key, token }))
 }
 
-/// The key of a session that still lives.
+/// The key of a live session.
 ///
 /// # Errors
 /// When the ledger cannot be read.
 pub(super) async fn live(ledger: &dyn Ledger, token: SecretHash) -> Result<Option<Key>, LedgerError> {
     let Some(id) = ledger.find_session(token, clock::now()).await? else { return Ok(None) };
-    // A block ends the sessions it finds; one that was being opened meanwhile ends here.
+    // A block ends the sessions it finds; one that was just being opened ends here.
     Ok(ledger.find_key(id).await?.and_then(|key| welcome(key).ok()))
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn live(ledger: &dyn Ledger, token: SecretHash) -> Result<Optio
 fn welcome(key: Key) -> Result<Key, Failure> {
     match key.status(clock::now()) {
         Status::Active | Status::Expired => Ok(key),
-        stopped => Err(Failure::KeyState(stopped, Some(key.id))),
+        stopped => Err(Failure::KeyState(stopped)),
     }
 }
 
@@ -89,7 +89,7 @@ fn token(headers: &HeaderMap, secure: bool) -> Option<&str> {
     ours(headers, secure).find(|token| token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether a request brings a cookie of ours, good or not.
+/// Whether a request brings a cookie of ours, valid or not.
 pub(super) fn has_cookie(headers: &HeaderMap, secure: bool) -> bool {
     ours(headers, secure).next().is_some()
 }

@@ -12,9 +12,9 @@ use super::dialects::Statement;
 use crate::proxy::Failure;
 use farebox_ledger::csv;
 
-/// The longest range that is served.
+/// The longest range served.
 const MOST_DAYS: i32 = 366;
-/// Days shown when none are asked for.
+/// Days shown when no range is requested.
 const USUAL_DAYS: i32 = 30;
 
 /// Whole UTC days, both ends included.
@@ -35,10 +35,10 @@ pub(super) struct DayRow {
 }
 
 impl Days {
-    /// The days that a query asks for: `from` and `to` as days or instants.
+    /// The days that a query requests: `from` and `to` as days or instants.
     ///
     /// # Errors
-    /// 400 for what is no day, for days in the wrong order, and for more than 366.
+    /// 400 for invalid days, for days in the wrong order, and for more than 366.
     pub(super) fn asked(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, Failure> {
         let given = |name: &str, text: Option<&str>| {
             let text = text.filter(|text| !text.is_empty());
@@ -63,7 +63,7 @@ impl Days {
         first_instant(self.from)
     }
 
-    /// The first instant behind the last day.
+    /// The first instant after the last day.
     pub(super) fn end(self) -> Timestamp {
         Timestamp::from_millis(first_instant(self.to).millis().saturating_add(86_400_000))
     }
@@ -88,7 +88,7 @@ fn bad(param: &str, message: &str) -> Failure {
 
 fn day(text: &str) -> Option<Date> {
     let instant = || text.parse::<jiff::Timestamp>().ok().map(|at| at.to_zoned(TimeZone::UTC).date());
-    // Only the two forms that are documented, and only years that have a timestamp.
+    // Only the two documented forms, and only years that have a timestamp.
     let date = if text.len() == 10 { text.parse::<Date>().ok() } else { instant() };
     date.filter(|date| (1970..=9000).contains(&date.year()))
 }
@@ -135,7 +135,7 @@ pub(super) fn add(a: Usage, b: Usage) -> Usage {
     }
 }
 
-/// The document of `/v1/usage`: what wallet tools read, and beside it the days.
+/// The document of `/v1/usage`: the fields that wallet tools read, plus the days.
 pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
     let account = statement.account;
     DecimalJson::object([
@@ -145,7 +145,7 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("remaining", account.available().into()),
         ("held", account.held.into()),
         ("unit", "USD".into()),
-        // Refunds and adjustments are payments: they move the balance and change no day.
+        // Refunds and adjustments count as payments: they change the balance and no day.
         ("refunds", "not part of any day; they are included in the balance".into()),
         ("days", DecimalJson::List(days.iter().map(day_document).collect())),
     ])

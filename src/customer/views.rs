@@ -1,4 +1,4 @@
-//! What each view reads from the ledger. Every read is bounded: the newest rows and the hourly sums, whatever the history.
+//! The ledger reads of each view. Every read is bounded: the newest rows and the hourly sums, whatever the history.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::clock;
 use crate::config::Model;
 use crate::proxy::{Failure, record};
 
-/// Entries of one read, and reads of one page, where a filter leaves most of them out.
+/// Entries per read, and reads per page, when a filter rejects most of them.
 const LOOK: usize = 500;
 const LOOKS: usize = 10;
 /// Requests on the overview, and on a page of all.
 const NEWEST: usize = 10;
 const PAGE: usize = 50;
-/// Administrative acts that are looked through for payments, and payments shown.
+/// Administrative acts searched for payments, and payments shown.
 const ACTS: usize = 400;
 const PAYMENTS: usize = 100;
 
@@ -49,7 +49,7 @@ pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<
     }
 }
 
-/// What the first view shows.
+/// The content of the first view.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -67,7 +67,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     let ledger = context.ledger.as_ref();
     let position = match &before {
         None => None,
-        // Only an entry of this key is a place to start from: a walk from anywhere else would look at all of them.
+        // A walk starts only from an entry of this key: from anywhere else it would read all of them.
         Some(before) => Some(place(ledger, key, before).await?),
     };
     let filter = filter(query)?;
@@ -87,7 +87,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     Ok(page::signed_in(View::Requests, key, live, &page::requests::page(&shown)))
 }
 
-/// What the form of the view asks for.
+/// The query of the view's form.
 fn filter(query: Query<'_>) -> Result<Filter, Failure> {
     let asked = |name: &str| query(name).unwrap_or_default();
     let filter = Filter { model: asked("model"), day: asked("day"), status: asked("status") };
@@ -105,7 +105,7 @@ fn filter(query: Query<'_>) -> Result<Filter, Failure> {
     Ok(filter)
 }
 
-/// The next charges that pass a filter, in short reads; a walk that finds few ends after a while and can be gone on with.
+/// The next charges that pass a filter, in short reads; a walk that finds few stops after a while and can be continued.
 async fn filtered(
     ledger: &dyn Ledger,
     key: &Key,
@@ -155,7 +155,7 @@ async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure>
     entry.filter(|entry| entry.key == key.id).map(|entry| entry.position).ok_or_else(missing)
 }
 
-/// A page of charges, newest first, and where the page after it begins.
+/// A page of charges, newest first, and where the next page begins.
 async fn newest(
     ledger: &dyn Ledger,
     key: &Key,
@@ -172,7 +172,7 @@ async fn newest(
     Ok((entries, older))
 }
 
-/// The rows that the view of requests begins with.
+/// The rows with which the view of requests begins.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -180,7 +180,7 @@ pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup
     Ok(page::requests::rows(&newest(ledger, key, None, PAGE).await?.0))
 }
 
-/// Credits, newest first. They are found by the acts that made them: among a million charges there are few.
+/// Credits, newest first. They are found through the acts that made them, because among a million charges there are few.
 async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerError> {
     let mut found = Vec::new();
     for act in ledger.audit(Some(key.id), None, ACTS).await? {
@@ -200,10 +200,10 @@ fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
     context.config.current().catalog.models.iter().filter(may_use).cloned().collect()
 }
 
-/// The set-up view, with what a check of the key found.
+/// The set-up view, with the result of checking the key.
 pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>, chosen: Option<&str>) -> Markup {
     let models = models(context, key);
-    // A name that is none of these is forgotten.
+    // A name that is none of these is ignored.
     let chosen = chosen.and_then(|slug| models.iter().find(|model| model.slug == slug));
     let content = page::setup::page(&context.public_url, &models, chosen.map(AsRef::as_ref), checked);
     page::signed_in(View::Setup, key, None, &content)

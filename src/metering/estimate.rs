@@ -1,8 +1,8 @@
 //! The size of a request before a provider has counted it.
 //!
-//! Two numbers: the estimate, near what a tokenizer would say and a little above it, which decides whether a request is
-//! affordable; and the ceiling, which no tokenizer exceeds (a token is at least one byte), for keys that are nearly empty. Media
-//! count by the rules that vendors publish.
+//! Two numbers. The estimate, near a tokenizer's count and slightly above it, decides whether a request is affordable. The ceiling,
+//! which no tokenizer exceeds (a token is at least one byte), is for nearly empty keys. Media count by the rules that vendors
+//! publish.
 
 use farebox_protocol::{Content, Detail, Document, Picture, TextSize};
 
@@ -14,7 +14,7 @@ const PER_MESSAGE: u64 = 4;
 const PER_TOOL: u64 = 8;
 /// Tokens that frame the whole prompt.
 const PER_PROMPT: u64 = 8;
-/// The largest bill for one picture under the published rules.
+/// The highest count for one picture under the published rules.
 const LARGEST_PICTURE: u64 = 1_600;
 /// A picture with `detail: low`.
 const LOW_DETAIL_PICTURE: u64 = 85;
@@ -22,24 +22,24 @@ const LOW_DETAIL_PICTURE: u64 = 85;
 /// Input tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// The likely count, leaning high.
+    /// The likely count, slightly high.
     pub input: u64,
     /// An upper bound; at most the model's context.
     pub ceiling: u64,
     /// A low estimate: the true count is rarely smaller.
     pub least: u64,
-    /// The likely count without the bound of the context, and without unreadable documents.
+    /// The likely count, not capped by the context and without unreadable documents.
     pub known: u64,
 }
 
 impl Estimate {
-    /// The larger of both.
+    /// The larger of each.
     #[must_use]
     pub fn dearer(self, other: Self) -> Self {
         Self {
             input: self.input.max(other.input),
             ceiling: self.ceiling.max(other.ceiling),
-            // If the input is smaller, more output fits, and that is held too.
+            // If the input is smaller, more output fits, so that is held too.
             least: self.least.min(other.least),
             known: self.known.max(other.known),
         }
@@ -55,7 +55,7 @@ impl Estimate {
     }
 }
 
-/// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that instead of billing
+/// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that and does not bill
 /// it.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits) -> Estimate {
@@ -94,7 +94,7 @@ pub fn least(text: TextSize, estimate: u64) -> u64 {
 /// A high estimate of an answer's tokens, for holds.
 #[must_use]
 pub fn upper(text: TextSize) -> u64 {
-    // English prose has about 4.3 ASCII bytes to a token, code and JSON about 3.3; other scripts about 2 bytes.
+    // English prose has about 4.3 ASCII bytes per token, code and JSON about 3.3; other scripts about 2 bytes.
     text.ascii.saturating_mul(2).div_ceil(7).saturating_add(text.other.div_ceil(2))
 }
 
@@ -104,13 +104,13 @@ pub fn lower(text: TextSize) -> u64 {
     (text.ascii / 5).saturating_add(text.other / 4)
 }
 
-/// Fewest tokens that any tokenizer makes of a text: only long runs of one character take more bytes per token.
+/// The fewest tokens that any tokenizer makes of a text: only long runs of one character take more bytes per token.
 #[must_use]
 pub fn surely(text: TextSize) -> u64 {
     text.ascii.saturating_add(text.other) / 16
 }
 
-/// Tokens of one picture: the dearest of the three published rules.
+/// Tokens of one picture: the highest of the three published rules.
 #[must_use]
 pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
     if let Some(tokens) = limits.picture_tokens {
@@ -125,13 +125,13 @@ pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
     }
 }
 
-/// A token for 750 pixels, the longer side scaled down to 1,568.
+/// One token per 750 pixels, after scaling the longer side down to 1,568.
 fn by_area(width: u32, height: u32) -> u64 {
     let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 1_568);
     width.saturating_mul(height).div_ceil(750)
 }
 
-/// 170 tokens for a tile of 512 pixels and 85 for all: the longer side scaled down to 2,048, then the shorter one to 768.
+/// 170 tokens per tile of 512 pixels, plus 85: the longer side is scaled down to 2,048, then the shorter one to 768.
 fn by_tiles(width: u32, height: u32) -> u64 {
     let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 2_048);
     let (width, height) = scaled((width, height), width.min(height), 768);
@@ -139,7 +139,7 @@ fn by_tiles(width: u32, height: u32) -> u64 {
     tiles.saturating_mul(170).saturating_add(LOW_DETAIL_PICTURE)
 }
 
-/// A token for a patch of 32 pixels, at most 1,536 of them.
+/// One token per patch of 32 pixels, at most 1,536.
 fn by_patches(width: u32, height: u32) -> u64 {
     u64::from(width.div_ceil(32)).saturating_mul(u64::from(height.div_ceil(32))).min(1_536)
 }

@@ -1,8 +1,9 @@
-//! Local token counts, for answers without a usable count of the provider: accurate, and rounded slightly in the customer's favour.
+//! Local token counts, for answers without a usable count from the provider: accurate, and rounded slightly in the customer's
+//! favour.
 //!
-//! Three steps. What a tokenizer makes of a sample is scaled to the whole text. What the target itself counted for other requests
-//! corrects the tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must
-//! run on a blocking thread.
+//! Three steps. A tokenizer's count of a sample is scaled to the whole text. The target's own counts for other requests correct the
+//! tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must run on a
+//! blocking thread.
 
 use farebox_protocol::{Content, Sample};
 
@@ -10,11 +11,11 @@ use super::estimate;
 use super::votes::Votes;
 use crate::config::{Limits, Tokenizer};
 
-/// The deduction in the customer's favour, for what cannot be known: 2 %.
+/// The deduction in the customer's favour, to cover the uncertainty: 2 %.
 const ROUNDED: (u64, u64) = (98, 100);
 /// One in a calibration factor.
 const ONE: u64 = 1_000;
-/// The furthest that a target's own counts can move ours.
+/// The most by which a target's own counts can change ours.
 const CLAMP: (u64, u64) = (800, 1_250);
 /// Votes needed before a calibration counts.
 const QUORUM: usize = 5;
@@ -25,7 +26,7 @@ pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
     scaled(tokenizer.count(&sample.text()), sample.seen(), sample.kept())
 }
 
-/// Input tokens of a request: its text by the tokenizer, everything else by the rules of admission; at most the context.
+/// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
     if content.documents.iter().any(|document| document.tokens.is_none()) {
@@ -34,14 +35,14 @@ pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
     known(content, limits, tokenizer).min(limits.context)
 }
 
-/// The same without a bound, and without documents that could not be read.
+/// The same without the cap, and without unreadable documents.
 #[must_use]
 pub fn known(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
     let (sample, counted) = (&content.sample, tokenizer.count(&content.sample.text()));
     let text = match content.text.bytes() {
-        // Sealed reasoning and inline text files are in the estimate and not in the sample.
+        // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
-        // A weight is in 64ths of a token. It tells light text from heavy, so a sample speaks for more than its bytes.
+        // Weights are in 64ths of a token. They distinguish light text from heavy, so they scale a sample better than its bytes do.
         _ => scaled(counted, content.weight.tokens().saturating_mul(64), sample.weight()),
     };
     estimate::fixed(content, limits).saturating_add(text)
@@ -72,13 +73,13 @@ pub fn unrounded(charged: u64) -> u64 {
 pub struct Calibration(Votes);
 
 impl Calibration {
-    /// Takes in a finished answer: what the target counted, and what was counted here.
+    /// Adds a finished answer: the target's count, and ours.
     pub fn vote(&mut self, voter: u64, target: u64, local: u64) {
         let Some(factor) = u128::from(target).saturating_mul(u128::from(ONE)).checked_div(u128::from(local)) else { return };
         self.0.cast(voter, u64::try_from(factor).unwrap_or(u64::MAX));
     }
 
-    /// The middle of all votes, in thousandths: 1,000 until enough keys have voted.
+    /// The median of all votes, in thousandths: 1,000 until enough keys have voted.
     #[must_use]
     pub fn factor(&self) -> u64 {
         self.0.middle(QUORUM).map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
@@ -92,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// As it stands in JSON, in pieces of a stream.
+    /// In JSON form, in pieces of a stream.
     fn output_of(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {
         let mut sample = Sample::seeded(seed);
         let quoted = serde_json::to_string(text).unwrap();
@@ -148,9 +149,9 @@ mod tests {
         texts
     }
 
-    /// The least and the most that is counted of a text, in thousandths of the truth, and the middle.
+    /// The lowest, highest and median count of a text, in thousandths of the truth.
     fn shares(text: &str, truth: u64, count: impl Fn(&str, u64) -> u64) -> [u64; 3] {
-        // Of a short text all is read, whatever the seed.
+        // Short texts are read completely, whatever the seed.
         let seeds = if text.len() > Sample::MOST { 15 } else { 1 };
         let mut shares: Vec<u64> = (0..seeds).map(|seed| count(text, seed * 7_919 + 1) * 1_000 / truth).collect();
         shares.sort_unstable();
@@ -168,7 +169,7 @@ mod tests {
                 for times in [1, 1 + 60_000 / text.len()] {
                     let text = text.repeat(times);
                     let truth = other.encode_ordinary(&text).len() as u64;
-                    // What frames a short prompt is a good part of it.
+                    // The framing is a large part of a short prompt.
                     let input = shares(&text, truth + 12, |text, seed| input_of(text, seed, tokenizer));
                     let output = shares(&text, truth, |text, seed| output_of(text, seed, tokenizer));
                     for (found, what) in [(input, "input"), (output, "output")] {

@@ -1,6 +1,6 @@
-//! The running count of one answer, and the one place that says what is charged at its end.
+//! The running count of one answer, and the only place that decides what is charged at its end.
 //!
-//! It keeps two counts: what the provider reported, and what was shown since. While a stream runs, both together at the dearest
+//! It keeps two counts: what the provider reported, and what was shown since. While a stream runs, both together at the highest
 //! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
 //! ours, rounded slightly in the customer's favour.
 
@@ -17,7 +17,7 @@ use super::{estimate, price};
 use crate::config::{Model, Rates};
 pub use owed::Miscount;
 
-/// A density that is as assumed.
+/// The density that size alone suggests.
 const USUAL: u64 = 1_000;
 
 /// Counts one answer.
@@ -26,27 +26,27 @@ pub struct Meter {
     model: Arc<Model>,
     /// Input as estimated before the call.
     estimated_input: u64,
-    /// The same, but a low estimate, until a tokenizer has counted it.
+    /// A low estimate of the same, until a tokenizer has counted it.
     input_at_least: u64,
-    /// A tokenizer's count of it, once there is one.
+    /// A tokenizer's count of it, once available.
     input_known: Option<u64>,
-    /// Pictures, where they have a price of their own.
+    /// Pictures, if they are priced individually.
     images: u64,
-    /// Pictures, whatever they cost.
+    /// All pictures.
     pictures: u64,
-    /// Most output the upstream was allowed, all choices together.
+    /// Most output the upstream may produce, all choices together.
     output_limit: u64,
     choices: u64,
-    /// Output that the customer predicted: what of it is not taken is billed and never shown.
+    /// Output that the customer predicted; its unused part is billed and never shown.
     predicted: u64,
-    /// The provider counts its reasoning beside its output, and its output limit leaves reasoning out.
+    /// Whether the provider counts reasoning in addition to its output, and does not include it in its output limit.
     reasoning_outside: bool,
-    /// The request asked for cache writes of the dearer kind.
+    /// The request asked for one-hour cache writes.
     one_hour_cache: bool,
-    /// An answer without a word may be what the customer asked for.
+    /// Whether the customer may have asked for an answer without text.
     silence_asked: bool,
     shown: TextSize,
-    /// How many tokens the shown text has, by a tokenizer, in thousandths of what its size alone suggests.
+    /// Tokens of the shown text by a tokenizer, in thousandths of what its size alone suggests.
     density: u64,
     /// The part of it that a tokenizer has read.
     weighed: TextSize,
@@ -56,19 +56,20 @@ pub struct Meter {
     hidden: Duration,
     /// The wait before a stream's first frame.
     wait: Duration,
-    /// All time since in which it may have produced output that it did not show.
+    /// All time since that count in which it may have produced output that it did not show.
     unseen: Duration,
-    /// The prompt is marked for a cache, and no frame says before the end what was written to it.
+    /// Whether the prompt is marked for a cache, and no frame before the end reports the cache write.
     cache_marked: bool,
     /// The provider's last plausible count.
     reported: Option<Usage>,
-    /// Its price in picodollars; before, the price of the input as estimated, at the dearest rates. Kept, because every frame asks.
+    /// Its price in picodollars; before the first count, the price of the estimated input at the highest rates. Cached, because
+    /// every frame asks for it.
     counted_cost: i128,
-    /// It came with the end of the answer, so it is complete.
+    /// Whether it came with the end of the answer, so that it is complete.
     complete: bool,
-    /// What was shown when the provider counted last.
+    /// What was shown at the provider's last count.
     shown_at_report: TextSize,
-    /// The provider's last count, if it was not plausible, and why.
+    /// The provider's last count if it was implausible, and why.
     claimed: Option<(Usage, Miscount)>,
 }
 
@@ -86,17 +87,17 @@ pub struct Local {
 pub enum Ending {
     /// The provider finished it.
     Complete,
-    /// Cut by us or the customer while it ran: the balance was used up, the customer left, the time was over.
+    /// Cut by us or the customer while it ran: the balance was used up, the customer left, or the time was over.
     Cut,
     /// The provider's stream broke.
     Broken,
-    /// An answer had begun and is of no use, through our fault or the provider's. Free, although the provider may bill it.
+    /// An answer began but is useless, through our fault or the provider's. Free, although the provider may bill it.
     Lost,
-    /// Nothing was made, through our fault or the provider's, or the customer left before anything began.
+    /// Nothing was produced, through our fault or the provider's, or the customer left before anything began.
     Nothing,
 }
 
-/// What one answer is charged for.
+/// The charge for one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// Disjoint counts.
@@ -105,24 +106,24 @@ pub struct Counted {
     pub lines: Vec<Line>,
     /// Who counted; `None` if nothing is charged.
     pub evidence: Option<Evidence>,
-    /// What the provider may count; `None` when it made nothing.
+    /// What the provider may count; `None` if it produced nothing.
     pub owed: Option<Usage>,
 }
 
-/// What a meter starts from.
+/// The initial values of a meter.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
     /// Input as estimated.
     pub estimated_input: u64,
     /// Pictures in the request.
     pub images: u64,
-    /// Most output the upstream was allowed, all choices together.
+    /// Most output the upstream may produce, all choices together.
     pub output_limit: u64,
-    /// Answers asked for.
+    /// Number of answers requested.
     pub choices: u32,
-    /// Tokens that the customer predicts, of all answers together.
+    /// Tokens that the customer predicts, for all answers together.
     pub predicted: u64,
-    /// The request asked for cache writes of one hour.
+    /// The request asked for one-hour cache writes.
     pub one_hour_cache: bool,
 }
 
@@ -134,7 +135,7 @@ impl Meter {
             model.price.base.per_image != Amount::ZERO || model.price.tiers.iter().any(|tier| tier.1.per_image != Amount::ZERO);
         let mut meter = Self {
             estimated_input: start.estimated_input,
-            // The estimate leans high: at its median it is a quarter over what a tokenizer says.
+            // The estimate is high: its median is a quarter over a tokenizer's count.
             input_at_least: start.estimated_input.saturating_mul(7) / 10,
             input_known: None,
             images: if priced_images { start.images } else { 0 },
@@ -164,23 +165,23 @@ impl Meter {
         meter
     }
 
-    /// Says how the provider that answers counts its reasoning.
+    /// Sets how the answering provider counts its reasoning.
     pub fn reasoning_outside(&mut self, outside: bool) {
         self.reasoning_outside = outside;
     }
 
-    /// Says whether the prompt is marked for a cache at a provider whose frames say only at the end what was written to it.
+    /// Sets whether the prompt is marked for a cache at a provider that reports cache writes only at the end.
     pub fn mark_cache(&mut self, marked: bool) {
         self.cache_marked = marked;
     }
 
-    /// Notes that an answer without a word may be the customer's doing: stop texts in the request, or its output limit used up by
-    /// reasoning. Then the prompt is charged whether or not the provider says what it counted.
+    /// Notes that an answer without text may be the customer's doing: stop strings in the request, or an output limit used up by
+    /// reasoning. Then the prompt is charged whether or not the provider reports a count.
     pub fn ask_silence(&mut self) {
         self.silence_asked = true;
     }
 
-    /// Takes in one frame of a stream.
+    /// Adds one frame of a stream.
     pub fn observe(&mut self, facts: &FrameFacts, usage: &WireUsage) {
         self.show(facts.shown);
         if facts.usage {
@@ -188,19 +189,19 @@ impl Meter {
         }
     }
 
-    /// Takes in output that was shown.
+    /// Adds output that was shown.
     pub fn show(&mut self, shown: TextSize) {
         self.shown.add(shown);
     }
 
-    /// Takes in time during which hidden output was produced.
+    /// Adds time during which hidden output was produced.
     pub fn hide(&mut self, elapsed: Duration) {
         self.hidden = self.hidden.saturating_add(elapsed);
         self.unseen = self.unseen.saturating_add(elapsed);
     }
 
-    /// Takes in a tokenizer's count of what had been shown when it began: dense text costs more than its size says, and the hold
-    /// has to know. It never lowers what is held.
+    /// Applies a tokenizer's count of what had been shown when it began: dense text costs more than its size suggests, and the hold
+    /// has to reflect that. It never lowers what is held.
     pub fn weigh(&mut self, shown: TextSize, tokens: u64) {
         self.density = (tokens.saturating_mul(USUAL) / estimate::upper(shown).max(1)).max(USUAL);
         self.weighed = shown;
@@ -224,13 +225,13 @@ impl Meter {
         output <= estimate::upper(self.shown).saturating_mul(2).saturating_add(100)
     }
 
-    /// Takes in a tokenizer's count of the request.
+    /// Sets a tokenizer's count of the request.
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
         self.input_known = Some(tokens);
     }
 
-    /// Takes in the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
+    /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         let counted = match wire.reading(self.reasoning_outside) {
@@ -265,9 +266,8 @@ impl Meter {
         self.shown_anything() || self.reported.is_some() || self.claimed.is_some()
     }
 
-    /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the
-    /// dearest rates, because it may turn out to be of the dearest class. Nobody is ever charged this; see
-    /// [`Meter::charge_if_cut`].
+    /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the highest
+    /// rates, because it may turn out to be of the most expensive class. This is never charged; see [`Meter::charge_if_cut`].
     #[must_use]
     pub fn cost_at_most(&self) -> Amount {
         self.cost_with(self.uncounted_output().saturating_add(self.hidden_tokens()))
@@ -292,7 +292,7 @@ impl Meter {
         price::to_amount(self.counted_cost.saturating_add(output))
     }
 
-    /// What [`Self::counted_cost`] is to be, from here to the next report.
+    /// Computes [`Self::counted_cost`], which is valid until the next report.
     fn price_counted(&self) -> i128 {
         let rates = self.rates();
         match &self.reported {
@@ -306,7 +306,7 @@ impl Meter {
         }
     }
 
-    /// Output tokens so far, a high estimate.
+    /// Output tokens so far, estimated high.
     #[must_use]
     pub fn running_output(&self) -> u64 {
         self.counted_output().saturating_add(self.uncounted_output()).saturating_add(self.hidden_tokens())
@@ -316,7 +316,7 @@ impl Meter {
         self.reported.as_ref().map_or(0, output_total)
     }
 
-    /// Shown output that the provider's count does not include yet, a high estimate.
+    /// Shown output that the provider's count does not include yet, estimated high.
     fn uncounted_output(&self) -> u64 {
         let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
         let other = self.shown.other.saturating_sub(self.shown_counted.other);
@@ -348,8 +348,8 @@ impl Meter {
         self.model.price.for_input(input)
     }
 
-    /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger
-    /// of the provider's count so far and ours, and hidden output since.
+    /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of
+    /// the provider's count so far and ours, plus hidden output since.
     #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
         let mut counted = self.counted(self.left(self.estimated(), self.hidden_tokens()), Evidence::Local);
@@ -381,7 +381,7 @@ impl Meter {
         all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
     }
 
-    /// What is charged for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
+    /// The charge for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
     #[must_use]
     pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
         let mut counted = self.charged(ending, local.unwrap_or_else(|| self.estimated()), took);
@@ -421,7 +421,7 @@ impl Meter {
         Local { input: self.input_at_least, output: estimate::lower(self.shown) }
     }
 
-    /// The provider's input, else ours; the larger of both outputs; and `hidden` tokens on top.
+    /// The provider's input, else ours; the larger of the two outputs; plus `hidden` tokens.
     fn running(&self, local: Local, hidden: u64) -> Usage {
         let ours = Usage { input: local.input, images: self.images, ..Usage::default() };
         let mut usage = self.reported.filter(|usage| price::input_total(usage) > 0).unwrap_or(Usage {
@@ -430,13 +430,14 @@ impl Meter {
             ..ours
         });
         let missing = local.output.saturating_sub(output_total(&usage));
-        // What was not taken from a prediction is at least what the answer has not.
+        // The unused part of a prediction is at least what the answer lacks.
         let rejected = if self.reported.is_none() { self.predicted.saturating_sub(local.output) } else { 0 };
         usage.output = usage.output.saturating_add(missing).saturating_add(rejected).saturating_add(hidden);
         usage
     }
 
-    /// The same for an answer that was cut: a prompt marked for a cache counts as written to it, unless the provider said otherwise.
+    /// The same for an answer that was cut: a prompt marked for a cache counts as written to it, unless the provider reported
+    /// otherwise.
     fn left(&self, local: Local, hidden: u64) -> Usage {
         let mut usage = self.running(local, hidden);
         if self.cache_marked && self.reported.as_ref().is_none_or(|usage| price::input_total(usage) == 0) {
@@ -446,7 +447,7 @@ impl Meter {
         usage
     }
 
-    /// What the provider claims, bounded by what it can have read and produced, and at least what we have seen.
+    /// The provider's claim, bounded by what it can have read and produced, and at least what we have seen.
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
         let mut room = self.model.limits.context;
@@ -486,7 +487,7 @@ impl Meter {
         }
     }
 
-    /// Why a count cannot be right.
+    /// Why a count is impossible.
     fn doubt(&self, usage: &Usage) -> Option<Miscount> {
         if price::input_total(usage) > self.model.limits.context {
             return Some(Miscount::AboveContext);

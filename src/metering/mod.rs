@@ -5,8 +5,8 @@
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
-//! - [`votes`]: what keys have found out about a target.
-//! - [`meter`]: the running count of one answer, and the one place that says what is charged at its end.
+//! - [`votes`]: what keys have observed about a target.
+//! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
 pub mod estimate;
 pub mod local;

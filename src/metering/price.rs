@@ -6,16 +6,16 @@ use farebox_ledger::{Amount, Line, Usage};
 
 use crate::config::{Price, Rates};
 
-/// The line of the request itself, where it has a price.
+/// The line for the request itself, if requests are priced.
 pub const REQUEST: &str = "request";
 
-/// All input tokens, whatever their class: what tiers are measured by.
+/// All input tokens, whatever their class: tiers are selected by this.
 #[must_use]
 pub fn input_total(usage: &Usage) -> u64 {
     [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h].into_iter().fold(0, u64::saturating_add)
 }
 
-/// One line for each class that was used, and one for the request where it has a price.
+/// One line for each class that was used, and one for the request if requests are priced.
 #[must_use]
 pub fn lines(price: &Price, usage: &Usage) -> Vec<Line> {
     let used = classes(price, usage).into_iter().filter(|(_, count, _)| *count > 0);
@@ -35,7 +35,7 @@ pub fn picos(price: &Price, usage: &Usage) -> i128 {
     parts.into_iter().fold(0, i128::saturating_add)
 }
 
-/// Input may turn out to be any of its classes; the dearest one's rate.
+/// Input may turn out to be any of its classes; the highest rate.
 #[must_use]
 pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
     let default = rates.input.max(rates.cache_read).max(rates.cache_write);
@@ -43,13 +43,13 @@ pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
     i128::from(dearest.picos())
 }
 
-/// Output may turn out to be reasoning; the dearer rate.
+/// Output may turn out to be reasoning; the higher rate.
 #[must_use]
 pub fn dearest_output(rates: &Rates) -> i128 {
     i128::from(rates.output.max(rates.reasoning).picos())
 }
 
-/// Amounts beyond `i64` are beyond any balance; the largest amount stands for them.
+/// Amounts beyond `i64` exceed any balance; they become the largest amount.
 #[must_use]
 pub fn to_amount(picos: i128) -> Amount {
     Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
@@ -57,7 +57,7 @@ pub fn to_amount(picos: i128) -> Amount {
 
 fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 8] {
     let rates = price.for_input(input_total(usage));
-    // Requests for one-hour writes without a price are refused beforehand; if an upstream reports one anyway, it is priced as an
+    // Requests for one-hour writes without a price are refused in advance; if an upstream reports one anyway, it is priced as an
     // ordinary write.
     let one_hour = rates.cache_write_1h.unwrap_or(rates.cache_write);
     let request = u64::from(rates.per_request != Amount::ZERO);

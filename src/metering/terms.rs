@@ -9,15 +9,15 @@ use super::estimate::Estimate;
 use super::price::{dearest_input, dearest_output, to_amount};
 use crate::config::{Limits, Price, Rates};
 
-/// Output tokens that must be affordable for an answer to be worth beginning.
+/// Output tokens that must be affordable for an answer to be worth starting.
 pub const SMALLEST_OUTPUT: u64 = 256;
 /// Output tokens a stream holds at a time.
 pub const SLICE: u64 = 2_048;
-/// A key with less than this many ceilings, and one more for each of its running requests, is nearly empty: its holds are made
-/// at the ceiling.
+/// A key with less than this many ceilings, plus one for each of its running requests, is nearly empty: its holds are made at the
+/// ceiling.
 const NEARLY_EMPTY: i128 = 4;
 
-/// The facts of a request that decide its terms.
+/// The facts of a request that determine its terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// Streamed answers hold slice by slice, whole ones everything.
@@ -28,28 +28,28 @@ pub struct Ask {
     pub choices: u32,
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
-    /// Tokens of the answer that the customer predicts: billed as output where they are not taken.
+    /// Tokens of the answer that the customer predicts; unused ones are billed as output.
     pub predicted: u64,
     /// Pictures in the request.
     pub images: u64,
     /// A cache write for one hour is asked for.
     pub one_hour_cache: bool,
-    /// Requests of the key that are running, this one included.
+    /// The key's running requests, including this one.
     pub in_flight: u32,
     /// Its input.
     pub estimate: Estimate,
-    /// A provider that may answer reasons beside the output limit.
+    /// Whether a provider that may answer reasons beyond the output limit.
     pub reasons_outside: bool,
 }
 
 /// Terms under which a request is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// To hold before dispatch.
+    /// The amount to hold before dispatch.
     pub hold: Amount,
     /// The output limit to write into the request; `None` leaves it as it is.
     pub limit: Option<u32>,
-    /// Most output tokens of all choices together that the upstream may produce.
+    /// Most output tokens that the upstream may produce, all choices together.
     pub output_limit: u64,
     /// The estimated input, used until a provider has counted.
     pub estimated_input: u64,
@@ -64,7 +64,7 @@ pub struct Shortfall {
     pub needed: Amount,
     /// Output tokens that the available money still buys after the request's input.
     pub affordable_output: u64,
-    /// What would make the request affordable as things are, where only the declared limit is too expensive.
+    /// What would make the request affordable now, if only the declared limit is too expensive.
     pub remedies: Remedies,
 }
 
@@ -73,7 +73,7 @@ pub struct Shortfall {
 pub struct Remedies {
     /// The largest limit that can be paid.
     pub limit: Option<u64>,
-    /// Streamed, the request is served with its limit lowered.
+    /// Whether the request would be served as a stream, with its limit lowered.
     pub stream: bool,
 }
 
@@ -82,11 +82,10 @@ pub struct Remedies {
 /// # Errors
 /// [`Shortfall`] if the balance is too small.
 pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
-    let rates = price.for_input(ask.estimate.input);
-    let budget = Budget::new(ask, rates, limits, available);
+    let budget = Budget::new(ask, price, limits, available);
     let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
-    // Input and output share the context. What is required assumes the estimated input; what is held assumes the smallest possible
-    // input.
+    // Input and output share the context. The required amount assumes the estimated input; the held amount assumes the smallest
+    // possible input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     let (limit, sent, held) = if ask.stream {
@@ -110,13 +109,22 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
     })
 }
 
-/// What one more slice of output costs, for extending a hold.
+/// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
+fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
+    let per_output = dearest_output(rates) * i128::from(ask.choices);
+    let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
+        + i128::from(rates.per_request.picos())
+        + per_output * i128::from(ask.predicted);
+    (dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras, per_output)
+}
+
+/// The cost of one more slice of output, for extending a hold.
 #[must_use]
 pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
     to_amount(dearest_output(rates) * i128::from(choices) * i128::from(tokens))
 }
 
-/// The limit to write, if it differs from what the customer declared (or from the default when nothing was declared).
+/// The limit to write, if it differs from the declared one (or from the default if none was declared).
 fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
     let asked = u64::from(declared.unwrap_or(max_output));
     if sent == asked { None } else { u32::try_from(sent).ok() }
@@ -131,24 +139,25 @@ struct Budget {
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
+    /// The same with the input at its ceiling, which may be in a dearer tier.
+    per_output_ceiling: i128,
     /// The key is nearly empty if it has less than this many ceilings available.
     nearly_empty: i128,
 }
 
 impl Budget {
-    fn new(ask: &Ask, rates: &Rates, limits: &Limits, available: Amount) -> Self {
-        let input = dearest_input(rates, ask.one_hour_cache);
-        let per_output = dearest_output(rates) * i128::from(ask.choices);
-        let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
-            + i128::from(rates.per_request.picos())
-            + per_output * i128::from(ask.predicted);
+    fn new(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Self {
+        let estimate = &ask.estimate;
+        let (fixed, per_output) = of_input(ask, price.for_input(estimate.input), estimate.input);
+        let (ceiling, per_output_ceiling) = of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
-        let beyond = if ask.reasons_outside && !ask.stream { per_output * i128::from(limits.max_output) } else { 0 };
+        let beyond = if ask.reasons_outside && !ask.stream { per_output_ceiling * i128::from(limits.max_output) } else { 0 };
         Self {
             available: i128::from(available.picos()),
-            fixed: input * i128::from(ask.estimate.input) + extras,
-            fixed_ceiling: input * i128::from(ask.estimate.ceiling) + extras + beyond,
+            fixed,
+            fixed_ceiling: ceiling + beyond,
             per_output,
+            per_output_ceiling,
             nearly_empty: NEARLY_EMPTY + i128::from(ask.in_flight),
         }
     }
@@ -164,7 +173,7 @@ impl Budget {
     }
 
     fn require(&self, tokens: u64) -> Result<(), Shortfall> {
-        // A key with nothing left is refused even where the model is free.
+        // A key with nothing left is refused even if the model is free.
         if self.available > 0 && self.affordable() >= tokens {
             return Ok(());
         }
@@ -173,7 +182,7 @@ impl Budget {
         Err(Shortfall { needed: to_amount(needed), affordable_output, remedies: Remedies::default() })
     }
 
-    /// Adds what helps when a declared limit of `most` tokens is too dear. A limit stays above the thinking budget inside it.
+    /// Adds what helps when a declared limit of `most` tokens is too expensive. A limit stays above the thinking budget inside it.
     fn remedied(&self, short: Shortfall, most: u64, thinking_budget: Option<u32>) -> Shortfall {
         let smallest = thinking_budget.map_or(1, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
         let limit = (short.affordable_output >= smallest).then_some(short.affordable_output);
@@ -192,9 +201,8 @@ impl Budget {
     }
 
     fn hold(&self, output: u64) -> Amount {
-        let output = self.per_output * i128::from(output);
-        let at_ceiling = self.fixed_ceiling + output;
-        let at_estimate = self.fixed + output;
+        let at_ceiling = self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
+        let at_estimate = self.fixed + self.per_output * i128::from(output);
         let nearly_empty = self.available < at_ceiling.saturating_mul(self.nearly_empty);
         to_amount(if nearly_empty { at_ceiling.max(at_estimate) } else { at_estimate }.min(self.available))
     }
@@ -339,6 +347,19 @@ mod tests {
         assert_eq!(terms(&outside(false), USD / 2).unwrap().hold, Amount::from_picos(USD / 2), "and never more than it has");
         assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
         assert!(terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4), "a stream is extended");
+    }
+
+    #[test]
+    fn a_nearly_empty_key_holds_the_ceiling_at_the_price_of_its_tier() {
+        let twice = |rate: Amount| Amount::from_picos(rate.picos() * 2);
+        let Rates { input, output, cache_write, .. } = price().base;
+        let dear = Rates { input: twice(input), output: twice(output), cache_write: twice(cache_write), ..price().base };
+        let tiers = Price { tiers: vec![(20_000, dear)], ..price() };
+        let hold = |available| decide(&ask(false, Some(1_000)), &tiers, &limits(), Amount::from_picos(available)).unwrap().hold;
+        let at_ceiling = 31_500 * 7_500_000 + 1_000 * 30_000_000;
+        assert_eq!(hold(USD), Amount::from_picos(at_ceiling), "the input may turn out to be above the bound");
+        assert_eq!(hold(USD / 10), Amount::from_picos(USD / 10));
+        assert_eq!(hold(100 * USD), Amount::from_picos(9_000 * 3_750_000 + 1_000 * 15_000_000));
     }
 
     #[test]

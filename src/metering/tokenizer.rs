@@ -1,7 +1,7 @@
 //! Public tokenizers, for local counts.
 //!
-//! A vocabulary is loaded on first use, which takes 0.1 s, and counting is slow too: call this only on a blocking thread. The work
-//! is linear in the text, whatever the text.
+//! A vocabulary is loaded on first use, which takes 0.1 s, and counting is slow too: call this only on a blocking thread. The time
+//! is linear in the length of any text.
 
 use crate::config::Tokenizer;
 

@@ -1,6 +1,6 @@
-//! What keys have found out about a target: the last vote of each, and the middle of all.
+//! What keys have observed about a target: the last vote of each, and the median of all.
 //!
-//! One key has one vote, so that nobody decides alone what others are charged. Pure.
+//! One key has one vote, so that no single key decides what others are charged. Pure.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ const VOTERS: usize = 101;
 pub struct Votes(VecDeque<(u64, u64)>);
 
 impl Votes {
-    /// Takes in a key's vote instead of its last one.
+    /// Records a key's vote in place of its last one.
     pub fn cast(&mut self, voter: u64, vote: u64) {
         self.0.retain(|(other, _)| *other != voter);
         if self.0.len() == VOTERS {
@@ -21,7 +21,7 @@ impl Votes {
         self.0.push_back((voter, vote));
     }
 
-    /// The middle of all votes; `None` while fewer than `quorum` keys have voted.
+    /// The median of all votes; `None` while fewer than `quorum` keys have voted.
     #[must_use]
     pub fn middle(&self, quorum: usize) -> Option<u64> {
         if self.0.len() < quorum {

@@ -1,8 +1,9 @@
 //! Admission: the one place where money is held.
 //!
-//! The first decision uses the key as authentication read it, moments ago; the ledger's writer checks again inside its transaction.
-//! A refusal costs no write. If another request took the money in between, the terms are decided again from what is left; if others
-//! hold some of it, the account is read again before the refusal, because they may have given it back meanwhile.
+//! The first decision uses the key as authentication read it moments ago; the ledger's writer checks again inside its transaction.
+//! A refusal costs no write. If another request took the money in between, the terms are decided again from what is left. If other
+//! requests hold some of the balance, the account is read once more before the refusal, because they may have released it
+//! meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,8 @@ const TRIES: usize = 5;
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holds the money for a request. `account` is its key's as the door read it, `limit_field` where its output limit stands, for a
-/// refusal that names a smaller one.
+/// Holds the money for a request. `account` is the key's account as authentication read it; `limit_field` names the request's
+/// output limit, for a refusal that suggests a smaller one.
 ///
 /// # Errors
 /// 403 for a key that is no longer active, 429 without enough money, 503 without a ledger.
@@ -40,7 +41,7 @@ pub(super) async fn admit(
     for _ in 0..TRIES {
         let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
             Ok(terms) => terms,
-            // Where nothing is held only a payment can help, and one that was confirmed before this request was in the first read.
+            // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
             Err(short) if fresh || account.held == Amount::ZERO => {
                 return Err(Failure::balance(&model.slug, &short, account.available(), account.held, limit_field));
             }

@@ -24,16 +24,16 @@ use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::redact::Redacted;
 use crate::upstream::{Attempt, SecretForms};
 
-/// How long an answer waits for its settlement before it is sent on without.
+/// How long an answer waits for its settlement before it is sent anyway.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it checks whether the resolver has settled.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// The fact of a bill that names what was taken out of the request before it was sent.
+/// The bill's fact that lists what was removed from the request before it was sent.
 pub const REMOVED: &str = "removed";
-/// The fact of a bill that names what a translation left out or changed: of the request, and behind `answer.` of the answer.
+/// The bill's fact that lists what a translation dropped or changed in the request and, prefixed with `answer.`, in the answer.
 pub const LOST: &str = "lost";
 
 /// Where the answer is sent; closed when the customer has left.
@@ -51,7 +51,7 @@ pub(super) struct Admitted {
     /// A sample of the answer's text.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
-    /// A tokenizer's counts, once the end needed them.
+    /// A tokenizer's counts, if the end needed them.
     pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
     /// The output limit to write into the request.
@@ -66,35 +66,35 @@ pub(super) struct Admitted {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) target: String,
-    /// What the operator pays for it.
+    /// The operator's cost for it.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
-    /// What is taken out of its id.
+    /// The provider's secrets, which are redacted from the answer's id.
     pub(super) secrets: SecretForms,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<Attempt>,
-    /// What was removed from the request for the target that answers.
+    /// What was removed from the request for the answering target.
     pub(super) removed: String,
-    /// What was lost in its translation for that target; once the answer has ended, also what was lost on the way back.
+    /// What the translation for that target lost; once the answer has ended, also what was lost on the way back.
     pub(super) lost: Losses,
 }
 
 impl Outcome {
-    /// What did not get through, where something did not: the name of the fact, the header, and what it was.
+    /// What was lost, if anything: the name of the fact, the header, and the fields.
     pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
         let told = [(REMOVED, "x-farebox-removed", self.removed.clone()), (LOST, "x-farebox-lost", self.lost.header())];
         told.into_iter().filter(|(_, _, what)| !what.is_empty())
     }
 
-    /// What of the request did not reach the model, and what of the answer did not reach the customer, as the receipt says it.
+    /// What the model did not get of the request, and the customer of the answer, as the receipt says it.
     fn facts(&self) -> Facts {
         self.told().map(|(name, _, what)| (name.to_owned(), what)).collect()
     }
 }
 
-/// Charged and settled, or charged and with the resolver.
+/// Settled, or handed to the resolver.
 pub(super) struct Settled {
     /// The sum of the lines.
     pub(super) cost: Amount,
@@ -126,7 +126,7 @@ impl Admitted {
         if seen.has_stops {
             meter.ask_silence();
         }
-        // Boxed, because every step moves it: a future that passes two kilobytes on by value grows to twenty.
+        // Boxed because every step moves it: a future that passes two kilobytes by value grows to twenty.
         Box::new(Self {
             proxy,
             request,
@@ -150,7 +150,7 @@ impl Admitted {
         self.outcome.prepared = self.request.arrived.elapsed();
     }
 
-    /// Meters the wait for a stream's first frame, which has just come, at a target that may have reasoned meanwhile.
+    /// Meters the wait for a stream's first frame, which has just arrived, from a target that may have reasoned meanwhile.
     pub(super) fn wait_for_first_frame(&mut self) {
         let others: Duration = self.outcome.attempts.iter().filter_map(|attempt| attempt.worked).sum();
         let wait = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared).saturating_sub(others);
@@ -162,7 +162,7 @@ impl Admitted {
         self.request.arrived + LONGEST
     }
 
-    /// Notes that the first byte of the answer is about to go out.
+    /// Notes that the first byte of the answer is about to be sent.
     pub(super) fn first_byte(&mut self) {
         let arrived = self.request.arrived;
         self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
@@ -172,7 +172,7 @@ impl Admitted {
     pub(super) fn checkpoint(&mut self) -> Bill {
         if let Some(read) = self.input_count.get() {
             self.meter.know_input(read.charged);
-            // Nobody needs the sample of a prompt that was counted, and a stream may run for an hour.
+            // A counted prompt's sample is no longer needed, and a stream may run for an hour.
             self.seen.content = Content::default();
         }
         self.bill(self.meter.charge_if_cut(), &End::INTERRUPTED)
@@ -247,6 +247,7 @@ impl Admitted {
             status: end.status,
             end_reason: end.reason.to_string(),
             message: String::new(),
+            free: false,
             usage: bill.usage,
             charge: Amount::ZERO,
             hold: bill.hold,
@@ -265,7 +266,7 @@ impl Admitted {
     }
 }
 
-/// Settles. If the ledger cannot take the settlement at once, its resolver has it, and this waits for it.
+/// Settles. If the ledger cannot take the settlement at once, its resolver takes it over, and this waits for the resolver.
 async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Finished> {
     let request = hold.request();
     match hold.settle(bill, clock::now()).await {
@@ -274,7 +275,7 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Fi
             tracing::error!(request = %record::request_id(request), %error, "a settlement is left to the ledger's resolver")
         }
     }
-    // A ledger that has stopped resolves nothing; the next start will.
+    // A stopped ledger resolves nothing; the next start will.
     while !ledger.stopped() {
         tokio::time::sleep(SETTLE_LOOK).await;
         let Ok(Some(entry)) = ledger.entry(request).await else { continue };

@@ -1,4 +1,4 @@
-//! Compares what targets count for finished requests with our counts, and keeps what a local count is made from.
+//! Compares the counts that targets report for finished requests with ours, and keeps the corrections for local counts.
 //!
 //! Each finished request of a key is a vote, at most one per second and target, because tokenizing a sample costs more than
 //! relaying a small answer. Must not count anything itself.
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::metering::Votes;
 use crate::metering::local::Calibration;
 
-/// The least time between two votes at one target.
+/// The shortest time between two votes on one target.
 const VOTES: Duration = Duration::from_secs(1);
 
 /// The calibration of each target, by name.
@@ -27,7 +27,7 @@ struct Target {
     last_vote: Option<Instant>,
     /// How fast it reasons before a stream's first frame, in thousandths of a token a second.
     paces: Votes,
-    /// Whether it reasons although it is told not to, as far as its counts have said.
+    /// Whether it reasons even when told not to, judging by its counts.
     reasons_unasked: Option<bool>,
 }
 
@@ -55,7 +55,7 @@ impl Calibrations {
         self.lock().entry(target.to_owned()).or_default().votes.vote(voter, theirs, ours);
     }
 
-    /// How fast a target reasons before a stream's first frame: the middle of what keys have seen, nothing until one has.
+    /// How fast a target reasons before a stream's first frame: the median of what keys have observed, 0 before the first.
     pub(super) fn pace_of_wait(&self, target: &str) -> u64 {
         self.lock().get(target).and_then(|known| known.paces.middle(1)).unwrap_or(0)
     }
@@ -64,12 +64,12 @@ impl Calibrations {
         self.lock().entry(target.to_owned()).or_default().paces.cast(voter, pace);
     }
 
-    /// Whether a target is known not to reason when it is told not to: its counts have said so, and never the contrary.
+    /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.
     pub(super) fn obeys(&self, target: &str) -> bool {
         self.lock().get(target).is_some_and(|known| known.reasons_unasked == Some(false))
     }
 
-    /// Notes whether a target that had been told not to reason did.
+    /// Notes whether a target reasoned although it was told not to.
     pub(super) fn reasoned(&self, target: &str, reasoned: bool) {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
@@ -104,7 +104,7 @@ impl Shown {
 pub(super) struct InputRead {
     /// Tokens to charge.
     pub(super) charged: u64,
-    /// The tokenizer's own count, where the request is nothing but text and the context does not bound it.
+    /// The tokenizer's own count, if the request is plain text and the context limit does not cap it.
     pub(super) text: Option<u64>,
 }
 

@@ -69,10 +69,10 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     Ok(())
 }
 
-/// Refuses a beta flag that one of the model's providers must not get, because it would buy something that has no price.
+/// Refuses a beta flag that must not reach one of the model's providers, because it would buy something without a price.
 ///
 /// # Errors
-/// [`Failure::BadRequest`], in the words by which native clients know which flag to leave out when they try again.
+/// [`Failure::BadRequest`], worded so that native clients know which flag to drop when they retry.
 pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Bytes)]) -> Result<(), Failure> {
     let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
     let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|other| covers(other, flag)));
@@ -86,7 +86,7 @@ pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Byt
     refuse(FLAGS, "unsupported_beta", message)
 }
 
-/// Whether a listed flag is this one, or a beginning of it that ends in `*`.
+/// Whether a flag matches a listed one, which may be a prefix ending in `*`.
 fn covers(listed: &str, flag: &str) -> bool {
     listed.strip_suffix('*').map_or(listed == flag, |stem| flag.starts_with(stem))
 }
@@ -102,10 +102,10 @@ fn shown(name: &str) -> String {
 /// [`Failure::BadRequest`].
 pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
     let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
-    // The estimate may be off by a tenth, so up to that much the provider decides.
+    // The estimate may be off by a tenth, so the provider decides about input up to that much over.
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
-    // The fast estimate leans high for ordinary text and far too low for some: a tokenizer looks again before anybody is refused,
-    // and at what is out of the ordinary.
+    // The fast estimate is high for ordinary text and far too low for some unusual text, so a tokenizer checks before a request is
+    // refused, and whenever the text is unusual.
     if !too_long(estimate.known) && !seen.content.is_odd() {
         return Ok(estimate);
     }

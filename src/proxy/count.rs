@@ -1,5 +1,5 @@
-//! Counting the tokens of a native request without running it. Free: nothing is held, and the answer is one number. Targets that
-//! speak responses count a translation of it; those that speak chat cannot count.
+//! Counts the tokens of a native request without running it. Free: nothing is held, and the answer is one number. Targets that
+//! speak `responses` count a translation of it; targets that speak only `chat` cannot count.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use farebox_ledger::Key;
 use farebox_protocol::{Edits, Family, messages, translate};
 use tokio::time::timeout;
 
-use super::{Failure, Proxy, capabilities, documents, holder, resolve};
+use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
 use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
-/// How long an upstream may take to count before our own estimate is the answer.
+/// How long an upstream may take to count before our own estimate is returned.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A count of input tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// The number.
     pub tokens: u64,
-    /// They are our own estimate: no target counted them.
+    /// Whether it is our own estimate, because no target counted.
     pub estimated: bool,
 }
 
@@ -36,14 +36,15 @@ pub async fn tokens(
     body: &Bytes,
     headers: Vec<(String, Bytes)>,
     ask_upstream: bool,
+    known: &mut Known,
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
-    // Thinking of another family that was shown here would be refused by a vendor.
+    // A vendor would refuse thinking blocks that came from another family.
     let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
     let original = body;
     let body = cut.as_ref().unwrap_or(body);
-    let mut seen = messages::inspect_count(body, clock::seed())?;
-    let model = resolve(&config, &seen.model, key, Family::Messages)?;
+    let mut seen = messages::inspect_count(body, clock::seed()).map_err(|bad| unreadable(bad, body, &config, known))?;
+    let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
         let (family, operation) = (Family::Messages, Operation::CountTokens);
@@ -75,7 +76,7 @@ pub async fn tokens(
     Ok(Count { tokens: estimate::input(&seen.content, &model.limits).input, estimated: true })
 }
 
-/// The request as a target of another family counts it; `None` when it cannot.
+/// The request in another family for counting; `None` when that family cannot count it.
 fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Option<Prepared> {
     let abilities = model.abilities_of(target, family);
     let named = translate::Target { model: &target.model, abilities: &abilities };

@@ -1,6 +1,6 @@
 //! Decides what is charged at the end of a request: the provider's count, or ours if that is missing or impossible.
 //!
-//! Tokenizers run on blocking threads, a few at a time. It only counts and must not change money.
+//! Tokenizers run on blocking threads, a few at a time. Only counts; must not change money.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ static TOKENIZERS: Semaphore = Semaphore::const_new(2);
 /// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
 
-/// Tokens of the answer that the customer predicts, by a tokenizer: they are held for at the price of output.
+/// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
 pub(super) async fn predicted(seen: &mut Inspection, model: &Model) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
@@ -33,15 +33,15 @@ pub(super) async fn predicted(seen: &mut Inspection, model: &Model) -> Result<u6
     tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await.map_err(|_| Failure::Internal)
 }
 
-/// Whether the model reads nothing but text.
+/// Whether the model accepts only text.
 fn is_text(content: &Content) -> bool {
     content.pictures.is_empty() && content.documents.is_empty()
 }
 
 impl Admitted {
-    /// What is charged for a request that ends this way.
+    /// The counts to charge for a request that ends this way.
     pub(super) async fn counted(&mut self, ending: Ending) -> Counted {
-        // What a failed try may cost is counted too, unless the answer's own usage says how large the request is.
+        // Failed tries that may be billed need a count too, unless the answer's own usage gives the size of the request.
         let local = if self.meter.needs_local(ending) || (ending == Ending::Nothing && self.has_billable_failures()) {
             self.count_locally().await
         } else {
@@ -73,7 +73,7 @@ impl Admitted {
         });
     }
 
-    /// Has a tokenizer count what was shown up to now, for the hold, without waiting for it.
+    /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
         let (tokenizer, factor) = (self.model.tokenizer, self.proxy.calibrations.factor(&self.outcome.target));
         self.proxy.tasks.spawn(async move {

@@ -19,7 +19,7 @@ use crate::metering::terms::{SLICE, slice_cost};
 const LOW_PART: i64 = 5;
 /// … or less than this much time at the observed rate.
 const LOW_TIME: Duration = Duration::from_secs(2);
-/// A tokenizer reads an answer when less than this part of a slice would be left if every byte were a token.
+/// A tokenizer reads the answer when less than this part of a slice would be left if every byte were a token.
 const UNREAD_PART: i64 = 20;
 /// How long a stream without money waits for the tokenizer before it ends; its provider keeps producing, and billing, meanwhile.
 const WEIGHING: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub(super) struct Credit {
     output_limit: u64,
     output_rate: OutputRate,
     next_try: Instant,
-    /// What a tokenizer is reading, and its count.
+    /// The text that a tokenizer is reading now, and its count.
     weighing: Option<(TextSize, JoinHandle<Option<u64>>)>,
 }
 
@@ -56,7 +56,7 @@ impl Credit {
         Self { choices, output_limit, output_rate: OutputRate::new(now), next_try: now, weighing: None }
     }
 
-    /// Compares what the stream has cost with what is held, and extends the hold when it runs low. `sample` is of what was shown.
+    /// Compares the stream's cost with its hold, and extends the hold when it runs low. `sample` is a sample of the delivered text.
     ///
     /// Text that no tokenizer has read may be one token per byte, four times the usual estimate, and may arrive faster than a
     /// tokenizer can read it. It counts as one token per byte until then: the hold grows early, or the stream ends early.
@@ -98,7 +98,7 @@ impl Credit {
         }
     }
 
-    /// Has a tokenizer read what was shown shortly before it can have used up the hold.
+    /// Has a tokenizer read the delivered text shortly before it could have used up the hold.
     fn weigh(&mut self, admitted: &mut Admitted, sample: &Sample, held: Amount, at_worst: Amount) {
         let meter = &admitted.meter;
         let left = held.picos().saturating_sub(at_worst.picos());
@@ -108,7 +108,7 @@ impl Credit {
         }
     }
 
-    /// Takes in the tokenizer's count, if it is there in time.
+    /// Applies the tokenizer's count, if it arrived in time.
     async fn take_weight(&mut self, meter: &mut Meter, patience: Duration) {
         let Some((shown, counting)) = &mut self.weighing else { return };
         let Ok(counted) = timeout(patience, counting).await else { return };
@@ -118,7 +118,7 @@ impl Credit {
         self.weighing = None;
     }
 
-    /// The amount to raise the hold to, if it has to be raised now.
+    /// The new size of the hold, if it has to grow now.
     fn plan(&mut self, meter: &Meter, held: Amount, at_worst: Amount, now: Instant) -> Option<Amount> {
         let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
@@ -132,7 +132,8 @@ impl Credit {
             return None;
         }
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
-        // Our count runs high, so near its end a stream seems to have used its whole limit; it then goes on in the smallest steps.
+        // Our count runs high, so near its end a stream seems to have used its whole limit; from then on it grows by the smallest
+        // steps.
         let more = slice.max(low.saturating_mul(2)).min(to_come.max(slice / LOW_PART));
         Some(Amount::from_picos(cost.max(at_worst).saturating_add(more)))
     }

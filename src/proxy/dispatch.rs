@@ -54,7 +54,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
 
 /// Notes which target answered, and returns its answer.
 fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
-    // The upstream has the request, so its memory is freed: an answer may run for an hour.
+    // The upstream has the request, so free its memory: an answer may run for an hour.
     admitted.request.body = Bytes::new();
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
@@ -68,7 +68,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     } else if let Some((translation, lost, sent)) =
         admitted.forms.take(&admitted.request, &answer.target, answer.family, &admitted.model)
     {
-        // What the provider reads, and what it was told about reasoning, is what it bills.
+        // The provider bills what it was sent, including what it was told about reasoning.
         admitted.seen.hidden_reasoning = sent.hidden_reasoning;
         admitted.seen.reasoning_off = sent.reasoning_off;
         admitted.seen.cache_marked = sent.cache_marked;
@@ -81,8 +81,8 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     answer.content
 }
 
-/// A whole answer took too long or is too large. Its provider bills what it has made by then, which nobody has seen: all of it is
-/// hidden output.
+/// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all
+/// of it counts as hidden output.
 async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, worked: Duration, reply: ReplyTo) {
     admitted.outcome.target = target.name();
     admitted.outcome.cost.clone_from(&target.cost);
@@ -118,14 +118,16 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     let _ = reply.send(Err(failure));
 }
 
-/// The request as this target wants it; `None` when it cannot carry it.
+/// The request as this target wants it; `None` when the target cannot carry it.
 fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepared> {
     if family != admitted.request.family {
         return admitted.forms.prepare(target, family, &admitted.model);
     }
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
-    let edits = Edits { model: &target.model, limit: admitted.limit.map(|limit| (field, limit)), pass: &target.provider.pass };
+    // Also an unchanged limit is named: it may stand in a field that this provider does not read.
+    let limit = admitted.limit.or(admitted.seen.limit).map(|limit| (field, limit));
+    let edits = Edits { model: &target.model, limit, pass: &target.provider.pass };
     let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
     Some(Prepared { body, headers: admitted.request.headers.clone() })
 }

@@ -1,4 +1,4 @@
-//! Reads the documents of a request for their pages and text, before anything is held for them.
+//! Reads the documents in a request for their page count and text, before anything is held for them.
 //!
 //! Runs on blocking threads, a few at a time, because a document may take half a second. A document that cannot be read costs the
 //! whole context.

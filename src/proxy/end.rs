@@ -1,7 +1,6 @@
 //! The ways an admitted request can end: what is charged, the reason, and the status the customer saw.
 //!
-//! The reason is the true one: what the upstream said, or what was done here. It is the same word in the journal, the log, the
-//! receipt, the console and the page.
+//! The reason is what the upstream said or what the gateway did. Journal, log, receipt, console and dashboard use the same word.
 
 use farebox_ledger::EndReason;
 use farebox_protocol::Stop;
@@ -19,9 +18,9 @@ pub(super) struct End {
 impl End {
     /// The provider's stream broke.
     pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: EndReason::UpstreamBroken, status: 200 };
-    /// The provider says in the stream that the customer's request is at fault, after it had already produced or counted something.
+    /// The provider blamed the customer's request in the stream, after it had already produced or counted something.
     pub(super) const REFUSED: Self = Self::cut(EndReason::UpstreamRefused);
-    /// The provider's stream broke after the customer had kept us from reading it.
+    /// The provider's stream broke after a slow customer had kept us from reading it.
     pub(super) const UNREAD: Self = Self::cut(EndReason::UpstreamBroken);
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut(EndReason::ClientGone);
@@ -49,12 +48,12 @@ impl End {
         Self { ending: Ending::Cut, reason, status: 200 }
     }
 
-    /// An answer had begun that is of no use to the customer, so nothing is charged.
+    /// An answer began but is useless to the customer, so nothing is charged.
     pub(super) const fn lost(reason: EndReason, status: u16) -> Self {
         Self { ending: Ending::Lost, reason, status }
     }
 
-    /// Nothing was made, so nothing is charged.
+    /// Nothing was produced, so nothing is charged.
     pub(super) const fn nothing(reason: EndReason, status: u16) -> Self {
         Self { ending: Ending::Nothing, reason, status }
     }

@@ -1,9 +1,9 @@
 //! What a request may still cost the operator, and the rule for keys whose exposure grows too large.
 //!
-//! Exposure is what a provider may bill beyond the charge, at the catalog's prices; cost is all that it may bill, at the
-//! operator's own. Both are written down with the charge. A key whose exposure of the last hour is above one context plus half
-//! its charges runs one request at a time. The hour is read from the ledger after each request that adds to it, so the rule
-//! holds after a restart and over all gateways of a fleet.
+//! Exposure is what a provider may bill beyond the charge, at the catalog's prices; cost is all that it may bill, at the operator's
+//! own prices. Both are recorded with the charge. A key whose exposure over the last hour exceeds one context plus half its charges
+//! runs one request at a time. The hour is read from the ledger after each request that adds to it, so the rule survives a restart
+//! and spans all gateways of a fleet.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::config::{Capability, Model, Price};
 use crate::metering::price;
 
 impl Admitted {
-    /// Notes on a bill what providers may bill for it: the one that answered, and each that was tried before.
+    /// Notes on a bill what providers may bill: the one that answered, and each one tried before it.
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
             let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
@@ -27,7 +27,7 @@ impl Admitted {
         }
         for attempt in &self.outcome.attempts {
             let Some(worked) = attempt.worked else { continue };
-            // Without a frame a stream has made no output that we know of, unless the model reasons first.
+            // Without a frame, a stream has produced no output that we know of, unless the model reasons first.
             let makes = !self.seen.stream || self.seen.hidden_reasoning || self.model.can(Capability::Reasoning);
             let usage = self.meter.tried(makes.then_some(worked), self.local);
             let target = self.model.route.targets.iter().find(|target| target.name() == attempt.target);
@@ -36,13 +36,13 @@ impl Admitted {
         }
     }
 
-    /// Whether a failed try may be billed, so that the request is worth counting.
+    /// Whether a failed try may be billed, and the request is therefore worth counting.
     pub(super) fn has_billable_failures(&self) -> bool {
         self.outcome.attempts.iter().any(|attempt| attempt.worked.is_some())
     }
 }
 
-/// What a provider may bill for a usage, against what was charged for it.
+/// What a provider may bill for a usage, beyond what was charged for it.
 fn owed(model: &Model, own: Option<&Price>, usage: &Usage, charged: Amount) -> Owed {
     let billed = i128::from(price::to_amount(price::picos(&model.price, usage)).picos());
     let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
@@ -50,8 +50,8 @@ fn owed(model: &Model, own: Option<&Price>, usage: &Usage, charged: Amount) -> O
 }
 
 impl Proxy {
-    /// Looks at a key's last hour again after a request that may have changed what the rule says: in the background, one reading
-    /// at a time, and another when something ended meanwhile.
+    /// Re-reads a key's last hour after a request that may have changed the rule's result: in the background, one read at a time,
+    /// and once more if another request ended meanwhile.
     pub(super) fn review(self: &Arc<Self>, limits: &Arc<RateLimits>, key: KeyId, exposure: Amount) {
         let concerned = exposure.is_positive() || limits.is_slowed(key, clock::now());
         if !concerned || !limits.begin_review(key) {

@@ -1,11 +1,11 @@
 //! Every way a request can fail: its status, its text and the headers that tell clients what to do.
 //!
-//! A failure is created where it is found and becomes an answer once, at the edge. Its text names the remedy and nothing that
-//! identifies a provider's account.
+//! A failure is created where it is found and becomes an answer once, at the edge. Its text names the remedy and never identifies a
+//! provider's account.
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, KeyId, LedgerError, Status};
+use farebox_ledger::{Amount, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::metering::{Remedies, Shortfall};
 use crate::upstream::GivenUp;
 use crate::upstream::redact::CustomerError;
 
-/// The longest `retry-after` that is ever sent; with longer ones SDKs hang silently.
+/// The longest `retry-after` ever sent; SDKs hang silently on longer ones.
 const LONGEST_RETRY_AFTER: u128 = 5;
 
 /// Why a request is not served.
@@ -22,35 +22,37 @@ const LONGEST_RETRY_AFTER: u128 = 5;
 pub enum Failure {
     /// No key, or an unknown one. The text says which.
     Unauthenticated(&'static str),
-    /// The key, where it is known, is blocked, expired or revoked.
-    KeyState(Status, Option<KeyId>),
+    /// The key is blocked, expired or revoked.
+    KeyState(Status),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
     NoPath(String),
+    /// The path is not called with this method; the text says which.
+    WrongMethod(String),
     /// The key has no ended request with this id.
     NoRequest(String),
-    /// A name that is not published; nearest slugs.
+    /// The name is not published; the nearest slugs.
     UnknownModel(String, Vec<String>),
-    /// A slug that is no longer sold; its replacement.
+    /// The slug is no longer sold; its replacement.
     RetiredModel(String, Option<String>),
-    /// A slug that this path does not serve; the path that does.
+    /// This path does not serve the slug; the path that does.
     OtherPath(String, &'static str),
-    /// The request itself.
+    /// The request itself is wrong.
     BadRequest(BadRequest),
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The body has a content coding that is not supported.
     UnknownCoding,
-    /// Too many requests of this key; when to come back.
+    /// The key sends too many requests; when to come back.
     RateLimited(String, Duration),
     /// The key cannot pay for this request.
     OutOfBalance(Balance),
     /// The key could pay if running requests did not hold the money.
     BalanceInUse(Balance),
-    /// The upstream says that the request is at fault.
+    /// The upstream blames the request.
     Upstream(u16, CustomerError),
-    /// No target is left.
+    /// No target is left to try.
     NoTarget(Option<Duration>),
     /// A whole answer took too long or is too large; it is charged.
     GivenUp(GivenUp),
@@ -75,7 +77,7 @@ pub struct Balance {
     pub held: Amount,
     /// Output tokens of this model that the available money still buys.
     pub affordable_output: u64,
-    /// What would be served as things are.
+    /// Changes with which the request would be served now.
     pub remedies: Remedies,
     /// The field with the request's output limit.
     pub limit_field: &'static str,
@@ -107,19 +109,14 @@ impl Failure {
         Self::BadRequest(BadRequest::at(param, message))
     }
 
-    /// Whether the failure came after a hold was opened; such a request has a journal entry.
-    #[must_use]
-    pub const fn after_hold(&self) -> bool {
-        matches!(self, Self::Upstream(..) | Self::NoTarget(_) | Self::GivenUp(_) | Self::Internal)
-    }
-
     /// What kind of error this is on the wire.
     #[must_use]
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(..) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
+            Self::WrongMethod(_) => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
             Self::TooLarge(_) => Case::TooLarge,
@@ -137,11 +134,12 @@ impl Failure {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(_) => "invalid_api_key",
-            Self::KeyState(Status::Expired, _) => "key_expired",
-            Self::KeyState(Status::Revoked, _) => "key_revoked",
-            Self::KeyState(..) => "key_blocked",
+            Self::KeyState(Status::Expired) => "key_expired",
+            Self::KeyState(Status::Revoked) => "key_revoked",
+            Self::KeyState(_) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
+            Self::WrongMethod(_) => "method_not_allowed",
             Self::NoRequest(_) => "request_not_found",
             Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
             Self::RetiredModel(..) => "model_retired",
@@ -184,7 +182,7 @@ impl Failure {
             request_id,
         };
         match self {
-            Self::KeyState(..) | Self::ModelNotAllowed(_) => {
+            Self::KeyState(_) | Self::ModelNotAllowed(_) | Self::NoRequest(_) => {
                 ErrorBody { code: words.code.map(|_| self.reason().to_owned()), ..ours }
             }
             Self::BadRequest(bad) => ErrorBody { code: bad.code.map(str::to_owned), param: bad.param.clone(), ..ours },
@@ -198,17 +196,18 @@ impl Failure {
         }
     }
 
-    /// Headers that tell clients whether and when to come back.
+    /// Headers that tell clients whether and when to retry.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Unauthenticated(_) => {
                 vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
             }
-            // The next try would cost the same again.
+            // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
-            // Clients built on the AI SDK ignore the first header and retry any 429: with the second their tries are over in a
-            // second or two instead of a minute, and the customer reads the reason. Their number is fixed, and a refusal is cheap.
+            // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
+            // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
+            // refusal is cheap.
             Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned()), ("retry-after-ms", "250".to_owned())],
             Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
@@ -218,46 +217,19 @@ impl Failure {
         }
     }
 
-    /// The slug that the failure is about, where there is one.
-    #[must_use]
-    pub fn slug(&self) -> &str {
-        match self {
-            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => &balance.slug,
-            Self::ModelNotAllowed(slug) | Self::RetiredModel(slug, _) | Self::OtherPath(slug, _) => slug,
-            _ => "",
-        }
-    }
-
-    /// The key, where the failure knows it: one that was refused at the door had the right secret, and its owner is wanted in the log.
-    pub(crate) const fn key(&self) -> Option<KeyId> {
-        match self {
-            Self::KeyState(_, key) => *key,
-            _ => None,
-        }
-    }
-
-    /// The name that the customer asked for, where the failure knows it.
-    #[must_use]
-    pub fn asked(&self) -> &str {
-        match self {
-            Self::UnknownModel(name, _) => name,
-            other => other.slug(),
-        }
-    }
-
     /// The text for the customer.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
-            Self::KeyState(status, _) => format!("this key is {status}; ask the seller of this key"),
+            Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
-            Self::NoPath(text) => text.clone(),
+            Self::NoPath(text) | Self::WrongMethod(text) => text.clone(),
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
-                format!("this key has no finished request {shown:?}; a running request appears here once it has finished")
+                format!("no generation of this key has the id {shown:?}; a running request appears here once it has finished")
             }
             Self::UnknownModel(asked, nearest) => unknown_model(asked, nearest),
             Self::RetiredModel(slug, Some(replacement)) => {
@@ -286,7 +258,7 @@ impl Failure {
         }
     }
 
-    /// What programs can act on. Numbers are only for the families that have codes: the others' libraries look for other numbers.
+    /// What programs can act on. Only families with error codes get the amounts; the libraries of the others expect other numbers.
     fn details(&self, with_numbers: bool) -> Option<serde_json::Value> {
         match self {
             Self::BadRequest(bad) => bad.remedy.map(Remedy::details),
@@ -314,7 +286,7 @@ impl Balance {
         (!details.is_empty()).then_some(Value::Object(details))
     }
 
-    /// What helps at once, and what helps for good.
+    /// The immediate remedy and the lasting one.
     fn advice(&self, for_good: &str) -> String {
         let Remedies { limit, stream } = self.remedies;
         let smaller = limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
@@ -336,10 +308,10 @@ impl From<BadRequest> for Failure {
 }
 
 impl From<LedgerError> for Failure {
-    /// Refusals that the customer can act on are handled where the numbers are known; any other one is our own fault.
+    /// Refusals that the customer can act on are handled where the amounts are known; any other is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status, None),
+            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
             LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
                 Self::RateLimited(refusal.to_string(), Duration::from_secs(1))
@@ -361,8 +333,8 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
     }
 }
 
-/// The last words end Qwen Code's retries: it gives up at once when a message speaks of an exceeded quota that will reset, and
-/// waits up to 40 minutes otherwise.
+/// The last words end Qwen Code's retries: it gives up at once on a message about an exceeded quota that will reset, and waits up
+/// to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
     format!(
         "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. {}",

@@ -1,4 +1,5 @@
-//! A key's last hour in money: what was charged, and what was not although a provider may bill it. Pure; the clock is passed in.
+//! A key's last hour in money: what was charged, and what was not charged although a provider may bill it. Pure; the clock is
+//! passed in.
 //!
 //! The ledger sums by clock hours. Of the previous hour, only the share within the last sixty minutes counts.
 
@@ -10,13 +11,13 @@ use crate::metering::price;
 /// In milliseconds.
 pub(super) const HOUR: i64 = 3_600_000;
 
-/// What a key did in this clock hour and in the one before.
+/// A key's sums in this clock hour and in the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LastHour {
     hour: i64,
     current: Sums,
     before: Sums,
-    /// The dearest context of the models that its exposure is of.
+    /// The cost of the dearest context among the models that caused its exposure.
     context: Amount,
 }
 
@@ -26,10 +27,10 @@ struct Sums {
     charge: i128,
 }
 
-/// What the rule compares.
+/// The two sides of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Uncharged, of the last hour.
+    /// Exposure over the last hour.
     pub exposure: Amount,
     /// One context and half the charges of the last hour.
     pub allowed: Amount,
@@ -44,12 +45,12 @@ impl Standing {
 }
 
 impl LastHour {
-    /// The hours that the rollup has of a key.
+    /// The hours that the rollup has for a key.
     pub(super) fn of(rows: &[UsageRow], catalog: &Catalog, now: Timestamp) -> Self {
         let mut found = Self { hour: now.hour(), ..Self::default() };
         for row in rows {
             let sums = if row.hour.hour() >= found.hour { &mut found.current } else { &mut found.before };
-            // What a crashed gateway left unmetered is not the key's fault.
+            // Output that a crashed gateway left unmetered is not the key's fault.
             sums.exposure += i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
             sums.charge += i128::from(row.charge.picos());
             if row.exposure.is_positive() {
@@ -59,7 +60,7 @@ impl LastHour {
         found
     }
 
-    /// The last hour at an instant: of the clock hour before, the part that lies within it.
+    /// The last sixty minutes at an instant: the current clock hour and a share of the previous one.
     pub(super) fn standing(&self, now: Timestamp) -> Standing {
         let part = i128::from(HOUR - now.millis().rem_euclid(HOUR));
         let share = |sum: i128| sum * part / i128::from(HOUR);
@@ -76,7 +77,7 @@ impl LastHour {
     }
 }
 
-/// What one whole context of a model costs; of a model that is published no more, what the dearest one's does.
+/// The cost of one full context of a model; for a model no longer published, the highest cost of any published one.
 fn context(catalog: &Catalog, slug: &str) -> Amount {
     let of = |model: &Model| {
         let tokens = model.limits.context;

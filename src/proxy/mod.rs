@@ -1,8 +1,8 @@
-//! The spine. [`Proxy::run`] is the story of a request, read top to bottom:
-//! inspect → resolve → admit (money is held) → dispatch → relay → settle.
+//! The spine. [`Proxy::run`] is the path of every paid request, read top to bottom: inspect → resolve → admit (money is held) →
+//! dispatch → relay → settle.
 //!
-//! Up to the hold, the customer's handler runs it. From the hold on, a task of its own owns upstream, meter and hold, so a
-//! customer who leaves drops the handler and never the money. Every other room is called from here and never calls back.
+//! The customer's handler runs everything up to the hold. From the hold on, a separate task owns upstream, meter and hold, so a
+//! customer who disconnects drops the handler but never the money. The spine calls every other room; none calls back.
 
 mod admit;
 mod admitted;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
 use farebox_protocol::translate::{self, Losses};
-use farebox_protocol::{Family, Inspection};
+use farebox_protocol::{BadRequest, Family, Inspection, inspect};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -46,7 +46,7 @@ pub use calibration::Calibrations;
 pub use failure::Failure;
 pub use last_hour::Standing;
 use rate_limit::Pass;
-pub use record::{Observer, Origin, Record};
+pub use record::{Known, Observer, Origin, Record};
 use translation::Forms;
 
 /// The parts of the gateway that the spine uses.
@@ -62,7 +62,7 @@ pub struct Proxy {
     pub tasks: TaskTracker,
     /// Gets a record of every ended request.
     pub observer: Arc<dyn Observer>,
-    /// How targets' counts compare with ours, for local counts.
+    /// Compares targets' counts with ours, for local counts.
     pub calibrations: Calibrations,
 }
 
@@ -71,11 +71,11 @@ pub struct Proxy {
 pub struct Request {
     /// Ours; also the id of its hold and charge.
     pub id: OperationId,
-    /// Who pays.
+    /// The paying key.
     pub key: KeyId,
-    /// Keeps the key's count of running requests.
+    /// Counts the request among the key's running ones.
     pub pass: Pass,
-    /// The memory reserved for the body; freed with the body.
+    /// The memory reserved for the body; released with the body.
     pub room: Option<Share>,
     /// The path's family.
     pub family: Family,
@@ -83,7 +83,7 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
-    /// Where it came from, for the log.
+    /// The client's origin, for the log.
     pub origin: Origin,
     /// When it arrived, for durations.
     pub arrived: Instant,
@@ -91,7 +91,7 @@ pub struct Request {
     pub at: Timestamp,
 }
 
-/// An answer, whole or begun.
+/// An answer: complete, or a stream that has begun.
 #[derive(Debug)]
 pub struct Reply {
     /// Headers besides content type and request id.
@@ -100,7 +100,7 @@ pub struct Reply {
     pub body: ReplyBody,
 }
 
-/// JSON at once, or frames as they come.
+/// A complete JSON document, or frames as they come.
 #[derive(Debug)]
 pub enum ReplyBody {
     /// All of it.
@@ -110,14 +110,15 @@ pub enum ReplyBody {
 }
 
 impl Proxy {
-    /// Serves one request of a key, as read for it.
+    /// Serves one request of a key; `key` is as authentication read it. Notes what it finds out, for the record of a refusal.
     ///
     /// # Errors
     /// Any [`Failure`]. The hold is released before it is returned.
-    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request) -> Result<Reply, Failure> {
+    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request, known: &mut Known) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let mut seen = request.family.protocol().inspect(&request.body, clock::seed())?;
-        let model = resolve(&config, &seen.model, key, request.family)?;
+        let inspected = request.family.protocol().inspect(&request.body, clock::seed());
+        let mut seen = inspected.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
+        let model = resolve(&config, &seen.model, key, request.family, known)?;
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
@@ -133,6 +134,7 @@ impl Proxy {
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
+        known.held = true;
         let (answer, answered) = oneshot::channel();
         let mut admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
         admitted.outcome.lost = seals;
@@ -158,9 +160,19 @@ fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Fai
     Ok(losses)
 }
 
+/// The refusal of a body, whose model is still wanted in the log.
+fn unreadable(bad: BadRequest, body: &[u8], config: &Config, known: &mut Known) -> Failure {
+    if let Some(name) = inspect::model_named(body) {
+        known.model(&name, &config.catalog.find(&name));
+    }
+    Failure::BadRequest(bad)
+}
+
 /// The model that a name means on this path and for this key.
-fn resolve(config: &Config, name: &str, key: &Key, family: Family) -> Result<Arc<Model>, Failure> {
-    let model = match config.catalog.find(name) {
+fn resolve(config: &Config, name: &str, key: &Key, family: Family, known: &mut Known) -> Result<Arc<Model>, Failure> {
+    let found = config.catalog.find(name);
+    known.model(name, &found);
+    let model = match found {
         Lookup::Found(model) => model,
         other => return Err(Failure::no_model(name, other)),
     };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use farebox_protocol::Marks;
 use tokio::time::Instant;
 
-/// Bytes kept back until the settlement: if an upstream sends more after its final usage, it is not read any further.
+/// Bytes kept back until the settlement. If an upstream sends more after its final usage, reading stops.
 const MOST_KEPT: usize = 1024 * 1024;
 
 /// The phase of a stream.

@@ -1,8 +1,8 @@
 //! A channel of byte chunks that is bounded in bytes, between a relay and the customer's connection.
 //!
-//! Back-pressure is ordinary: a relay that sends into a full pipe waits and so stops reading its upstream. The sender also sees
-//! at once when the receiver is gone, even while there is nothing to send. Every open stream has one of these and every chunk
-//! passes through it, so it is one mutex: a channel and a semaphore took 2 KiB for each stream.
+//! This gives back-pressure: a relay that sends into a full pipe waits and so stops reading its upstream. The sender also learns at
+//! once that the receiver is gone, even while it has nothing to send. Every open stream has a pipe and every chunk passes through
+//! it, so it is a single mutex; a channel and a semaphore took 2 KiB per stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,14 +28,14 @@ pub struct Gone;
 #[derive(Debug, Default)]
 struct Pipe {
     chunks: VecDeque<Bytes>,
-    /// Bytes in `chunks`, and of the chunk handed out last: its room is free again when the connection asks for the next one.
+    /// Bytes in `chunks`, plus the chunk handed out last: its room is freed when the connection asks for the next one.
     full: usize,
     handed_out: usize,
     sender_gone: bool,
     receiver_gone: bool,
     /// The sender is waiting for room.
     blocked: bool,
-    /// The sending task, to be woken when there is room again or the receiver has left.
+    /// The sending task, to wake when there is room again or the receiver is gone.
     sender: Option<Waker>,
     receiver: Option<Waker>,
 }
@@ -67,7 +67,7 @@ fn wake(place: Option<Waker>) {
 }
 
 impl Pipe {
-    /// Takes a chunk in if there is room and somebody to read it, and says whom to wake.
+    /// Accepts a chunk if there is room and a receiver, and returns whom to wake.
     fn push(&mut self, bytes: Bytes) -> Result<Option<Waker>, Bytes> {
         let size = bytes.len().min(CAPACITY);
         if self.receiver_gone || self.full + size > CAPACITY {
@@ -83,7 +83,7 @@ impl Sender {
     /// Sends at once.
     ///
     /// # Errors
-    /// The bytes, when there is no room for them or nobody to read them.
+    /// Returns the bytes when there is no room or no receiver.
     pub fn try_send(&self, bytes: Bytes) -> Result<(), Bytes> {
         let pushed = lock(&self.0).push(bytes);
         pushed.map(wake)
@@ -92,7 +92,7 @@ impl Sender {
     /// Waits for room, then sends. A chunk larger than the pipe takes all of it.
     ///
     /// # Errors
-    /// [`Gone`] when nobody will read it.
+    /// [`Gone`] when the receiver is gone.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         let mut unsent = bytes;
         std::future::poll_fn(|context| self.poll_send(&mut unsent, context)).await

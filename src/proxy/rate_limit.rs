@@ -1,5 +1,5 @@
-//! Limits that protect the gateway from a single key: requests per second and concurrent requests. Kept in memory, by key. A
-//! ledger that several gateways share counts paid requests once more, over all of them, when it opens a hold.
+//! Limits that protect the gateway from a single key: requests per second and concurrent requests, kept in memory per key. A ledger
+//! shared by several gateways counts paid requests again, across all of them, when it opens a hold.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
 
@@ -17,13 +17,13 @@ use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
 const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
-/// How long a request of a key that runs one at a time waits for its turn: an honest customer in a provider's outage is then slow
+/// How long a request waits for its turn if its key runs one at a time: in a provider's outage, honest customers are slowed down
 /// and not refused.
 const TURN_PATIENCE: Duration = Duration::from_secs(30);
 /// For a customer whose requests cost the operator far more than they pay, and whose turn did not come in time.
 const SLOWED: &str = "this key may run one request at a time for now, because many of its requests in the last hour were left \
      early or broke and were paid only in part; read answers to their end, and the limit is lifted within the hour";
-/// From this many keys on, those without a running request and with full buckets are forgotten.
+/// From this many keys on, idle keys with full buckets are forgotten.
 const KEYS_REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -41,24 +41,24 @@ pub struct RateLimits {
 #[derive(Debug, Default)]
 struct Traffic {
     running: u32,
-    /// Those of them that are paid.
+    /// How many of them are paid.
     running_paid: u32,
     paid: Bucket,
     free: Bucket,
-    /// Of a key with uncharged exposure.
+    /// Set for a key with uncharged exposure.
     last_hour: Option<LastHour>,
-    /// Wakes the request whose turn it is, since one had to wait.
+    /// Wakes the next waiting request; present once a request had to wait.
     turn: Option<Arc<Notify>>,
     review: Review,
 }
 
-/// Whether a key's last hour is being read.
+/// The state of reading a key's last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Review {
     #[default]
     Idle,
     Running,
-    /// Something ended since the reading began.
+    /// A request ended since the read began.
     Again,
 }
 
@@ -68,9 +68,9 @@ impl Traffic {
     }
 }
 
-/// Why a request does not run now.
+/// Why a request cannot run now.
 enum Refused {
-    /// Another request of its key is running; this is notified when it ends.
+    /// Another request of its key is running; notified when that one ends.
     NotNext(Arc<Notify>),
     For(Failure),
 }
@@ -90,12 +90,12 @@ pub struct Pass {
     pub(super) rate_limits: Arc<RateLimits>,
     key: KeyId,
     paid: bool,
-    /// Requests of the key that ran when this one entered, itself included.
+    /// Requests of the key that were running when this one entered, including itself.
     pub(super) running: u32,
 }
 
 impl RateLimits {
-    /// Admits a paid request. One of a key that runs one at a time waits for its turn, and counts as running meanwhile.
+    /// Admits a paid request. If its key runs one at a time, it waits for its turn, and counts as running meanwhile.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
@@ -122,7 +122,7 @@ impl RateLimits {
         self.begin(key, now, true, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
     }
 
-    /// Admits a call of a free path: it has a rate of its own, and its place among the key's running requests.
+    /// Admits a call of a free path, which has a rate of its own and counts among the key's running requests.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
@@ -169,13 +169,13 @@ impl RateLimits {
         with(keys.entry(key).or_default())
     }
 
-    /// Whether a key runs one request at a time, because its uncharged exposure runs away.
+    /// Whether a key runs one request at a time because of its uncharged exposure.
     pub(super) fn is_slowed(&self, key: KeyId, now: Timestamp) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.get(&key).is_some_and(|traffic| traffic.is_slowed(now))
     }
 
-    /// Whether the caller is to read a key's last hour; else somebody does, and will again.
+    /// Whether the caller should read a key's last hour; otherwise another task is reading it and will read it again.
     pub(super) fn begin_review(&self, key: KeyId) -> bool {
         self.traffic(key, |traffic| {
             let idle = traffic.review == Review::Idle;
@@ -184,7 +184,7 @@ impl RateLimits {
         })
     }
 
-    /// Whether the reader is to read once more.
+    /// Whether the reader should read once more.
     pub(super) fn review_again(&self, key: KeyId) -> bool {
         self.traffic(key, |traffic| {
             let again = traffic.review == Review::Again;
@@ -226,7 +226,7 @@ impl Drop for Pass {
     }
 }
 
-/// A token bucket: the calls ahead of its rate, and since when.
+/// A token bucket: the number of calls ahead of its rate, and since when.
 #[derive(Debug, Default)]
 struct Bucket {
     used: f64,

@@ -12,11 +12,45 @@ use tokio::time::Instant;
 
 use super::Failure;
 use crate::clock;
+use crate::config::Lookup;
 use crate::metering::Miscount;
 use crate::upstream::Attempt;
 
 /// Characters kept of a model's name.
 const LONGEST_NAME: usize = 100;
+
+/// What was found out about a request before it was refused: for its record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The key whose secret it brought.
+    pub key: Option<KeyId>,
+    /// The model's name as the customer wrote it.
+    pub asked: String,
+    /// The published slug behind that name.
+    pub slug: String,
+    /// It came on a path that costs nothing.
+    pub free: bool,
+    /// Money was held for it, so its settlement writes the record.
+    pub held: bool,
+}
+
+impl Known {
+    /// Nothing yet, about a request on a path that costs nothing.
+    #[must_use]
+    pub fn on_free_path() -> Self {
+        Self { free: true, ..Self::default() }
+    }
+
+    /// Notes the name that the request has for its model, and what the catalog says to it.
+    pub(crate) fn model(&mut self, asked: &str, found: &Lookup<'_>) {
+        asked.clone_into(&mut self.asked);
+        match found {
+            Lookup::Found(model) => self.slug.clone_from(&model.slug),
+            Lookup::Retired(retired) => self.slug.clone_from(&retired.slug),
+            Lookup::Unknown(_) => {}
+        }
+    }
+}
 
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
@@ -26,12 +60,12 @@ pub struct Record {
     pub request_id: OperationId,
     /// When it ended.
     pub at: Timestamp,
-    /// The key, when one was recognised.
+    /// The key, if one was recognised.
     pub key: Option<KeyId>,
     /// Where it came from.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The public slug; empty when none was found.
+    /// The public slug; empty if none was found.
     pub slug: String,
     /// The requested model as the customer wrote it: a slug, an alias, or an unknown name.
     pub asked: String,
@@ -43,10 +77,12 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub end_reason: String,
-    /// The error text, if no money was held; else empty. It may repeat the customer's words, so only the customer gets to see it
-    /// again.
+    /// The error text if no money was held, else empty. It may repeat the customer's words, so only the customer gets to see it.
     #[serde(skip)]
     pub message: String,
+    /// It was refused on a path that costs nothing.
+    #[serde(skip)]
+    pub free: bool,
     /// Disjoint token counts.
     pub usage: Usage,
     /// Taken from the key.
@@ -57,13 +93,13 @@ pub struct Record {
     pub loss: Amount,
     /// What providers may bill beyond the charge, at the catalog's prices.
     pub exposure: Amount,
-    /// What they may bill at the operator's own prices, where those are known.
+    /// The same at the operator's own prices, if those are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
-    /// Of both, what targets may bill that failed before another one answered.
+    /// The share of both that failed targets may bill.
     #[serde(skip)]
     pub failed: Vec<(String, Owed)>,
-    /// Who counted; nobody where nothing was.
+    /// Who counted; `None` if nothing was counted.
     #[serde(skip)]
     pub evidence: Option<Evidence>,
     /// Why the provider's own count was not charged at the end of an answer.
@@ -73,12 +109,12 @@ pub struct Record {
     pub first_byte_ms: Option<u32>,
     /// From arrival to the end.
     pub total_ms: u32,
-    /// What the gateway itself took, of requests that were admitted: from arrival to dispatch, and the settlement.
+    /// The gateway's own time for an admitted request: from arrival to dispatch, plus the settlement.
     pub own_us: Option<u32>,
-    /// What was lost in translation: of the request as in `x-farebox-lost`, of the answer behind `answer.`.
+    /// Losses in translation: of the request as in `x-farebox-lost`, of the answer prefixed with `answer.`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lost: String,
-    /// For the operator's eyes: attempts that failed.
+    /// Failed attempts, for the operator only.
     #[serde(serialize_with = "in_words")]
     pub attempts: Vec<Attempt>,
 }
@@ -89,7 +125,7 @@ impl Record {
     pub fn refused(
         failure: &Failure,
         family: Family,
-        key: Option<KeyId>,
+        known: Known,
         request_id: OperationId,
         arrived: Instant,
         origin: Origin,
@@ -97,15 +133,16 @@ impl Record {
         Self {
             request_id,
             at: clock::now(),
-            key,
+            key: known.key,
             origin,
-            slug: failure.slug().to_owned(),
-            asked: asked(failure.asked()),
+            slug: known.slug,
+            asked: asked(&known.asked),
             family: family.name(),
             target: String::new(),
             status: failure.status(family),
             end_reason: failure.reason().to_owned(),
             message: failure.message(),
+            free: known.free,
             usage: Usage::default(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
@@ -125,7 +162,7 @@ impl Record {
 }
 
 impl Record {
-    /// Whether its answer came to an end at which the provider's count is charged or missed.
+    /// Whether its answer reached an end at which the provider's count is charged or found missing.
     #[must_use]
     pub fn counted_at_its_end(&self) -> bool {
         self.miscount.is_some() || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
@@ -137,13 +174,13 @@ impl Record {
 pub struct Origin {
     /// Its address.
     pub client: Option<IpAddr>,
-    /// It came over TLS.
+    /// Whether it came over TLS.
     pub secure: bool,
 }
 
-/// Listens to ended requests.
+/// Observes ended requests.
 pub trait Observer: Send + Sync + Debug {
-    /// One request has ended.
+    /// Called once for each ended request.
     fn ended(&self, record: Arc<Record>);
 }
 
@@ -163,7 +200,7 @@ impl Observer for FanOut {
     }
 }
 
-/// A customer's word for a model, fit for a log: shortened, without control characters.
+/// The customer's name for a model, made safe for a log: shortened, without control characters.
 pub(super) fn asked(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
 }

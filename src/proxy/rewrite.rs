@@ -1,5 +1,5 @@
-//! The changes an answer gets on its way back: the public slug for the upstream's model name, `usage.cost` where asked for, and
-//! nothing of what the upstream says about its own price or about who it is.
+//! The changes made to an answer on its way back: the public slug replaces the upstream's model name, `usage.cost` is added on
+//! request, and whatever the upstream says about its own price or identity is removed.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use farebox_ledger::Amount;
 use farebox_protocol::Marks;
 use farebox_protocol::json::{self, Edit};
 
-/// The bytes as the customer gets them; the very same bytes where nothing changes. `name` is the public slug as JSON, quotes included.
+/// The bytes for the customer; the same allocation if nothing changes. `name` is the public slug as JSON, quotes included.
 pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, name: &str, cost: Option<Amount>) -> Bytes {
     let cost = marks.usage_end.zip(cost);
     if let (Some(place), [], [], None) = (&marks.model, &*marks.more_models, &*marks.cuts, cost) {
@@ -25,7 +25,7 @@ pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, name: &str, cost: Option<Amo
     if edits.is_empty() { bytes.clone() } else { Bytes::from(json::splice(bytes, &mut edits)) }
 }
 
-/// Nearly every frame of a stream changes in this one place, so it needs no list of edits.
+/// Nearly every frame of a stream changes only here, so it needs no list of edits.
 fn renamed(bytes: &Bytes, place: &Range<usize>, name: &str) -> Bytes {
     let (before, behind) = (bytes.get(..place.start).unwrap_or_default(), bytes.get(place.end..).unwrap_or_default());
     Bytes::from([before, name.as_bytes(), behind].concat())

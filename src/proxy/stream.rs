@@ -1,4 +1,4 @@
-//! Relays a streamed answer frame by frame: meters it, keeps it within its hold, and settles it before its end is shown.
+//! Relays a streamed answer frame by frame: meters it, keeps it within its hold, and settles it before its end is sent.
 //!
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
@@ -33,18 +33,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 /// How often hidden output is metered.
 const HIDDEN_TICK: Duration = Duration::from_millis(200);
-/// How often the charge so far is noted on the hold, for a task that ends without settling.
+/// How often the charge so far is noted on the hold, in case the task ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
 /// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
-/// … until nothing comes for this long …
+/// … until nothing arrives for this long …
 const NOTHING_WAITS: Duration = Duration::from_millis(20);
-/// … and for no longer than the customer made us wait, or than this: many who leave at once share our processors.
+/// … and at most as long as the customer made us wait, or this long: many customers who leave at once share our processors.
 const COUNTING_UNREAD: Duration = Duration::from_secs(2);
-/// Bytes sent at a time, so that a slow customer can be told from one who accepts nothing.
+/// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream of a target of `family` to its end and settles it.
@@ -54,7 +54,7 @@ pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Box<Fr
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;
-    // Boxed, because the end of a stream needs more memory than all of it before.
+    // Boxed, because the end of a stream needs more memory than everything before it.
     Box::pin(relay.finish(end)).await;
 }
 
@@ -67,9 +67,9 @@ struct Relay {
     customer: Option<Sender>,
     /// Of the target's family.
     reader: Box<dyn Reader>,
-    /// Of the customer's family; knows what was passed on.
+    /// Of the customer's family; knows what was sent.
     writer: Box<dyn Writer>,
-    /// Makes the customer's frames when the target is of another family; then the writer has nothing to do.
+    /// Produces the customer's frames when the target is of another family; the writer is then unused.
     translated: Option<Box<Streamed>>,
     credit: Credit,
     phase: Phase,
@@ -77,13 +77,13 @@ struct Relay {
     stop: Option<Stop>,
     /// Since when the model has been producing output that the stream does not show.
     hidden_since: Option<Instant>,
-    /// An upstream's error that the customer's request caused.
+    /// An upstream error that the customer's request caused.
     told: Option<Box<CustomerError>>,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
     noted: Instant,
-    /// The request is being counted for the checkpoints.
+    /// Whether the request is being counted for the checkpoints.
     counts_input: bool,
     alarm: Deadline,
 }
@@ -202,7 +202,7 @@ impl Relay {
         Ok(None)
     }
 
-    /// Decides whose fault an error in the stream is. If it is the customer's and something was produced, that is charged.
+    /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
     fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
         match judged {
             Ok(told) => {
@@ -217,13 +217,13 @@ impl Relay {
         }
     }
 
-    /// How a stream ends that the provider broke. If the customer had stopped reading for too long before, it counts as if the
-    /// customer had left.
+    /// How a stream that the provider broke ends. If the customer had not read for too long before, it ends as if the customer had
+    /// left.
     fn broken(&self) -> End {
         if self.waited >= UNREAD { End::UNREAD } else { End::BROKEN }
     }
 
-    /// Notes why the answer did not complete.
+    /// Notes why the answer is incomplete.
     fn broke(&mut self, reason: &str) {
         let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
@@ -288,7 +288,7 @@ impl Relay {
 
     async fn woken(&mut self) -> Option<End> {
         if let Phase::Keeping(..) = self.phase {
-            // The terminal marker did not come in time. The frames kept back are paid from what is held.
+            // The terminal marker did not arrive in time. The frames kept back are paid from the hold.
             return Some(End::complete(self.stop));
         }
         let mut now = Instant::now();
@@ -318,7 +318,7 @@ impl Relay {
         }
         match credit.check(admitted, reader.sample(), now).await {
             Verdict::Covered => None,
-            // Nothing was delivered, through our fault: free.
+            // Nothing was delivered, and the fault is ours: free.
             Verdict::Spent(reason @ EndReason::LedgerUnavailable) if !admitted.meter.shown_anything() => {
                 Some(End::lost(reason, 200))
             }
@@ -326,7 +326,7 @@ impl Relay {
         }
     }
 
-    /// Sends to the customer, who counts as gone if nothing is accepted for too long. Returns what time it is then.
+    /// Sends to the customer, who counts as gone after accepting nothing for too long. Returns the time afterwards.
     async fn send(&mut self, bytes: Bytes, now: Instant) -> Instant {
         let Some(customer) = &self.customer else { return now };
         self.admitted.first_byte();
@@ -342,7 +342,7 @@ impl Relay {
         self.last_sent
     }
 
-    /// Without a customer, a stream goes on only for its usage: if nothing but usage is left, or if the route's policy is `drain`.
+    /// Without a customer, a stream goes on only for its usage: if only the usage is missing, or if the route's policy is `drain`.
     fn ends_without_customer(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
@@ -354,7 +354,7 @@ impl Relay {
         if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
     }
 
-    /// Counts what the provider has sent while the customer read nothing: it is billed, although nobody gets it.
+    /// Counts what the provider sent while the customer was not reading: it is billed, although nobody receives it.
     async fn count_unread(&mut self) {
         let until = Instant::now() + self.waited.min(COUNTING_UNREAD);
         while Instant::now() < until && self.stop.is_none() {
@@ -368,7 +368,7 @@ impl Relay {
     /// Settles, and only then sends the end.
     async fn finish(self, mut end: End) {
         let Self { mut admitted, name, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
-        // The upstream is stopped first, so that it produces nothing that is not paid for.
+        // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
         admitted.outcome.answer_id = match &translated {
             Some(translated) => Some(translated.answer_id.clone()),
@@ -426,7 +426,7 @@ impl Relay {
     }
 }
 
-/// Sends what is a single piece, if there is room for it: usually there is, and no timer is needed.
+/// Sends a single piece if there is room, which is usual, without setting a timer.
 fn at_once(customer: &Sender, bytes: Bytes) -> Result<(), Bytes> {
     match bytes.len() {
         0 => Ok(()),

@@ -1,6 +1,6 @@
-//! The spine in paused time: the built-in provider on one side, the reference ledger on the other, no sockets.
+//! The spine in paused time, with the built-in provider on one side and the reference ledger on the other; no sockets.
 //!
-//! What takes half a minute or an hour of a customer's time takes milliseconds here, and every run is the same.
+//! Half a minute or an hour of a customer's time takes milliseconds here, and every run is the same.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl House {
         Self::with(|config| config)
     }
 
-    /// A house whose only provider speaks one family.
+    /// A gateway whose only provider speaks one family.
     fn speaking(family: Family) -> Self {
         Self::with(|config| config.speaking(family))
     }
@@ -81,7 +81,7 @@ impl House {
         self.send_in(None, key, family, body).await
     }
 
-    /// As [`Self::send`], with a body that counts against this room.
+    /// Like [`Self::send`], with a body whose memory is taken from this room.
     async fn send_in(&self, room: Option<Share>, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
@@ -95,14 +95,14 @@ impl House {
             arrived: Instant::now(),
             at: clock::now(),
         };
-        self.proxy.run(key, request).await
+        self.proxy.run(key, request, &mut Known::default()).await
     }
 
     async fn account(&self, key: &Key) -> farebox_ledger::Account {
         self.proxy.ledger.find_key(key.id).await.unwrap().unwrap().account
     }
 
-    /// All charges, when every request has ended; the books are sound.
+    /// All charges, once every request has ended; also checks the books.
     async fn charges(&self) -> Vec<Entry> {
         while !self.proxy.tasks.is_empty() {
             sleep(Duration::from_millis(10)).await;
@@ -114,7 +114,7 @@ impl House {
     }
 }
 
-/// A key with so much money and room for a thousand requests at once.
+/// A key with this balance and room for a thousand concurrent requests.
 pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
     let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
     let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
@@ -170,7 +170,7 @@ async fn a_stream_ends_at_the_balance_as_its_family_ends_at_a_limit() {
     ] {
         let house = House::new();
         let key = house.key("0.10").await;
-        // Two at once: each was allowed what the key had, together they cannot have it.
+        // Two at once: each was allowed what the key had, but together they cannot have it.
         let first = stream(house.ask(&key, family, "quick", 20_000, None).await);
         let second = stream(house.ask(&key, family, "quick", 20_000, None).await);
         let (first, second) = tokio::join!(read(first), read(second));
@@ -215,7 +215,7 @@ async fn a_blocked_key_ends_its_streams_at_the_next_extension() {
     assert_eq!(reason(&charges[0]), "key_state");
     let bill = charges[0].bill.as_ref().unwrap();
     assert!(bill.usage.output < 2_048, "not beyond its first slice: {:?}", bill.usage);
-    assert!(matches!(house.ask(&key, Family::Chat, "quick", 1, None).await, Err(Failure::KeyState(..))));
+    assert!(matches!(house.ask(&key, Family::Chat, "quick", 1, None).await, Err(Failure::KeyState(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +240,7 @@ async fn a_slow_customer_is_served_for_an_hour_and_no_longer() {
     let (began, mut last) = (Instant::now(), Bytes::new());
     while let Some(bytes) = answer.next().await {
         last = bytes;
-        // Slower than the upstream, never quiet for long; at the end of the hour the rest is taken at once.
+        // Slower than the upstream, never silent for long; when the hour is over the rest is read at once.
         if began.elapsed() < Duration::from_secs(60 * 60) {
             sleep(Duration::from_secs(1)).await;
         }
@@ -312,7 +312,7 @@ async fn a_thousand_small_requests_cost_exactly_their_sum_and_leave_nothing_held
     assert!(charges.windows(2).all(|pair| pair[0].amount == pair[1].amount), "the same request costs the same");
 }
 
-/// Honest customers are slow in a provider's outage and not refused, unless the request before theirs takes very long.
+/// In a provider's outage honest customers are slowed down and not refused, unless the request before theirs takes very long.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_slowed_key_waits_for_its_turn() {
     let house = House::new();

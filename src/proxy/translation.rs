@@ -2,7 +2,7 @@
 //!
 //! A request is encoded for every foreign target before money is held, so that the hold covers what is really sent; after the hold
 //! only model, limit and thinking budget are written. Usage never comes from here: the reader of the target's family counts, and
-//! the counts that were settled are printed.
+//! the settled counts are written into the answer.
 
 use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
@@ -34,9 +34,9 @@ struct Form {
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     forms: Vec<Form>,
-    /// Some target speaks the customer's family and gets the original bytes.
+    /// Whether some target speaks the customer's family and gets the original bytes.
     direct: bool,
-    /// The body as it came, seals included: answers repeat parts of it.
+    /// The body as received, seals included: answers repeat parts of it.
     original: Bytes,
 }
 
@@ -57,7 +57,7 @@ impl Forms {
     /// Encodes a request for its foreign targets. Targets that cannot carry it are left out.
     ///
     /// # Errors
-    /// The first refusal, when no target is left.
+    /// The first refusal, if no target is left.
     pub(super) async fn of(request: &Request, original: Bytes, model: &Model) -> Result<Self, Failure> {
         let candidates = model.route.candidates(request.family);
         let direct = candidates.iter().any(|(_, family)| *family == request.family);
@@ -87,7 +87,7 @@ impl Forms {
         }
     }
 
-    /// Counts the encoded bodies as bytes in flight, beside the body they were made of.
+    /// Counts the encoded bodies as bytes in flight, in addition to the original body.
     ///
     /// # Errors
     /// There is no room for them.
@@ -101,7 +101,7 @@ impl Forms {
         self.forms.iter().find(|form| form.family == family && form.abilities == *abilities)
     }
 
-    /// What the hold must cover: the dearest of all forms in which the request may be sent.
+    /// What the hold must cover: the most expensive of all forms in which the request may be sent.
     pub(super) fn ask(&self, request: &Request, seen: &Inspection, (own, predicted): (Estimate, u64), model: &Model) -> Ask {
         let limits = &model.limits;
         let reasons_outside = model.route.targets.iter().any(|target| target.provider.reasoning_outside);
@@ -110,23 +110,23 @@ impl Forms {
         let dearest = going().map(|(_, estimate)| estimate).reduce(Estimate::dearer).unwrap_or(own);
         Ask {
             stream: seen.stream,
-            // A family with a smallest limit raises what is below it.
+            // A family with a minimum limit raises smaller ones.
             declared: seen.limit.map(|own| self.forms.iter().filter_map(|form| form.seen.limit).fold(own, u32::max)),
             choices: seen.choices,
             // A translated request's thinking budget is adapted to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),
-            // No other family knows predictions.
+            // No other family has predictions.
             predicted: if self.direct { predicted } else { 0 },
             images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
             in_flight: request.pass.running,
-            // A tokenizer may have looked at the customer's own form.
+            // A tokenizer may have counted the customer's own form.
             estimate: dearest.at_least(own.known, limits),
             reasons_outside,
         }
     }
 
-    /// Writes what the balance allows: the limit of each form, and a thinking budget that fits under it.
+    /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
     pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
         for form in &mut self.forms {
             form.limit = match (terms.limit, declared) {
@@ -143,18 +143,18 @@ impl Forms {
         }
     }
 
-    /// The request for a foreign target; `None` when it cannot carry it.
+    /// The request for a foreign target; `None` when the target cannot carry it.
     pub(super) fn prepare(&self, target: &Target, family: Family, model: &Model) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
         let field = family.protocol().limit_field(target.provider.chat_limit);
-        // The encoder wrote every member itself, so a provider's `pass` list of another family does not apply.
+        // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
         let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
     }
 
-    /// The form of the target that answered: what its answer needs, what was lost, and the facts of what was sent. The other forms
-    /// are dropped.
+    /// The form for the answering target: what its answer needs, what was lost, and the facts of what was sent. Drops the other
+    /// forms.
     pub(super) fn take(
         &mut self,
         request: &Request,
@@ -186,7 +186,7 @@ impl Form {
         abilities: Abilities,
         model: &Model,
     ) -> Result<Self, BadRequest> {
-        // Replaced by each target's own name later; until then the slug stands there.
+        // A placeholder for each target's own model name.
         let target = translate::Target { model: &model.slug, abilities: &abilities };
         let translate::Translated { body, memo, losses } = translate::request(caller, family, original, &target)?;
         let mut seen = family.protocol().inspect(&body, clock::seed()).inspect_err(|bad| {
@@ -198,8 +198,8 @@ impl Form {
         Ok(Self { family, abilities, body: body.into(), seen, memo, losses, estimate, limit: None })
     }
 
-    /// The largest limit to write if the customer declared none: what surely fits the context. A long conversation, whose bytes say
-    /// little about its tokens, still gets an ordinary answer.
+    /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose
+    /// bytes say little about its tokens, still gets room for an ordinary answer.
     fn room(&self, model: &Model) -> u32 {
         let (context, estimate) = (model.limits.context, &self.estimate);
         let surely = context.saturating_sub(estimate.ceiling);
@@ -260,17 +260,17 @@ impl Streamed {
         Bytes::copy_from_slice(self.translator.ping())
     }
 
-    /// The upstream's stream is over; returns what is still to be shown before the end.
+    /// Ends the upstream's stream; returns what is still to be sent before the end.
     pub(super) fn end(&mut self) -> Option<Bytes> {
         some(self.translator.end())
     }
 
-    /// Whether the frames so far do not form an answer, whatever their end says.
+    /// Whether the frames so far form no valid answer, whatever their end says.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.translator.ended(), Some(Err(_)))
     }
 
-    /// What the customer did not get of the answer so far.
+    /// What the customer has lost of the answer so far.
     pub(super) fn losses(&self) -> &Losses {
         self.translator.losses()
     }
@@ -280,7 +280,7 @@ impl Streamed {
         Bytes::from(self.translator.finish(usage, wish))
     }
 
-    /// The end of an answer that was cut here.
+    /// The end of an answer that we cut off.
     pub(super) fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Bytes {
         Bytes::from(self.translator.cut(usage, wish))
     }

@@ -12,7 +12,7 @@ use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
-/// Counts, settles and sends a whole answer of a target of `family`; its memory stays reserved until it is sent.
+/// Counts, settles and sends a whole answer of a target of `family`; its memory stays reserved until it has been sent.
 pub(super) async fn relay(
     mut admitted: Box<Admitted>,
     family: Family,
@@ -67,12 +67,12 @@ fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
     })
 }
 
-/// Adds headers that name what did not reach the model: removed tools and fields, and losses in translation.
+/// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
 pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
     outcome.told().map(|(_, header, what)| (header, what)).collect()
 }
 
-/// Counts of the ledger as answers print them.
+/// The ledger's counts in the form that answers print.
 pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
     farebox_protocol::Usage {
         input: usage.input,

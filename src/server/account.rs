@@ -1,4 +1,4 @@
-//! Reading one's own account with a key: free, also at zero balance, in every dialect that tools speak.
+//! Reading the key's own account: free, also at zero balance, in every response shape that tools expect.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::request_id::Arrival;
 use super::{Front, auth, failure};
 use crate::customer::{Document, Read};
-use crate::proxy::Failure;
+use crate::proxy::{Failure, Known};
 
-/// The handler of one document.
+/// The handler of one response shape.
 pub(super) struct Account {
     front: Arc<Front>,
     read: Read,
@@ -26,7 +26,8 @@ impl Account {
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        match self.answer(req).await {
+        let mut known = Known::on_free_path();
+        match self.answer(req, &mut known).await {
             Ok(document) => {
                 res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(document.content_type));
                 res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -34,18 +35,18 @@ impl Account {
             }
             Err(failure) => {
                 let arrival = Arrival::of(depot);
-                failure::answer(res, &self.front.refused(failure, Family::Chat, &arrival, None), Family::Chat, &arrival);
+                failure::answer(res, &self.front.refused(failure, Family::Chat, &arrival, known), Family::Chat, &arrival);
             }
         }
     }
 
-    async fn answer(&self, req: &Request) -> Result<Document, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat).await?;
+    async fn answer(&self, req: &Request, known: &mut Known) -> Result<Document, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
-        if let Some(known) = self.read.parameters() {
-            let unknown = req.queries().keys().find(|name| !known.contains(&name.as_str()));
+        if let Some(taken) = self.read.parameters() {
+            let unknown = req.queries().keys().find(|name| !taken.contains(&name.as_str()));
             if let Some(name) = unknown {
-                let message = format!("unknown parameter; this path takes {}", known.join(", "));
+                let message = format!("unknown parameter; this path takes {}", taken.join(", "));
                 return Err(Failure::bad_query(&farebox_protocol::paths::shortened(name), message));
             }
         }

@@ -8,13 +8,20 @@ use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
 
 use crate::clock;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, Known};
 
-/// Finds the key that a request carries, and that it may be used now.
+/// Finds the key that a request carries, and checks that it is active.
+///
+/// Notes the key of a valid secret, also when it is refused: its owner is wanted in the log.
 ///
 /// # Errors
 /// 401 without a valid secret, 403 for a key that is not active, 503 when the ledger cannot be read.
-pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, family: Family) -> Result<Key, Failure> {
+pub(super) async fn authenticate(
+    ledger: &dyn Ledger,
+    headers: &HeaderMap,
+    family: Family,
+    known: &mut Known,
+) -> Result<Key, Failure> {
     let now = clock::now();
     let mut problem = "no key was sent";
     for text in credentials(headers, family) {
@@ -24,9 +31,10 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
         };
         match ledger.find_key(id).await? {
             Some(key) if key.opens_with(secret.hash(), now) => {
+                known.key = Some(key.id);
                 return match key.status(now) {
                     Status::Active => Ok(key),
-                    other => Err(Failure::KeyState(other, Some(key.id))),
+                    other => Err(Failure::KeyState(other)),
                 };
             }
             _ => problem = "this key is not known",
@@ -38,7 +46,7 @@ pub(super) async fn authenticate(ledger: &dyn Ledger, headers: &HeaderMap, famil
 /// Every credential in a request, in order of precedence.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
     let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    // Native clients send either header, some both with different values.
+    // Native clients send either header, and some send both with different values.
     let styles = family.protocol().credentials().iter();
     let found = styles.map(|style| match style {
         AuthStyle::Bearer => texts(AUTHORIZATION.as_str()).filter_map(bearer_token).collect::<Vec<_>>(),

@@ -1,8 +1,9 @@
 //! Reads a request's body once, within its limits, and discards what an early refusal leaves unread.
 //!
-//! Memory is reserved as bytes arrive, not as `content-length` announces them, and a body slower than the minimum pace is given
-//! up: a key that opens many uploads and sends nothing reserves nothing. A client that is still sending when it is refused would
-//! see a connection reset instead of the answer, so the rest of its body is read and dropped while the answer is sent.
+//! Memory is reserved as bytes arrive, not as `content-length` announces them, and reading stops when a body is slower than the
+//! minimum pace: a key that opens many uploads and sends nothing reserves nothing. A client that is still sending when it is
+//! refused would see a connection reset instead of the answer, so the rest of its body is read and dropped while the answer is
+//! sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +19,13 @@ use tokio_util::task::TaskTracker;
 use crate::byte_room::{ByteRoom, Share};
 use crate::proxy::{Failure, holder};
 
-/// The largest body that is served.
+/// The largest accepted body.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-/// Bytes in flight allowed to a key with nothing available.
+/// Bytes in flight allowed for a key with nothing available.
 const MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;
-/// The announced length is trusted only up to this much, because the bytes may never come.
+/// The announced length is trusted only up to this many bytes, because they may never arrive.
 const TRUSTED: usize = 1024 * 1024;
-/// A body may take this long, plus a second for each [`SLOWEST`] bytes of it.
+/// Time allowed for a body, plus a second for each [`SLOWEST`] bytes of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes per second.
 const SLOWEST: usize = 8 * 1024;
@@ -35,7 +36,7 @@ const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadWhole;
 
-/// A body and its place among all bodies in flight.
+/// A body and its share of the memory for all bodies in flight.
 pub(super) struct Body {
     pub(super) bytes: Bytes,
     pub(super) room: Share,
@@ -61,7 +62,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     let mut first: Option<Bytes> = None;
     let mut length = 0;
     while let Some(frame) = timeout_at(latest(begun, length), body.frame()).await.map_err(|_| too_slow())? {
-        // The server takes a bare line feed for a line's end in trailers, where another reader would not. No client sends any.
+        // The server accepts a bare line feed as a line end in trailers, where other parsers do not. No client sends trailers.
         let data = frame.map_err(|_| broken())?.into_data().map_err(|_| bad("trailers are not served; send the body without"))?;
         length += data.len();
         if length > LARGEST {
@@ -84,7 +85,7 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     Ok(Body { bytes: first.unwrap_or_else(|| whole.freeze()), room: share })
 }
 
-/// The deadline of a body of which `length` bytes have arrived.
+/// The deadline for a body of which `length` bytes have arrived.
 fn latest(begun: Instant, length: usize) -> Instant {
     begun + PATIENCE + Duration::from_secs((length / SLOWEST) as u64)
 }
@@ -120,11 +121,11 @@ fn too_slow() -> Failure {
     )
 }
 
-pub(super) fn broken() -> Failure {
+fn broken() -> Failure {
     bad("the request body is incomplete; send it again")
 }
 
-fn bad(message: &str) -> Failure {
+pub(super) fn bad(message: &str) -> Failure {
     Failure::BadRequest(farebox_protocol::BadRequest::new(message))
 }
 

@@ -1,4 +1,4 @@
-//! Limits the connections of one listener, in total and per peer, and picks the one that is closed for a new one.
+//! Limits the connections of one listener, in total and per peer, and picks the one to close for a new one.
 //!
 //! A peer is an IPv4 address or an IPv6 /64. At a limit the connection that has been idle longest is closed and the new one is
 //! accepted, so a peer that opens connections without using them only displaces its own. A connection with a request
@@ -21,13 +21,13 @@ use salvo::prelude::{Request, Response};
 
 /// Most connections, however many descriptors there are: an idle one costs about 20 KB.
 const MOST: usize = 16_384;
-/// A peer that is no trusted proxy has at most this part of them.
+/// A peer that is not a trusted proxy gets at most this part of them.
 const PART: usize = 4;
 /// Connections of the admin listener.
 const MOST_OF_OPERATOR: usize = 64;
-/// Descriptors kept back for the ledger, the log, both listeners, the files and admin connections.
+/// Descriptors reserved for the ledger, the log, both listeners, the files and admin connections.
 const KEPT_BACK: usize = 128;
-/// Connections looked at to find an idle one.
+/// Connections examined to find an idle one.
 const LOOKS: usize = 32;
 
 /// The connections of one listener.
@@ -55,14 +55,14 @@ struct Open {
 pub(super) struct Connection {
     address: SocketAddr,
     peer: IpAddr,
-    /// Where it stands among all.
+    /// Its position in the order of use.
     at: AtomicU64,
     ctrl: ConnCtrl,
-    /// Requests under way: their heads are complete and their answers not yet gone.
+    /// Requests under way: the head is complete and the answer not yet sent.
     busy: AtomicUsize,
-    /// Requests that ever began.
+    /// Requests begun so far.
     begun: AtomicU64,
-    /// It was busy since the last search for an idle connection.
+    /// Whether it was busy since the last search for an idle connection.
     used: AtomicBool,
 }
 
@@ -73,30 +73,30 @@ pub(super) struct Place {
     connection: Arc<Connection>,
 }
 
-/// What is counted.
+/// The listener's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionCounts {
     /// Open now.
     pub open: usize,
-    /// Most that may be open.
+    /// Most that may be open at once.
     pub most: usize,
     /// Most that one peer may have open.
     pub most_of_peer: usize,
-    /// Newcomers that were refused.
+    /// New connections that were refused.
     pub refused: u64,
-    /// Idle connections that were closed for a newcomer.
+    /// Idle connections closed for a new one.
     pub evicted: u64,
 }
 
 impl Connections {
-    /// Bounds for a process that may open this many descriptors: half of them are for upstreams.
+    /// Limits for a process that may open this many descriptors; half of them are for upstreams.
     #[must_use]
     pub fn with_descriptors(descriptors: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let most = (descriptors.saturating_sub(KEPT_BACK) / 2).clamp(8, MOST);
         Self::new(most, most / PART, exempt)
     }
 
-    /// Bounds for the operator's own listener.
+    /// Limits for the admin listener.
     #[must_use]
     pub fn of_operator() -> Arc<Self> {
         Self::new(MOST_OF_OPERATOR, MOST_OF_OPERATOR, Vec::new())
@@ -107,7 +107,7 @@ impl Connections {
         Arc::new(Self { most, most_of_peer, exempt, open, refused, evicted })
     }
 
-    /// As an observer sees them.
+    /// The counters, for an observer.
     #[must_use]
     pub fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
@@ -119,7 +119,7 @@ impl Connections {
         }
     }
 
-    /// A place for a connection from `address`, or `None` when it is to be closed at once.
+    /// A place for a connection from `address`, or `None` if it must be closed at once.
     pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, ctrl: ConnCtrl) -> Option<Place> {
         let (peer, ip) = (peer(address.ip()), address.ip().to_canonical());
         let exempt = self.exempt.iter().any(|net| net.contains(&ip));
@@ -143,7 +143,7 @@ impl Connections {
         Some(Place { connections: Arc::clone(self), connection })
     }
 
-    /// Closes an idle connection, of one peer or of all. A second chance for those that were used since the last look.
+    /// Closes an idle connection, of one peer or of all. Connections used since the last search get a second chance.
     fn make_way(&self, open: &mut Open, of: Option<IpAddr>) -> bool {
         for _ in 0..LOOKS {
             let oldest = match of {
@@ -179,7 +179,7 @@ impl Open {
         self.all.insert(at, connection);
     }
 
-    /// Removes one, unless it was already closed for a newcomer.
+    /// Removes a connection, unless it was already closed for a new one.
     fn remove(&mut self, connection: &Connection) {
         let at = connection.at.load(Ordering::Relaxed);
         if self.all.remove(&at).is_none() {
@@ -196,7 +196,7 @@ impl Open {
 }
 
 impl Connections {
-    /// Notes that a request's head is complete; its connection is busy until the answer is dropped.
+    /// Notes that a request's head is complete; its connection is busy until the returned value is dropped.
     pub(super) fn begin(&self, address: SocketAddr) -> Option<Busy> {
         let connection = Arc::clone(self.lock().by_address.get(&address)?);
         connection.begun.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +214,7 @@ pub(super) fn begin(connections: &Connections, req: &Request) -> Option<Busy> {
     connections.begin(req.remote_addr().clone().into_std()?)
 }
 
-/// Lets a streamed answer keep its connection busy until it has gone; others go at once.
+/// Keeps the connection busy until a streamed answer has been sent; other answers are sent at once.
 pub(super) fn hold(res: &mut Response, busy: Option<Busy>) {
     if matches!(res.body, ResBody::Stream(_)) {
         let body = res.take_body();
@@ -250,7 +250,7 @@ impl Drop for Busy {
 }
 
 impl Place {
-    /// Requests that ever began.
+    /// Requests begun so far.
     pub(super) fn begun(&self) -> u64 {
         self.connection.begun.load(Ordering::Relaxed)
     }
@@ -282,7 +282,7 @@ fn peer(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// A connection from an address, with a port of its own.
+    /// A connection from an address, on a port of its own.
     fn admit(connections: &Arc<Connections>, address: &str, port: u16) -> Option<(Place, ConnCtrl)> {
         let ctrl = ConnCtrl::new();
         connections.admit(from(address, port), ctrl.clone()).map(|place| (place, ctrl))

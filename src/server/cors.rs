@@ -1,6 +1,6 @@
 //! CORS: cross-origin requests to the customers' paths, from origins that the operator names. Off by default.
 //!
-//! Only paths that take keys are opened, never the dashboard: no cookie is accepted across origins.
+//! Covers only the paths that take keys, never the dashboard: no cookie is accepted across origins.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use salvo::prelude::{FlowCtrl, Request, Response, handler};
 
 use super::Front;
 
-/// The paths that programs use.
+/// The paths for programs.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
 /// Response headers that a page's script may read.
 const EXPOSED: &str = "x-request-id, request-id, x-farebox-cost, x-farebox-balance, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, retry-after-ms, x-should-retry";
@@ -45,7 +45,7 @@ impl Cors {
         if req.method() == Method::OPTIONS && req.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, HEAD"));
             headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-            // SDKs send headers of their own, new ones with each version: none of them opens anything without a key.
+            // SDKs add headers with every version; without a key none of them gives access to anything.
             if let Some(wanted) = req.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned() {
                 headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted);
             }

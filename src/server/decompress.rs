@@ -1,7 +1,7 @@
 //! Decompresses request bodies, within the same limits as plain ones.
 //!
-//! Memory is reserved as bytes come out, in steps, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
-//! judge the content.
+//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
+//! interpret the content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use bytes::Bytes;
 use farebox_ledger::Key;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use salvo::http::header::CONTENT_ENCODING;
 use salvo::prelude::Request;
 
-use super::body::{self, Body, LARGEST, broken, reserve};
+use super::body::{self, Body, LARGEST, reserve};
 use crate::byte_room::{ByteRoom, Share};
 use crate::proxy::Failure;
 
@@ -21,14 +22,16 @@ use crate::proxy::Failure;
 /// # Errors
 /// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
 pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
-    let coding = Coding::named(&req.header::<String>("content-encoding").unwrap_or_default())?;
+    let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
+    let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
+    let coding = Coding::named(&named.join(", "))?;
     coding.decode(body::read(req, room, key).await?).await
 }
 
 /// Bytes decoded at a time.
 const STEP: u64 = 256 * 1024;
 
-/// A coding that request bodies may have.
+/// The encoding of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
     /// Not encoded.
@@ -40,10 +43,10 @@ enum Coding {
 }
 
 impl Coding {
-    /// What a `content-encoding` header names.
+    /// The encoding that all `content-encoding` headers together name.
     ///
     /// # Errors
-    /// 415 for any other coding.
+    /// 415 for any other encoding.
     fn named(header: &str) -> Result<Self, Failure> {
         match header.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),
@@ -56,7 +59,7 @@ impl Coding {
     /// The decoded body.
     ///
     /// # Errors
-    /// 413 over the limit, 503 when too much is in flight, 400 for what is not coded like this.
+    /// 413 over the limit, 503 when too much is in flight, 400 for a body that is not in this encoding.
     async fn decode(self, body: Body) -> Result<Body, Failure> {
         if self == Self::Identity {
             return Ok(body);
@@ -64,7 +67,7 @@ impl Coding {
         let decoding = tokio::task::spawn_blocking(move || {
             let Body { bytes, mut room } = body;
             let bytes = match self {
-                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| broken())?, &mut room)?,
+                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?, &mut room)?,
                 Self::Gzip | Self::Identity => take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?,
             };
             Ok(Body { bytes, room })
@@ -73,10 +76,14 @@ impl Coding {
     }
 }
 
+fn miscoded() -> Failure {
+    body::bad("the request body is cut off, or is not coded as its content-encoding says; send it uncompressed")
+}
+
 fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     loop {
-        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| broken())?;
+        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| miscoded())?;
         if out.len() > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
         }

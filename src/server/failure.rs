@@ -1,4 +1,4 @@
-//! A failure as an answer in the caller's family.
+//! Writes a failure as an answer in the caller's family.
 
 use farebox_protocol::Family;
 use salvo::http::header::CONTENT_TYPE;
@@ -15,7 +15,7 @@ pub(super) fn answer(res: &mut Response, failure: &Failure, family: Family, arri
     json(res, failure.body(family, arrival.shown()).to_json());
 }
 
-/// Sets headers whose values are text.
+/// Sets headers with text values.
 pub(super) fn headers(res: &mut Response, headers: Vec<(&'static str, String)>) {
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {

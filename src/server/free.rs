@@ -1,4 +1,4 @@
-//! Paths that cost nothing: probes without a key, and counting tokens.
+//! Free paths: probes without a key, and token counts.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
-use crate::proxy::{Failure, count};
+use crate::proxy::{Failure, Known, count};
 
-/// Says that a count is an estimate of the gateway.
+/// Marks a count as the gateway's estimate.
 const ESTIMATE_HEADER: &str = "x-farebox-estimate";
 
 /// A cheap 200 for clients that probe whether the server is up.
@@ -46,7 +46,7 @@ impl Home {
     }
 }
 
-/// Counts the input tokens of a native request: by the upstream when the key has money, else by our estimate.
+/// Counts the input tokens of a native request: asks the upstream if the key has money, else estimates.
 pub(super) struct CountTokens {
     front: Arc<Front>,
 }
@@ -59,7 +59,8 @@ impl CountTokens {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
-        match self.count(req).await {
+        let mut known = Known::on_free_path();
+        match self.count(req, &mut known).await {
             Ok(count) => {
                 if count.estimated {
                     res.headers_mut().insert(ESTIMATE_HEADER, HeaderValue::from_static("1"));
@@ -68,18 +69,18 @@ impl CountTokens {
             }
             Err(failure) => {
                 body::discard(req, &self.front.proxy.tasks);
-                let failure = self.front.refused(failure, Family::Messages, &arrival, None);
+                let failure = self.front.refused(failure, Family::Messages, &arrival, known);
                 failure::answer(res, &failure, Family::Messages, &arrival);
             }
         }
     }
 
-    async fn count(&self, req: &mut Request) -> Result<count::Count, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages).await?;
+    async fn count(&self, req: &mut Request, known: &mut Known) -> Result<count::Count, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let body = decompress::read(req, &self.front.body_room, &key).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
-        count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream).await
+        count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream, known).await
     }
 }

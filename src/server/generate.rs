@@ -1,4 +1,5 @@
-//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls the spine.
+//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls
+//! [`Proxy::run`](crate::proxy::Proxy::run).
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use super::request_id::{self, Arrival};
 use super::{Front, auth, body, decompress, failure};
-use crate::proxy::{Failure, Reply, ReplyBody, Request as ProxyRequest, pipe};
+use crate::proxy::{Failure, Known, Reply, ReplyBody, Request as ProxyRequest, pipe};
 
 /// The handler of one family.
 pub(super) struct Generate {
@@ -28,28 +29,26 @@ impl Generate {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
-        match self.serve(req, arrival).await {
+        let mut known = Known::default();
+        match self.serve(req, arrival, &mut known).await {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
                 body::discard(req, &self.front.proxy.tasks);
+                let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
         }
     }
 
-    async fn serve(&self, req: &mut Request, arrival: Arrival) -> Result<Reply, Failure> {
+    async fn serve(&self, req: &mut Request, arrival: Arrival, known: &mut Known) -> Result<Reply, Failure> {
         let front = &self.front;
-        let key = auth::authenticate(front.ledger().as_ref(), req.headers(), self.family)
-            .await
-            .map_err(|failure| front.refused(failure, self.family, &arrival, None))?;
-        let id = key.id;
+        let key = auth::authenticate(front.ledger().as_ref(), req.headers(), self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
-        let refused = |failure| front.refused(failure, self.family, &arrival, Some(id));
-        let pass = front.rate_limits.enter(&key, Instant::now()).await.map_err(refused)?;
-        let body = decompress::read(req, &front.body_room, &key).await.map_err(refused)?;
+        let pass = front.rate_limits.enter(&key, Instant::now()).await?;
+        let body = decompress::read(req, &front.body_room, &key).await?;
         let request = ProxyRequest {
             id: arrival.id,
-            key: id,
+            key: key.id,
             pass,
             room: Some(body.room),
             family: self.family,
@@ -59,7 +58,7 @@ impl Generate {
             arrived: arrival.instant,
             at: arrival.at,
         };
-        front.proxy.run(&key, request).await.map_err(|failure| if failure.after_hold() { failure } else { refused(failure) })
+        front.proxy.run(&key, request, known).await
     }
 }
 

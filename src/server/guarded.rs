@@ -1,8 +1,8 @@
-//! The wrapper around every accepted connection: it occupies one place of the limit, and must send request heads in time.
+//! The wrapper around every accepted connection: it takes one place of the limit, and enforces a deadline for request heads.
 //!
-//! hyper's own timer runs from the end of the last answer, so it must be as long as a connection may idle. The time from a
-//! head's first byte to its last is measured here: bytes that arrive while no request is under way belong to a head. Its handler
-//! (`connections.rs`) reports when a request begins and ends. An ordinary request sets no timer.
+//! hyper's own timer starts at the end of the previous answer, so it has to be as long as a connection may idle. The time from a
+//! head's first byte to its last is therefore measured here: bytes that arrive while no request is under way belong to a head. Each
+//! request reports its beginning and end through its place (`connections.rs`). An ordinary request sets no timer.
 
 use std::future::Future;
 use std::io;
@@ -20,14 +20,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connections::{Connections, Place};
 
-/// A head is complete this long after its first byte.
+/// A head must be complete this long after its first byte.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// Accepts what another acceptor does, within the bounds of `connections`.
+/// Wraps another acceptor, and enforces the limits of `connections`.
 pub(super) struct Guarded<A> {
     inner: A,
     connections: Arc<Connections>,
-    /// The listening socket was closed, because the server is being stopped.
+    /// Set when the listening socket was closed because the server is stopping.
     closed: Arc<AtomicBool>,
 }
 
@@ -52,7 +52,7 @@ where
     async fn accept(&mut self, fuse: Option<ArcFusePolicy>) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
         loop {
             let accepted = match self.inner.accept(fuse.clone()).await {
-                // Not worth an error line: the server hears next that it is to stop.
+                // Not worth an error line: the server is about to learn that it should stop.
                 Err(_) if self.closed.load(Ordering::Acquire) => std::future::pending().await,
                 accepted => accepted?,
             };
@@ -67,14 +67,14 @@ where
     }
 }
 
-/// A stream that fails when a head takes too long.
+/// A stream that fails if a head takes too long.
 pub(super) struct HeadTimer<S> {
     inner: S,
     place: Place,
-    /// When the first byte of an unfinished head came.
+    /// When the first byte of an unfinished head arrived.
     since: Option<Instant>,
     alarm: Option<Pin<Box<Sleep>>>,
-    /// Requests that had begun when the connection was read last: their heads are complete.
+    /// Requests begun at the last read of the connection: their heads are complete.
     begun: u64,
 }
 

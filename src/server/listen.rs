@@ -31,7 +31,7 @@ const BODY_GAP: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Listening {
     listener: tokio::net::TcpListener,
-    /// Where it listens; the port is known even when 0 was asked for.
+    /// Where it listens, with the actual port if 0 was requested.
     pub address: SocketAddr,
 }
 
@@ -62,17 +62,17 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Closes the listening socket, so that a new connection is refused at once and its client or proxy can go elsewhere; requests
-    /// that are running have this long to end.
+    /// Closes the listening socket, so that a new connection is refused at once and its client or proxy can go elsewhere; running
+    /// requests have this long to end.
     pub fn stop(self, patience: Duration) {
         self.closed.store(true, Ordering::Release);
         self.handle.stop_graceful(Some(patience));
-        // If it fails the socket is closed already.
+        // On failure the socket is already closed.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// Serves within the bounds of `connections`, until the [`Stop`] that `started` is given; HTTPS with a certificate.
+/// Serves within the limits of `connections` until the [`Stop`] handed to `started` is used; HTTPS with a certificate.
 ///
 /// # Errors
 /// When the listener fails.
@@ -104,13 +104,13 @@ async fn run(acceptor: impl Acceptor, service: Service, started: impl FnOnce(Ser
         .with_write_stall_timeout(WRITE_STALL)
         .with_request_body_timeout(BODY_GAP);
     let mut server = Server::new(acceptor).fuse_config(fuse);
-    // The buffer bounds a head that is not complete yet, and with it what an idle connection keeps.
+    // The buffer limits an unfinished head, and with it the memory of an idle connection.
     server.http1_mut().max_header_size(LARGEST_HEAD).max_buf_size(LARGEST_HEAD);
     started(server.handle());
     server.try_serve(service).await
 }
 
-/// A socket that is bound already, where the framework would bind one itself.
+/// A socket that is already bound, in place of one that the framework would bind.
 struct Bound(TcpAcceptor);
 
 impl Listener for Bound {

@@ -1,7 +1,7 @@
-//! The front door, and the only room that knows salvo. Every path is in the table of [`routes`].
+//! The HTTP front door; uses salvo. Every path is in the table of [`routes`].
 //!
-//! What no path matches is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
-//! `generate`, and so through a hold and a settlement.
+//! An unknown path is answered with a 404 that names the right base URL. A path that reaches an upstream goes through `generate`,
+//! and so through a hold and a settlement; counting tokens is the one that is free.
 
 mod account;
 pub mod admin;
@@ -21,11 +21,12 @@ mod paths;
 mod request_id;
 pub mod routes;
 mod tls;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use farebox_ledger::{KeyId, SharedLedger};
+use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
@@ -34,7 +35,7 @@ use salvo::prelude::{CatchPanic, Service};
 use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
-use crate::proxy::{Failure, Proxy, Record};
+use crate::proxy::{Failure, Known, Proxy, Record};
 pub use connections::{ConnectionCounts, Connections};
 pub use listen::{Listening, Stop, listen, serve};
 use request_id::Arrival;
@@ -43,14 +44,14 @@ pub use tls::{Tls, TlsError, TlsFiles};
 /// Bytes of request bodies in flight over all requests.
 pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
 
-/// What the front door works with.
+/// What every handler needs.
 #[derive(Debug)]
 pub struct Front {
     /// The spine.
     pub proxy: Arc<Proxy>,
-    /// The limits of each key.
+    /// The rate limits of each key.
     pub rate_limits: Arc<RateLimits>,
-    /// Room for request bodies.
+    /// Memory for request bodies.
     pub body_room: Arc<ByteRoom>,
     /// The customers' connections.
     pub connections: Arc<Connections>,
@@ -58,7 +59,7 @@ pub struct Front {
     pub public_url: String,
     /// The customer's side.
     pub context: Arc<Context>,
-    /// Only from these addresses do forwarded headers count.
+    /// Forwarded headers count only from these addresses.
     pub trusted_proxies: Vec<IpNet>,
     /// Web pages from these origins may use customers' paths.
     pub cors_origins: Vec<String>,
@@ -82,10 +83,12 @@ impl Front {
         Arc::new(Self { proxy, rate_limits, body_room, connections, public_url, context, trusted_proxies, cors_origins })
     }
 
-    /// Reports a request for which no money was held.
-    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, key: Option<KeyId>) -> Failure {
-        let record = Record::refused(&failure, family, key.or(failure.key()), arrival.id, arrival.instant, arrival.origin);
-        self.proxy.observer.ended(Arc::new(record));
+    /// Reports a refused request, unless its settlement did.
+    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, known: Known) -> Failure {
+        if !known.held {
+            let record = Record::refused(&failure, family, known, arrival.id, arrival.instant, arrival.origin);
+            self.proxy.observer.ended(Arc::new(record));
+        }
         failure
     }
 
@@ -99,6 +102,7 @@ impl Front {
 pub fn service(front: &Arc<Front>) -> Service {
     Service::new(routes::router(front))
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
+        .hoop(transfer::plain_end)
         .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))

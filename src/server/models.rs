@@ -1,4 +1,4 @@
-//! The lists of models, in the three shapes that clients read. Only models the key may use, also at zero balance.
+//! The lists of models, in the three shapes that clients read. Lists only models that the key may use, also at zero balance.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::request_id::Arrival;
 use super::{Front, auth, failure};
 use crate::config::{Catalog, Lookup, Model, Rates, Served};
-use crate::proxy::Failure;
+use crate::proxy::{Failure, Known};
 
 /// Which list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,25 +40,26 @@ impl Models {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let family = if matches!(self.list, List::Native | List::NativeOne) { Family::Messages } else { Family::Chat };
-        match self.answer(req, family).await {
+        let mut known = Known::on_free_path();
+        match self.answer(req, family, &mut known).await {
             Ok(body) => failure::json(res, body.to_string()),
             Err(failure) => {
                 let arrival = Arrival::of(depot);
-                failure::answer(res, &self.front.refused(failure, family, &arrival, None), family, &arrival);
+                failure::answer(res, &self.front.refused(failure, family, &arrival, known), family, &arrival);
             }
         }
     }
 
-    async fn answer(&self, req: &Request, family: Family) -> Result<Value, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family).await?;
+    async fn answer(&self, req: &Request, family: Family, known: &mut Known) -> Result<Value, Failure> {
+        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {
             List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
             List::Native => Ok(native(catalog, &key)),
-            List::One => one(catalog, &key, &slug(req)).map(entry),
-            List::NativeOne => one(catalog, &key, &slug(req)).map(native_entry),
+            List::One => one(catalog, &key, &slug(req), known).map(entry),
+            List::NativeOne => one(catalog, &key, &slug(req), known).map(native_entry),
         }
     }
 }
@@ -68,7 +69,7 @@ fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a A
     catalog.models.iter().filter(move |model| may_use(model))
 }
 
-/// Those models that callers of one of these families can use.
+/// The models that callers of one of these families can use.
 fn served<'a>(catalog: &'a Catalog, key: &'a Key, families: &'a [Family]) -> impl Iterator<Item = &'a Arc<Model>> {
     allowed(catalog, key).filter(|model| families.iter().any(|family| model.route.serves(*family).is_some()))
 }
@@ -86,11 +87,13 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
 }
 
 fn slug(req: &Request) -> String {
-    req.param::<String>("slug").unwrap_or_default()
+    req.param::<String>("slug").unwrap_or_default().trim_end_matches('/').to_owned()
 }
 
-fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str) -> Result<&'a Model, Failure> {
-    match catalog.find(name) {
+fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str, known: &mut Known) -> Result<&'a Model, Failure> {
+    let found = catalog.find(name);
+    known.model(name, &found);
+    match found {
         Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Ok(model),
         Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
         other => Err(Failure::no_model(name, other)),
@@ -132,7 +135,7 @@ fn paths(model: &Model) -> Value {
     Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 
-/// Exact USD per 1,000,000 tokens; pictures and requests each.
+/// Exact USD per 1,000,000 tokens, per picture and per request.
 pub(super) fn price(rates: &Rates) -> Value {
     let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
     let mut price = json!({

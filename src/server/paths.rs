@@ -27,21 +27,15 @@ impl NotFound {
         let path = req.uri().path().to_owned();
         let family = paths::family_of(&path);
         body::discard(req, &self.front.proxy.tasks);
-        match res.status_code {
-            Some(StatusCode::NOT_FOUND) | None => {
-                failure::answer(res, &Failure::NoPath(paths::explain(&path, &self.front.public_url)), family, &arrival);
-            }
+        let base = &self.front.public_url;
+        let failure = match res.status_code {
+            Some(StatusCode::NOT_FOUND) | None => Failure::NoPath(paths::explain(&path, base)),
             Some(StatusCode::METHOD_NOT_ALLOWED) => {
-                let text = format!(
-                    "{} does not take {}; docs are on {}/dashboard",
-                    paths::shortened(&path),
-                    req.method(),
-                    self.front.public_url
-                );
-                failure::answer(res, &Failure::NoPath(text), family, &arrival);
-                res.status_code(StatusCode::METHOD_NOT_ALLOWED);
+                let (path, method) = (paths::shortened(&path), req.method());
+                Failure::WrongMethod(format!("{path} does not take {method}; docs are on {base}/dashboard"))
             }
-            Some(_) => failure::answer(res, &Failure::Internal, family, &arrival),
-        }
+            Some(_) => Failure::Internal,
+        };
+        failure::answer(res, &failure, family, &arrival);
     }
 }

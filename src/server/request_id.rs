@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::{OperationId, Timestamp};
-use salvo::http::header::{CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
-use salvo::http::{HeaderMap, HeaderValue, StatusCode};
+use salvo::http::header::STRICT_TRANSPORT_SECURITY;
+use salvo::http::{HeaderMap, HeaderValue};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, body, connections, forwarded};
+use super::{Front, connections, forwarded};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -62,22 +62,7 @@ impl AssignRequestId {
         if secure {
             res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
-        if !is_plainly_coded(req.headers()) {
-            // A body whose end two servers could see in different places (request smuggling) is not read, and its connection is
-            // closed.
-            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            res.status_code(StatusCode::BAD_REQUEST);
-            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            res.body(UNKNOWN_CODING);
-            ctrl.skip_rest();
-            return;
-        }
-        let chunked = req.headers().contains_key(TRANSFER_ENCODING);
         ctrl.call_next(req, depot, res).await;
-        if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
-            // Where the body ends was not seen, so nothing behind it is taken for a request.
-            res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
         connections::hold(res, busy);
     }
 }
@@ -89,27 +74,11 @@ pub(super) fn note_own_id(headers: &HeaderMap, arrival: &Arrival) {
     }
 }
 
-/// The answer to a transfer coding other than `chunked`.
-const UNKNOWN_CODING: &str = concat!(
-    r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"param":null,"#,
-    r#""message":"the only transfer coding that is served is chunked; send the body with a length, or chunked"}}"#
-);
-
-/// Whether a body comes with a length or simply chunked.
-fn is_plainly_coded(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
-    match (codings.next(), codings.next()) {
-        (None, _) => true,
-        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
-        _ => false,
-    }
-}
-
 /// Headers in which clients send an id of their own.
 const OWN_ID: [&str; 3] = ["x-request-id", "x-client-request-id", "request-id"];
 const LONGEST_OWN_ID: usize = 128;
 
-/// The client's own id, when it is plain text of a sensible length and no key.
+/// The client's own id, if it is plain text of a sensible length and not a key.
 fn own_id(headers: &HeaderMap) -> Option<&str> {
     let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
     let looks_like_a_key = sent.to_ascii_lowercase().contains("sk-");

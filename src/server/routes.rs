@@ -1,7 +1,7 @@
-//! Every path of the customers' listener, as data: the service is built from it, and the test that calls every path reads it.
+//! Every path of the customers' listener, as data: the service is built from it, and a test calls every path in it.
 //!
-//! Whatever is not in it is answered with a 404 that names the right base URL. A path that reaches an upstream goes through
-//! `generate`, and so through a hold and a settlement; counting tokens is the one that is free.
+//! An unknown path is answered with a 404 that names the right base URL. A path that reaches an upstream goes through `generate`,
+//! and so through a hold and a settlement; counting tokens is the one that is free.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::customer::{Act, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT
 pub struct Endpoint {
     /// How it is called.
     pub method: Method,
-    /// Below the public base URL, with a slash at its beginning; parameters stand in braces.
+    /// Relative to the public base URL, with a leading slash; parameters in braces.
     pub path: &'static str,
     serves: Serves,
 }
@@ -52,30 +52,31 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 /// Every path.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
-    // Paths are compared in this order, and these are most of the traffic.
+    // Paths are matched in this order, and these are most of the traffic.
     let mut all = Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))).to_vec();
     all.extend([
-        // Some native clients leave out the version.
+        // Some native clients omit the version.
         at(Post, "/native/messages", Generate(Family::Messages)),
-        // probes, without a key; before what can be read there
+        // probes, without a key; before the reads of the same paths
         at(Head, "/", Probe),
         at(Head, "/v1", Probe),
         at(Head, "/native", Probe),
         at(Head, "/api/hello", Probe),
         at(Head, "/native/api/hello", Probe),
-        // one's own account, with the key
+        // the key's own account
         at(Get, "/v1/usage", Account(Read::Usage)),
         at(Get, "/v1/generation", Account(Read::Receipt)),
         at(Get, "/v1/models", Models(List::All)),
-        at(Get, "/v1/models/{slug}", Models(List::One)),
+        // Names of other services' models have slashes: the answer is that the model is not found, not that the path is not.
+        at(Get, "/v1/models/{*+slug}", Models(List::One)),
         // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(List::Native)),
-        at(Get, "/native/v1/models/{slug}", Models(List::NativeOne)),
+        at(Get, "/native/v1/models/{*+slug}", Models(List::NativeOne)),
         at(Post, "/native/v1/messages/count_tokens", CountTokens),
-        // the start page of a browser
+        // a browser's start page
         at(Get, "/", Home),
     ]);
-    // the same account where other tools look for it
+    // the same account, where other tools look for it
     let places = DIALECTS.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
     all.extend(places.map(|(path, dialect)| at(Get, path, Account(Read::Account(dialect)))));
     all.extend(dashboard());

@@ -1,4 +1,4 @@
-//! TLS on the customers' listener: one certificate, read from its files at the start and again when the operator asks.
+//! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
 //!
 //! New files replace the old certificate only when both parse and match; open connections keep theirs.
 
@@ -17,7 +17,12 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use salvo::conn::IntoConfigStream;
 
-/// Where certificate and key are, in PEM.
+use crate::config::source;
+
+/// A certificate with its intermediates has a few KiB.
+const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// The PEM files of certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate, followed by its intermediates.
@@ -26,7 +31,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be used. Never shows a key.
+/// Why a certificate is not usable. Never shows a key.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct TlsError {
@@ -91,17 +96,21 @@ impl ResolvesServerCert for Tls {
 
 fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let TlsFiles { certificate, key } = files;
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&content(certificate)?)
+        .collect::<Result<_, _>>()
         .map_err(|error| TlsError::new(certificate, &error))?;
     if chain.is_empty() {
         return Err(TlsError::new(certificate, &"there is no certificate in it"));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::new(key, &error))?;
+    let private = PrivateKeyDer::from_pem_slice(&content(key)?).map_err(|error| TlsError::new(key, &error))?;
     CertifiedKey::from_der(chain, private, &default_provider()).map_err(|error| TlsError::new(key, &error))
 }
 
-/// A configuration that never changes: new certificates come through the resolver.
+fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
+    source::content(path, LARGEST_FILE).map_err(|error| TlsError::new(path, &source::plain(&error)))
+}
+
+/// A constant configuration: new certificates come through the resolver.
 pub(super) struct Constant(pub(super) ServerConfig);
 
 impl IntoConfigStream<ServerConfig> for Constant {
@@ -109,5 +118,32 @@ impl IntoConfigStream<ServerConfig> for Constant {
 
     fn into_stream(self) -> Self::Stream {
         once(ready(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_at_the_start_and_at_a_reload() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for name in ["first.crt", "first.key"] {
+            std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name), place(name)).unwrap();
+        }
+        let files = TlsFiles { certificate: place("first.crt"), key: place("first.key") };
+        let tls = Tls::load(files.clone()).unwrap();
+        for path in [&files.certificate, &files.key] {
+            let kept = std::fs::read(path).unwrap();
+            std::fs::remove_file(path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+            for problem in [tls.reload().unwrap_err(), Tls::load(files.clone()).unwrap_err()] {
+                assert_eq!(problem.to_string(), format!("{}: it is a pipe or a device, not a file", path.display()));
+            }
+            std::fs::remove_file(path).unwrap();
+            std::fs::write(path, kept).unwrap();
+        }
+        tls.reload().unwrap();
     }
 }

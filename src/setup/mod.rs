@@ -1,7 +1,7 @@
-//! Ready settings for client programs, from one table that the command, the dashboard and the documentation read.
+//! Ready-made settings for client programs, from one table used by the command, the dashboard and the documentation.
 //!
-//! Templates name `<BASE_URL>`, `<API_KEY>` and `<MODEL>`; what is filled in has no character that a shell or a string of any
-//! of these languages could misread.
+//! Templates contain `<BASE_URL>`, `<API_KEY>` and `<MODEL>`; the values filled in have no character that a shell or a string in
+//! any of these languages could misread.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::config::{Endpoint, Model};
 
-/// The placeholder for a key that is not given.
+/// Stands in for a key that is not given.
 pub const KEY: &str = "<API_KEY>";
 /// The placeholder for the base URL in a template.
 pub const BASE_URL: &str = "<BASE_URL>";
@@ -22,7 +22,7 @@ pub const MODEL: &str = "<MODEL>";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// Its argument of `farebox setup`.
+    /// Its argument to `farebox setup`.
     pub id: String,
     /// Its name.
     pub title: String,
@@ -32,9 +32,9 @@ pub struct Client {
     pub family: String,
     /// What to know before pasting.
     pub note: String,
-    /// What it did in a run with these settings and an empty balance: requests, and seconds after the first answer.
+    /// Its observed behaviour with these settings on an empty balance: requests, and seconds after the first answer.
     pub empty: Option<String>,
-    /// The same when the provider was overloaded.
+    /// The same with an overloaded provider.
     pub busy: Option<String>,
     /// The same when each stream broke.
     pub broken: Option<String>,
@@ -78,7 +78,7 @@ pub fn client(id: &str) -> Option<&'static Client> {
 }
 
 impl Client {
-    /// The base URL that this client wants, below the gateway's.
+    /// The client's base URL under the gateway's.
     #[must_use]
     pub fn base_url(&self, public_url: &str) -> String {
         format!("{}/{}", gateway_root(public_url), self.base)
@@ -96,8 +96,8 @@ impl Client {
         model.route.serves(self.family()).is_some()
     }
 
-    /// The slug to begin with: a real model before a simulated one, then one that is best on this client's path before one
-    /// that is only served there.
+    /// The slug to start with: a real model before a simulated one, then one served best on this client's path before one that is
+    /// only available there.
     pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
         let simulated = |model: &Model| model.route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
         let rank = |model: &&Model| (simulated(model), model.best_path != self.family());

@@ -8,7 +8,7 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::proxy::Record;
 
-/// How many ended requests a new reader is shown first.
+/// How many ended requests a new reader gets first.
 const REMEMBERED: usize = 200;
 /// How many requests a reader may fall behind.
 const SLACK: usize = 1_024;
@@ -38,7 +38,7 @@ impl LiveRing {
         let _ = self.coming.send(record);
     }
 
-    /// Begins to read: the remembered requests, oldest first, then each one as it ends.
+    /// Starts reading: the remembered requests, oldest first, then each one as it ends.
     #[must_use]
     pub fn follow(&self) -> Follower {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// The next request; `None` when this reader was too slow and has missed some.
+    /// The next request; `None` if this reader was too slow and has missed some.
     pub async fn next(&mut self) -> Option<Arc<Record>> {
         match self.past.pop_front() {
             Some(record) => Some(record),
@@ -80,8 +80,14 @@ mod tests {
 
     fn record(number: u16) -> Arc<Record> {
         let id = OperationId::new(farebox_ledger::Timestamp::from_millis(0), u128::from(number));
-        let mut record =
-            Record::refused(&Failure::Ledger, Family::Chat, None, id, Instant::now(), crate::proxy::Origin::default());
+        let mut record = Record::refused(
+            &Failure::Ledger,
+            Family::Chat,
+            crate::proxy::Known::default(),
+            id,
+            Instant::now(),
+            crate::proxy::Origin::default(),
+        );
         record.status = number;
         Arc::new(record)
     }

@@ -29,7 +29,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
     let writer = LogWriter::start(std::io::stderr());
     let guard = writer.guard();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
-    // A line that cannot be formatted is dropped: reporting that would itself need standard error.
+    // Drops a line that cannot be formatted: reporting that would itself need standard error.
     let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
@@ -42,7 +42,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
     if let Some(error) = unreadable {
         tracing::warn!(%error, "FAREBOX_LOG is not a valid filter; it is ignored");
     }
-    // The standard hook writes to standard error by itself, and would wait there for a reader in the middle of a request.
+    // The standard hook writes to standard error directly, and would block there in the middle of a request.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', " "))));
     guard
 }
@@ -50,8 +50,8 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
 /// Lines for requests without a key, in each window of a second.
 const ANONYMOUS_LINES: u64 = 10;
 
-/// Writes one line for each ended request. Requests without a valid key get at most 10 lines a second and then a count of the
-/// rest, so that a stranger cannot fill the disk.
+/// Writes one line for each ended request. Requests without a valid key get at most 10 lines a second plus a count of the rest, so
+/// that a stranger cannot fill the disk.
 #[derive(Debug, Default)]
 pub struct RequestLog {
     anonymous: Mutex<Window>,
@@ -65,7 +65,7 @@ struct Window {
 }
 
 impl RequestLog {
-    /// Whether a request is written down.
+    /// Whether a request gets a line.
     fn admits(&self, record: &Record) -> bool {
         if record.key.is_some() {
             return true;
@@ -127,7 +127,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Origin};
+    use crate::proxy::{Failure, Known, Origin};
 
     #[test]
     fn requests_without_a_key_are_written_ten_times_a_second() {
@@ -135,7 +135,8 @@ mod tests {
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
             let failure = Failure::Unauthenticated("no key was sent");
-            let record = Record::refused(&failure, Family::Chat, key, id, Instant::now(), Origin::default());
+            let known = Known { key, ..Known::default() };
+            let record = Record::refused(&failure, Family::Chat, known, id, Instant::now(), Origin::default());
             Record { at: Timestamp::from_millis(at), ..record }
         };
         let written = |at| (0..100).filter(|_| log.admits(&record(at, None))).count();

@@ -1,7 +1,7 @@
 //! The log's way out: lines go into a bounded queue, and one thread writes them to standard error.
 //!
-//! A log that nobody reads must not slow a request down: a full pipe blocks this thread and nothing else. A line that finds the
-//! queue full, or that cannot be written, is dropped and counted.
+//! A log that nobody reads must not slow a request down: a full pipe blocks only this thread. A line that finds the queue full, or
+//! that cannot be written, is dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,13 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Lines that were dropped since the process started.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Lines of the log that were dropped, because the reader of standard error was too slow, or gone.
+/// Log lines dropped because the reader of standard error was too slow or gone.
 #[must_use]
 pub fn lost_lines() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Writes a line to standard error, and gives its reader a second: where nobody reads, a gateway whose ledger failed must still
-/// come to its end.
+/// Writes a line to standard error, and gives its reader a second: a gateway whose ledger failed must still exit when nobody reads.
 pub fn last_words(line: &str) {
     let writer = LogWriter::start(io::stderr());
     // A line that cannot be written is counted as lost.
@@ -36,15 +35,15 @@ pub fn last_words(line: &str) {
 
 enum Message {
     Line(Vec<u8>),
-    /// Dropped by the thread once everything before it was written, which its receiver sees.
+    /// The thread drops it after writing everything before it; its receiver notices that.
     Mark(#[expect(dead_code, reason = "only its end matters")] SyncSender<()>),
 }
 
-/// The queue's end for those who log.
+/// The sending end of the queue, for loggers.
 #[derive(Debug, Clone)]
 pub(super) struct LogWriter(SyncSender<Message>);
 
-/// Keeps the log's thread useful to the end: dropping it waits up to a second for the lines that are still queued.
+/// Keeps the log's thread running to the end: dropping it waits up to a second for the lines still queued.
 #[derive(Debug)]
 #[must_use = "dropped at once, it waits for nothing"]
 pub struct LogGuard(LogWriter);
@@ -102,7 +101,7 @@ impl Drop for LogGuard {
         let (mark, written) = sync_channel(0);
         // A full queue has no reader, so do not wait for one.
         if self.0.0.try_send(Message::Mark(mark)).is_ok() {
-            // Ends when the thread comes to the mark and drops it.
+            // Ends when the thread reaches the marker and drops it.
             let _ = written.recv_timeout(LAST_LINES);
         }
     }
@@ -114,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes only while its gate can be taken.
+    /// A writer that writes only while it can take its gate.
     struct Gated(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Gated {
@@ -140,7 +139,7 @@ mod tests {
         }
     }
 
-    /// One test, because the count belongs to the process.
+    /// A single test, because the count is global to the process.
     #[test]
     fn a_log_that_cannot_be_written_blocks_nobody_and_is_counted() {
         let written = Arc::new(Mutex::new(Vec::new()));
@@ -154,7 +153,7 @@ mod tests {
         for _ in 0..QUEUE + 100 {
             log.make_writer().write_all(b"more\n").unwrap();
         }
-        // One line may be with the thread.
+        // The thread may hold one line.
         let lost = lost_lines() - before;
         assert!((99..=100).contains(&lost), "{lost}");
         drop(blocked);

@@ -1,7 +1,7 @@
 //! Counters of ended requests by slug and family, and histograms of durations.
 //!
-//! Labels are bounded: slugs come only from the catalog (a name that is not published is counted under the empty slug), and a
-//! catalog that changes for ever runs into [`MOST_SLUGS`].
+//! Labels are bounded: slugs come only from the catalog (unpublished names count under the empty slug), and a catalog that keeps
+//! changing is limited by [`MOST_SLUGS`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -74,13 +74,13 @@ struct OfSlug {
     exposure: i128,
 }
 
-/// What a target may bill, and how its own counts fared.
+/// What a target may bill, and how often its own counts could not be charged.
 #[derive(Debug, Default)]
 struct OfTarget {
     counted: u64,
     miscounts: [u64; Miscount::ALL.len()],
     exposure: i128,
-    /// `None` where the operator's prices are not known.
+    /// `None` if the operator's prices are not known.
     cost: Option<i128>,
 }
 
@@ -91,7 +91,7 @@ struct OfFamily {
     first_byte: Histogram<{ WAITS.len() + 1 }>,
 }
 
-/// One count for each bound and one for all above.
+/// One count for each bound, and one for everything above.
 #[derive(Debug)]
 struct Histogram<const N: usize> {
     counts: [u64; N],
@@ -166,7 +166,7 @@ impl OfTarget {
 }
 
 impl Tables {
-    /// Each target gets what it may bill: that of the answer all that no failed try accounts for.
+    /// Attributes to each target what it may bill: to the answering one everything that the failed tries do not account for.
     fn note_targets(&mut self, record: &Record) {
         let (mut exposure, mut cost) = (i128::from(record.exposure.picos()), record.cost.map(|cost| i128::from(cost.picos())));
         for (target, owed) in &record.failed {
@@ -286,7 +286,7 @@ impl Tables {
     }
 }
 
-/// Changes the value under a name; a name is copied only when it is new.
+/// Changes the value under a name; copies the name only if it is new.
 fn update<T: Default>(map: &mut BTreeMap<String, T>, name: &str, change: impl FnOnce(&mut T)) {
     match map.get_mut(name) {
         Some(value) => change(value),

@@ -1,6 +1,7 @@
-//! Targets whose own counts were repeatedly not charged as they stand, and what the operator can do about each kind.
+//! Targets whose own counts repeatedly could not be charged as reported, and the operator's remedy for each kind.
 //!
-//! Of this clock hour and the one before. A single one is noise; five in an hour, and one in a hundred answers, are a setting.
+//! Covers this clock hour and the previous one. A single miscount is noise; five in an hour, and one in a hundred answers, point to
+//! a wrong setting.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::metering::Miscount;
 use crate::proxy::Record;
 
-/// Fewer in an hour are not worth a word …
+/// Fewer in an hour are not reported …
 const FEWEST: u64 = 5;
 /// … nor are fewer than one in this many answers.
 const ONE_IN: u64 = 100;
@@ -34,18 +35,18 @@ struct Counts {
     miscounts: [u64; Miscount::ALL.len()],
 }
 
-/// One target that repeatedly counts what is not charged.
+/// A target whose counts repeatedly cannot be charged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miscounting {
     /// `provider/model`.
     pub target: String,
     /// A slug that it serves.
     pub slug: String,
-    /// In which way.
+    /// The kind of miscount.
     pub miscount: Miscount,
     /// How many answers in the last hour.
     pub count: u64,
-    /// Of how many.
+    /// Out of how many answers.
     pub answers: u64,
 }
 
@@ -83,7 +84,7 @@ impl Miscounting {
         }
     }
 
-    /// Both in one line.
+    /// Both on one line.
     #[must_use]
     pub fn words(&self) -> String {
         format!("{}: {}", self.what(), self.remedy())
@@ -100,7 +101,7 @@ impl Hours {
         (self.hour, self.current) = (hour, Counts::default());
     }
 
-    /// How many answers were miscounted in this way, of how many, when that is worth a word.
+    /// How many answers were miscounted this way, and out of how many, if that is worth reporting.
     fn repeated(&self, at: usize) -> Option<(u64, u64)> {
         let of = |counts: &Counts| counts.miscounts.get(at).copied().unwrap_or_default();
         let (count, answers) = (of(&self.current) + of(&self.before), self.current.answers + self.before.answers);
@@ -109,7 +110,7 @@ impl Hours {
 }
 
 impl Miscounts {
-    /// Counts one ended request, and says so when a target begins to miscount.
+    /// Counts one ended request, and logs when a target begins to miscount.
     pub fn note(&self, record: &Record) {
         if record.target.is_empty() || !record.counted_at_its_end() {
             return;
@@ -137,7 +138,7 @@ impl Miscounts {
         }
     }
 
-    /// Every target that miscounts at an hour, by name.
+    /// Every target that miscounts at this hour, by name.
     #[must_use]
     pub fn repeated(&self, hour: i64) -> Vec<Miscounting> {
         let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,12 +162,12 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Origin};
+    use crate::proxy::{Failure, Known, Origin};
 
     fn record(hour: i64, miscount: Option<Miscount>) -> Record {
         let failure = Failure::Internal;
         let id = OperationId::from_bytes([0; 16]);
-        let record = Record::refused(&failure, Family::Chat, None, id, Instant::now(), Origin::default());
+        let record = Record::refused(&failure, Family::Chat, Known::default(), id, Instant::now(), Origin::default());
         let evidence = Some(if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider });
         let (target, slug) = ("acme/large".to_owned(), "large".to_owned());
         Record {

@@ -1,6 +1,6 @@
-//! What operators see of the traffic: a log line, counters and the last requests, all made from one [`Record`] for each request.
+//! What operators see of the traffic: a log line, counters and the last requests, all built from one [`Record`] per request.
 //!
-//! It listens and never decides. Ids and counts only: no body, no secret, and no text of a customer ever becomes a label.
+//! It observes and decides nothing. Ids and counts only: no body, no secret, and no customer's text as a label.
 
 mod exposition;
 mod live;

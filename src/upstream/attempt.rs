@@ -1,8 +1,8 @@
 //! One try at one target: build, send, wait for the first frame or the whole answer, and judge it.
 //!
 //! An answer counts as good only when it is what was asked for: a stream whose first data frame is not an error, or one JSON
-//! object. Comments and pings before the first data frame are dropped, because they do not prove
-//! that an answer will follow. Dropping the future closes the connection.
+//! object. Comments and pings before the first data frame are dropped, because they do not prove that an answer will follow.
+//! Dropping the future closes the connection.
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
@@ -19,16 +19,16 @@ use super::{Call, Operation, Prepared};
 use crate::byte_room::Share;
 use crate::config::Target;
 
-/// Largest whole answer taken.
+/// Largest whole answer accepted.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Most of an error body that is read.
 const MAX_ERROR_BYTES: usize = 256 << 10;
 
 /// A good answer.
 pub(super) enum Begun {
-    /// All of it, what it says, and its place among all answers.
+    /// All of it, with its facts and its share of the memory budget.
     Whole(Bytes, Box<AnswerFacts>, Share),
-    /// Its first data frame, and where the rest comes from.
+    /// Its first data frame, and the source of the rest.
     Stream(Box<Frame>, Box<Unread>),
 }
 
@@ -78,7 +78,7 @@ async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure>
     Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
 }
 
-/// Whether a connection failed because we have no descriptor, port or memory left.
+/// Whether a connection failed because this process has no descriptor, port or memory left.
 fn is_our_own(error: &reqwest::Error) -> bool {
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
     let mut source = std::error::Error::source(error);
@@ -110,7 +110,7 @@ async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun
     match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
-        // A 200 without any part of an answer in it is probably a proxy's error page in JSON.
+        // A 200 that contains no part of an answer is probably a proxy's error page in JSON.
         Some(facts) if call.operation == Operation::Generate && says_nothing(&facts) => {
             Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
         }

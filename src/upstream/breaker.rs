@@ -1,11 +1,11 @@
 //! The circuit breaker of one target: pure, the clock is passed in.
 //!
 //! Failures are counted per key and close the target to that key alone, so that one customer's unusual requests cannot take the
-//! target away from the others. It opens for all keys when its last outcomes all failed and came from at least two keys, or when
-//! no request can have caused them. An open breaker lets exactly one trial through when its rest is over; before that, only keys
-//! that the target served within the last 30 s (at most 90 s) and has not failed since. Several keys that fail on purpose can therefore open a
-//! breaker but not take the target away from a key that it serves: that key's next success closes it. In a real outage such a
-//! key pays one failed try.
+//! target away from the others. The breaker opens for all keys when its last outcomes all failed and came from at least two keys,
+//! or when no request can have caused them. After its rest, an open breaker lets exactly one trial through; before that, it admits
+//! only keys that the target served within the last 30 s (at most 90 s) and has not failed since. So several keys that fail on
+//! purpose can open a breaker but not take the target away from a key that it serves: that key's next success closes it. In a real
+//! outage such a key pays one failed try.
 //!
 //! A customer's own mistake never reaches [`Breaker::failed`]. A trial always ends in one of four calls ([`Breaker::began`],
 //! [`Breaker::succeeded`], [`Breaker::failed`], [`Breaker::abandoned`]), so a breaker cannot stay half-open forever.
@@ -56,7 +56,7 @@ pub(super) struct Leave {
 pub(super) struct Fault {
     /// No request can be the cause: connect, TLS, 401, 402.
     pub(super) certain: bool,
-    /// How long the upstream asked us to wait (`retry-after`).
+    /// How long the upstream asked to wait (`retry-after`).
     pub(super) rest: Option<Duration>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Breaker {
     served: Served,
 }
 
-/// Keys whose last request here succeeded lately. Two sets take turns, so that forgetting costs nothing.
+/// Keys whose last request here recently succeeded. Two sets alternate, so that forgetting costs nothing.
 #[derive(Debug, Default)]
 struct Served {
     recent: HashSet<Holder>,
@@ -91,7 +91,7 @@ struct Outcome {
 struct KeyState {
     circuit: Circuit,
     failures: u32,
-    /// When the wait that the upstream named to this key ends.
+    /// End of the wait that the upstream imposed on this key.
     named: Option<Instant>,
 }
 
@@ -143,7 +143,7 @@ impl Served {
 }
 
 impl Circuit {
-    /// `Ok(true)`: the request goes as the trial. `Ok(false)`: it goes as usual. `Err`: how long to wait.
+    /// `Ok(true)`: the request is the trial. `Ok(false)`: it is an ordinary request. `Err`: how long to wait.
     fn admits(self, now: Instant) -> Result<bool, Duration> {
         match self {
             Self::Closed => Ok(false),
@@ -177,14 +177,14 @@ impl Breaker {
         Ok(Leave { key, trial: (for_all, for_key), served })
     }
 
-    /// How long a key's request would have to wait now, if it would be refused; changes nothing.
+    /// How long a key's request would have to wait now, if it would be refused. Changes nothing.
     pub(super) fn is_open_to(&mut self, key: Holder, now: Instant) -> Option<Duration> {
         let own = self.keys.get(&key).map_or(Circuit::Closed, |own| own.circuit);
         let served = self.served.knows(key, now);
         self.all.admits(now).err().filter(|_| !served).or(own.admits(now).err())
     }
 
-    /// A good answer began. That ends a trial, but does not clear the failure count: streams may still break later, each time.
+    /// A good answer began. That ends a trial but does not clear the failure count: every stream may still break later.
     pub(super) fn began(&mut self, leave: &mut Leave) {
         let (for_all, for_key) = std::mem::take(&mut leave.trial);
         if for_all || std::mem::take(&mut leave.served) {
@@ -221,7 +221,7 @@ impl Breaker {
         }
         let rest = fault.rest.filter(|rest| !rest.is_zero());
         self.note(Outcome { key: leave.key, failed: true, certain: fault.certain }, policy);
-        // One key told to wait may have used up a quota of its own. Two at the same time mean that the target limits us.
+        // One key that is told to wait may have used up its own quota. Two at the same time mean that the target limits us.
         let also_named = rest.is_some() && self.keys.iter().any(|(key, own)| *key != leave.key && own.named > Some(now));
         self.fail_key(leave.key, for_key || for_all, now, policy, rest);
         if for_all {
@@ -296,7 +296,7 @@ impl Breaker {
         }
     }
 
-    /// A trial failed. If the request cannot be the cause, or the previous failed trial was another key's, the breaker opens
+    /// Handles a failed trial. If no request can be the cause, or the previous failed trial was another key's, the breaker opens
     /// again for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
     fn fail_trial(&mut self, key: Holder, now: Instant, policy: BreakerPolicy, certain: bool, rest: Option<Duration>) {
         let doubted_by_another = self.doubted_by.replace(key).is_some_and(|other| other != key);

@@ -31,7 +31,7 @@ fn answer(breaker: &mut Breaker, key: Holder, now: Instant) {
     breaker.succeeded(leave, now, POLICY);
 }
 
-/// Open for all since `now`.
+/// Open for all keys since `now`.
 fn opened(now: Instant) -> Breaker {
     let mut breaker = Breaker::default();
     for key in [ANN, BOB, ANN] {

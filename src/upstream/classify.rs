@@ -1,4 +1,4 @@
-//! Decides whose fault a failed try is: the customer's, the operator's or the provider's. Pure.
+//! Decides who is at fault for a failed try: the customer, the operator or the provider. Pure.
 //!
 //! The order of the checks matters: the operator's own problems (key, money, a model name the provider does not know) are
 //! recognised first, even when they come as a 400, so that they are never blamed on the customer. Words are matched at the start
@@ -18,13 +18,13 @@ pub enum Class {
     Client,
     /// The operator's account or configuration is.
     Operator,
-    /// The provider has no room now.
+    /// The provider has no capacity now.
     Busy,
-    /// No proper answer came.
+    /// No proper answer arrived.
     Broken,
     /// The request provably never left.
     Unsent,
-    /// We ran out of something of our own.
+    /// The gateway ran out of a resource of its own.
     Own,
     /// Passed over: the provider is at its `max_concurrent`.
     Full,
@@ -54,23 +54,23 @@ pub(super) enum AttemptFailure {
     Client {
         /// As the upstream sent it; a 422 is a 400 here.
         status: u16,
-        /// Not scrubbed yet.
+        /// Not redacted yet.
         error: UpstreamError,
     },
     /// The operator's account or configuration is.
     Operator(String),
-    /// The operator's account is, whatever is sent: a 401 or 402.
+    /// The fault is in the operator's account, not in what was sent: a 401 or 402.
     Account(String),
-    /// The provider has no room now.
+    /// The provider has no capacity now.
     Busy {
         /// For the log.
         why: String,
-        /// When it has.
+        /// When it will have capacity again.
         retry_after: Option<Duration>,
     },
-    /// The request may have been sent, and no proper answer came: the provider may have worked on it, and bill that.
+    /// The request may have been sent, and no proper answer arrived: the provider may have worked on it and bill that.
     Broken(String),
-    /// A whole answer was given up by us: the provider has worked on it all the time, and bills that.
+    /// We gave up on a whole answer: the provider worked on it all the time and bills that.
     GivenUp(GivenUp),
     /// The provider answered with an error of its own, which it does not bill.
     Failed(String),
@@ -80,10 +80,10 @@ pub(super) enum AttemptFailure {
     Own(String),
 }
 
-/// Why we gave a whole answer up. Another target would do the same work again, at the same price.
+/// Why we gave up on a whole answer. Another target would do the same work again, at the same price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenUp {
-    /// It was not there within this time.
+    /// It did not arrive within this time.
     Late(Duration),
     /// It has more than this many bytes.
     Large(usize),
@@ -126,7 +126,7 @@ impl AttemptFailure {
         }
     }
 
-    /// What it says about the target: nothing when we are at fault.
+    /// What it says about the target: nothing when the gateway is at fault.
     pub(super) fn fault(&self) -> Option<Fault> {
         match self {
             Self::Own(_) => None,
@@ -135,12 +135,12 @@ impl AttemptFailure {
         }
     }
 
-    /// Whether the provider may have worked on the request and bill that.
+    /// Whether the provider may have worked on the request and may bill that.
     pub(super) fn may_be_billed(&self) -> bool {
         matches!(self, Self::Broken(_))
     }
 
-    /// When the upstream named a time to come back.
+    /// When to come back, if the upstream said so.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => *retry_after,
@@ -149,7 +149,7 @@ impl AttemptFailure {
     }
 }
 
-/// Types and codes of the operator's trouble.
+/// Types and codes of errors that are the operator's problem.
 const OPERATOR_CODES: [&str; 21] = [
     "authentication_error",
     "permission_error",
@@ -174,7 +174,7 @@ const OPERATOR_CODES: [&str; 21] = [
     "deployment_not_found",
 ];
 
-/// How messages of the operator's trouble begin, in lower case.
+/// How messages about the operator's problems begin, in lower case.
 const OPERATOR_STARTS: [&str; 15] = [
     "your credit balance is too low",
     "credit balance is too low",
@@ -195,7 +195,7 @@ const OPERATOR_STARTS: [&str; 15] = [
 
 const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded", "slow_down"];
 
-/// Types and codes by which an error inside a good-looking answer says that the customer is at fault.
+/// Types and codes that put an error inside a good-looking answer down to the customer.
 const CLIENT_CODES: [&str; 6] = [
     "invalid_request_error",
     "invalid_prompt",
@@ -220,14 +220,14 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
         _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
         300..=399 => AttemptFailure::Failed(format!("{status} redirects are not followed")),
-        // Something in between gave up on a model that may have gone on.
+        // A proxy gave up on a model that may have gone on.
         502 | 504 | 524 => AttemptFailure::Broken(why),
-        // A 400 that is no JSON comes from something in between, not from the model.
+        // A 400 that is not JSON comes from a proxy, not from the model.
         _ => AttemptFailure::Failed(why),
     }
 }
 
-/// Judges an error inside an answer whose status promised success.
+/// Judges an error inside an answer whose status reported success.
 pub(super) fn of_error(error: UpstreamError) -> AttemptFailure {
     let why = format!("200 with an error: {}", words(&error));
     if is_operators(&error) {
@@ -241,7 +241,7 @@ pub(super) fn of_error(error: UpstreamError) -> AttemptFailure {
     }
 }
 
-/// Reads a `retry-after` header: seconds, also with a fraction, or a date, which the answer's own `date` turns into a wait.
+/// Reads a `retry-after` header: seconds, possibly fractional, or a date, which becomes a wait relative to the answer's own `date`.
 pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
     if let Ok(secs) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(secs.clamp(0.0, 86_400.0)).ok();

@@ -1,8 +1,8 @@
-//! Connections to one provider: a pool, its keys in turn, and the headers that may leave.
+//! Connections to one provider: a pool, its keys in rotation, and the headers that may be sent.
 //!
-//! What goes out is what the caller prepared plus this provider's own authentication; a customer's credential is refused here
-//! even when a caller forwards it by mistake. Redirects, proxies from the environment and compression are off, and HTTP/1.1
-//! is spoken because one shared HTTP/2 connection would queue streams behind its limit.
+//! A request carries what the caller prepared plus this provider's own authentication; a customer's credential is refused here even
+//! when a caller forwards it by mistake. Redirects, proxies from the environment and compression are off, and HTTP/1.1 is used
+//! because one shared HTTP/2 connection would queue streams behind its limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,21 +25,21 @@ use super::{Call, Operation, Prepared};
 use crate::byte_room::Holder;
 use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
-/// Requests to count tokens that a provider gets at once.
+/// Concurrent token-count requests to one provider.
 const SIDE_PLACES: u32 = 8;
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
-/// Where system certificates are kept, whatever the distribution.
+/// Where systems keep their certificates, whatever the distribution.
 const SYSTEM_BUNDLES: [&str; 4] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"];
 
-/// Trust in certificates, read once for all pools.
+/// Trusted certificates, read once for all pools.
 #[derive(Clone)]
 pub(super) struct Trust(ClientConfig);
 
 impl Trust {
-    /// The built-in roots, so that a machine without a store works, and those of the machine.
+    /// The built-in roots, for machines without a certificate store, plus those of the machine.
     pub(super) fn load() -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
@@ -57,30 +57,31 @@ impl Trust {
 
 /// One provider's connections and what is shared by all its targets.
 pub(super) struct Pool {
-    /// As the file says.
+    /// As configured.
     pub(super) provider: Arc<Provider>,
-    /// Repeats it may cost.
+    /// The budget for repeated requests.
     pub(super) budget: Mutex<Budget>,
-    /// What its answers must not give away.
+    /// What its answers must not reveal.
     pub(super) secrets: SecretForms,
     http: Option<Http>,
     turn: AtomicUsize,
     places: Option<Arc<Places>>,
-    /// For paths beside answers: they never take an answer's place.
+    /// For paths other than answers, which never take an answer's place.
     side_places: Arc<Places>,
 }
 
-/// A client, and what is the same for every request it sends.
+/// A client, and what all its requests have in common.
 struct Http {
     client: reqwest::Client,
-    /// Where each path of a family is, put together once: parsing a URL takes as long as reading a small answer.
+    /// The URL of each path of a family, built once: parsing a URL takes as long as reading a small answer.
     urls: Vec<(&'static str, Url)>,
     /// The operator's own headers.
     headers: HeaderMap,
 }
 
 impl Pool {
-    /// Opens no connection yet. `before` is the pool of the provider's last definition: running requests keep counting
+    /// Opens no connection yet. `before` is the pool of the provider's previous definition: running requests keep counting against
+    /// an unchanged `max_concurrent`.
     /// against an unchanged `max_concurrent`.
     pub(super) fn new(provider: Arc<Provider>, trust: &Trust, before: Option<&Self>) -> Result<Self, String> {
         let http = match &provider.endpoint {
@@ -95,18 +96,18 @@ impl Pool {
         Ok(Self { provider, budget, secrets, http, turn: AtomicUsize::new(0), places, side_places })
     }
 
-    /// A place among the provider's concurrent requests. `Err` when all, or a key's half, are taken; `Ok(None)` when they are
-    /// not counted.
+    /// A place among the provider's concurrent requests. `Err` if all places, or a key's half of them, are taken; `Ok(None)` if the
+    /// provider has no limit.
     pub(super) fn place(&self, holder: Holder) -> Result<Option<Place>, ()> {
         self.places.as_ref().map(|places| places.take(holder)).transpose()
     }
 
-    /// A place among the requests on paths beside answers.
+    /// A place among the requests on side paths (`count_tokens`).
     pub(super) fn side_place(&self, holder: Holder) -> Result<Place, ()> {
         self.side_places.take(holder)
     }
 
-    /// Runs `with` on the budget.
+    /// Runs `with` on the retry budget.
     pub(super) fn with_budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
         with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -153,7 +154,7 @@ impl Http {
     }
 }
 
-/// Every path that a family has at a provider.
+/// Every path of a family at a provider.
 fn urls(base: &Url) -> Vec<(&'static str, Url)> {
     let paths = Family::ALL.into_iter().flat_map(|family| [Some(family.protocol().path()), family.protocol().count_path()]);
     let below = base.path().trim_end_matches('/');

@@ -1,8 +1,8 @@
 //! What is known about one target: its breakers, its counts, and the tries under way.
 //!
-//! Each family has a breaker of its own: a provider that fails on one path is still asked on the others. A [`Try`] is permission
-//! to send one request. Dropping it hands the permission back in every case, so a customer who disconnects during a trial does
-//! not lock the target out.
+//! Each family has its own breaker: a provider that fails on one path is still asked on the others. A [`Try`] is permission to send
+//! one request. Dropping it always hands the permission back, so a customer who disconnects during a trial does not lock the target
+//! out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,29 +34,29 @@ struct Inner {
 /// One target as metrics, status and the console show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetState {
-    /// Whose target.
+    /// The slug.
     pub slug: String,
     /// `provider/model`.
     pub target: String,
-    /// What its breaker does now for all keys; of the family that fares worst.
+    /// Its breaker's state for all keys; that of the family in the worst state.
     pub state: BreakerState,
-    /// How long an open breaker still rests.
+    /// How long an open breaker stays open.
     pub open_for: Option<Duration>,
     /// Failures in a row, over all keys.
     pub failures: u32,
-    /// Keys that it is closed to because of their own failures, while it is open to others.
+    /// Keys shut out because of their own failures while it is open to others.
     pub keys_closed: usize,
     /// Tries since the target was configured.
     pub requests: u64,
-    /// Tries that failed through its fault.
+    /// Tries that failed through the target's fault.
     pub errors: u64,
     /// Tries and answers under way.
     pub in_flight: u64,
-    /// What went wrong last.
+    /// The last failure.
     pub last_reason: Option<Redacted>,
 }
 
-/// Longest rest an upstream can impose.
+/// Longest rest that an upstream can impose.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
 impl Health {
@@ -64,7 +64,7 @@ impl Health {
         Self(Mutex::new(Inner::default()))
     }
 
-    /// Leave to send one request of a key, or how long to wait.
+    /// Permission to send one request of a key, or how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
         family: Family,
@@ -116,12 +116,12 @@ impl Inner {
     }
 }
 
-/// Leave to send one request to a target, held until its answer has ended.
+/// Permission to send one request to a target, held until its answer has ended.
 #[derive(Debug)]
 pub(super) struct Try {
     health: Arc<Health>,
     family: Family,
-    /// Goes back with the outcome.
+    /// Handed back with the outcome.
     leave: Option<Leave>,
     policy: BreakerPolicy,
     begun: bool,
@@ -129,7 +129,7 @@ pub(super) struct Try {
 }
 
 impl Try {
-    /// The first frame of a good answer is here.
+    /// The first frame of a good answer arrived.
     pub(super) fn began(&mut self) {
         self.begun = true;
         if let Some(leave) = &mut self.leave {

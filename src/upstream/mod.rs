@@ -1,7 +1,7 @@
 //! Calls to providers. The only room that uses reqwest; it knows nothing about money.
 //!
-//! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a
-//! 200 can begin with an error), or the last failure. After that there is no retry: a customer never gets two beginnings.
+//! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a 200
+//! can begin with an error), or the last failure. After that there is no retry: a customer never gets the start of two answers.
 //! Dropping an [`Answer`] closes the upstream connection immediately.
 
 mod attempt;
@@ -58,7 +58,7 @@ pub struct Upstreams {
     answers: Arc<ByteRoom>,
 }
 
-/// What is kept for one snapshot.
+/// The state kept for one snapshot.
 #[derive(Default)]
 struct Pools {
     pools: HashMap<String, Arc<Pool>>,
@@ -90,18 +90,18 @@ pub enum Operation {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
-    /// The key that asks: its failures close a target to that key alone.
+    /// The requesting key: its failures close a target to that key alone.
     pub holder: Holder,
-    /// The customer's family: which targets are asked, in which order and in which family.
+    /// The customer's family: it decides which targets are asked, in which order and in which family.
     pub caller: Family,
-    /// The family of the target that is being asked: its path, its authentication, and how its answer is read. The caller's own
-    /// until a target is chosen.
+    /// The family of the current target: its path, its authentication, and how its answer is read. The caller's own until a target
+    /// is chosen.
     pub family: Family,
     /// What is asked for.
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
-    /// Set when the caller has gone: the current attempt goes on, and no other is begun.
+    /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
 }
 
@@ -111,43 +111,43 @@ impl Call<'_> {
     }
 }
 
-/// Makes the request for one target in one family; `None` when this target cannot carry it and is passed over.
+/// Builds the request for one target in one family; `None` when this target cannot carry it and is skipped.
 pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send + Sync);
 
-/// A request as one target gets it, made by the caller for each try.
+/// A request for one target, built by the caller for each try.
 #[derive(Debug, Clone, Default)]
 pub struct Prepared {
-    /// The body, in pieces that follow one another.
+    /// The body, in consecutive pieces.
     pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
 }
 
-/// A good answer, begun.
+/// A good answer that has begun.
 #[derive(Debug)]
 pub struct Answer {
     /// The target that answered.
     pub target: Target,
     /// The family it answered in.
     pub family: Family,
-    /// Tries that failed before.
+    /// Tries that failed before it.
     pub attempts: Vec<Attempt>,
-    /// What it said.
+    /// The answer itself.
     pub content: AnswerContent,
-    /// What is taken out of its id.
+    /// The provider's secrets, which are redacted from the answer's id.
     pub secrets: SecretForms,
 }
 
 /// Whole or streamed.
 #[derive(Debug)]
 pub enum AnswerContent {
-    /// The whole body, its facts, and its share of the memory budget, which must be kept as long as the body.
+    /// The whole body, its facts, and its share of the memory budget, which must live as long as the body.
     Whole(Bytes, Box<AnswerFacts>, Share),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Box<Frame>, FrameStream),
 }
 
-/// Why no target gave an answer.
+/// Why no target answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DispatchError {
     /// The last target asked blames the customer's request (400 or 413). The error is redacted: nothing in it identifies the
@@ -162,7 +162,7 @@ pub enum DispatchError {
         /// Tries that failed before.
         attempts: Vec<Attempt>,
     },
-    /// A whole answer was given up while its provider worked on it.
+    /// We gave up on a whole answer while its provider worked on it.
     GivenUp {
         /// Why.
         why: GivenUp,
@@ -170,14 +170,14 @@ pub enum DispatchError {
         target: Target,
         /// For how long.
         worked: Duration,
-        /// This try, and those that failed before.
+        /// This try, and the failed ones before it.
         attempts: Vec<Attempt>,
     },
-    /// The answer is not what was asked for or no target could be reached.
+    /// The answer is not what was asked for, or no target could be reached.
     NoTarget {
         /// For the log and metrics, never for the customer.
         attempts: Vec<Attempt>,
-        /// When a breaker or an upstream names a time after which to come back; at most 5 s.
+        /// When a breaker or an upstream says to come back; at most 5 s.
         retry_after: Option<Duration>,
     },
 }
@@ -191,7 +191,7 @@ pub struct Attempt {
     pub class: Class,
     /// What went wrong, in words for the operator's log. Never a secret.
     pub reason: Redacted,
-    /// How long the target may have worked on it, where it may bill that.
+    /// How long the target may have worked on it, if it may bill that.
     pub worked: Option<Duration>,
 }
 
@@ -201,7 +201,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Bytes of answers in flight: reading an upstream waits when they are taken.
+/// Bytes of answers in flight: when they are used up, reading from upstreams waits.
 const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
 /// Longest `retry-after` sent to a customer.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -248,7 +248,7 @@ impl Upstreams {
         let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
         let mut asked: Option<&Target> = None;
         for (target, family) in call.route.candidates(call.caller) {
-            // A target that speaks several families is asked in one of them.
+            // A target that speaks several families is asked in only one of them.
             if asked.is_some_and(|asked| std::ptr::eq(asked, target)) {
                 continue;
             }
@@ -351,20 +351,20 @@ impl Upstreams {
         }
     }
 
-    /// Has the built-in provider play a recorded stream from now on.
+    /// Makes the built-in provider play a recorded stream from now on.
     #[cfg(test)]
     pub(crate) fn play(&self, recorded: Recorded) {
         *self.simulated.recorded.lock().unwrap() = Some(recorded);
     }
 
-    /// Bytes of answers in flight, and how many there may be.
+    /// Bytes of answers in flight, and the limit.
     #[must_use]
     pub fn answer_bytes(&self) -> (usize, usize) {
         (self.answers.in_use(), self.answers.total())
     }
 
-    /// Pool and health of a target. A request keeps its snapshot, so during a reload its target may be newer or older than the
-    /// one here: then it gets a temporary pool of its own.
+    /// Pool and health of a target. A request keeps its snapshot, so around a reload its target may be newer or older than the one
+    /// here; it then gets a temporary pool.
     fn find(&self, route: &Route, target: &Target) -> Result<(Arc<Pool>, Arc<Health>), String> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let pool = match known.pools.get(&target.provider.name).filter(|pool| same(&pool.provider, &target.provider)) {
@@ -383,7 +383,7 @@ impl fmt::Debug for Upstreams {
 }
 
 impl Pools {
-    /// The state for a snapshot, taking over what did not change.
+    /// The state for a snapshot, keeping what did not change.
     fn following(before: &Self, config: &Config, trust: &Trust) -> Result<Self, String> {
         let mut state = Self::default();
         for provider in &config.providers {
@@ -412,7 +412,7 @@ impl Pools {
     }
 }
 
-/// What went wrong so far.
+/// The failures so far.
 struct Failures<'a> {
     route: &'a Route,
     attempts: Vec<Attempt>,
@@ -420,14 +420,14 @@ struct Failures<'a> {
 }
 
 impl Failures<'_> {
-    /// Notes how long the last one may have been worked on.
+    /// Notes how long the target of the last one may have worked on it.
     fn worked(&mut self, time: Duration) {
         if let Some(last) = self.attempts.last_mut() {
             last.worked = Some(time);
         }
     }
 
-    /// Notes one, and gives back its reason as it may be shown to the operator.
+    /// Records a failure, and returns its reason as the operator may see it.
     fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
         self.attempts.push(Attempt { target: target.name(), class, reason: reason.clone(), worked: None });
@@ -437,7 +437,7 @@ impl Failures<'_> {
     }
 }
 
-/// A refusal of a translated request: its field names are those of the target's family, which the customer never wrote.
+/// A refusal of a translated request: its field names belong to the target's family, and the customer never wrote them.
 fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
     let known = translate::error_for(caller, error);
     UpstreamError { kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()), param: None, ..known }

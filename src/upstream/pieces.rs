@@ -1,6 +1,6 @@
-//! The body of a request that goes out in the pieces it is made of, so that what stays as the customer wrote it is not copied.
+//! A request body sent in the pieces it is made of, so that unchanged parts of the customer's body are not copied.
 //!
-//! Its length is known from the beginning, so it is announced and not sent in chunks, and all pieces go into one system call.
+//! Its length is known in advance, so it is announced instead of chunked, and all pieces go out in one system call.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 #[derive(Default)]
 pub(super) struct Pieces {
     pieces: VecDeque<Bytes>,
-    /// Bytes that are still to be sent.
+    /// Bytes still to be sent.
     left: usize,
 }
 

@@ -30,7 +30,7 @@ impl Places {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
-    /// A place for a key, unless all are taken or it has half of them.
+    /// A place for a key, unless all are taken or the key already has half of them.
     pub(super) fn take(self: &Arc<Self>, holder: Holder) -> Result<Place, ()> {
         let mut taken = self.lock();
         let own = taken.by.get(&holder).copied().unwrap_or_default();

@@ -1,10 +1,10 @@
 //! The only exit for text that an upstream wrote. Text for a customer, the log, `/live` or the dashboard first loses everything
-//! that identifies the operator's account, is then shortened, and then loses characters that could forge a log line or reverse
-//! text direction. In this order, because a secret that was cut in two is no longer found.
+//! that identifies the operator's account, is then shortened, and then loses characters that could forge a log line or reverse text
+//! direction. The order matters: a secret that was cut in two is no longer found.
 //!
-//! Only this file makes a [`Redacted`], so the compiler ensures that no text takes another way. Clients match on the wording of a
-//! 400, so everything else stays as it was: field names, header names, the customer's own ids and links. The upstream's model
-//! name becomes the public slug; keys, hosts, provider names, account and request ids become a word in brackets.
+//! Only this file creates a [`Redacted`], so the compiler ensures that no text takes another way. Clients match on the wording of a
+//! 400, so everything else stays: field names, header names, the customer's own ids and links. The upstream's model name becomes
+//! the public slug; keys, hosts, provider names, account and request ids become a word in brackets.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,11 +15,11 @@ use farebox_protocol::{Family, UpstreamError};
 use super::secret_forms::SecretForms;
 use crate::config::{Endpoint, Route};
 
-/// What has passed the exit.
+/// Redacted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<T = String>(T);
 
-/// An upstream's error as a customer may read it. Outside of this room an upstream's error is only named by this.
+/// An upstream's error as a customer may read it. Outside this room an upstream's error exists only as this type.
 pub type CustomerError = Redacted<UpstreamError>;
 
 impl<T> Deref for Redacted<T> {
@@ -37,7 +37,7 @@ impl<T: fmt::Display> fmt::Display for Redacted<T> {
 }
 
 impl Redacted {
-    /// With a word in front that no upstream chose.
+    /// Prefixed with a word of our own.
     pub(super) fn labelled(&self, label: impl fmt::Display) -> Self {
         Self(format!("{label}: {}", self.0))
     }
@@ -59,7 +59,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Everything a route's targets could give away.
+    /// Everything that a route's targets could reveal.
     fn of(route: &'a Route) -> Self {
         let mut known = Self { slug: &route.slug, ..Self::default() };
         for target in &route.targets {
@@ -84,21 +84,21 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Account-bound ids, by how they begin; customers' own ids begin otherwise.
+/// Prefixes of account-bound ids; customers' own ids begin differently.
 const IDS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "req_", "req-", "wrkspc_", "acct_"];
 /// Phrases that announce an id of any form.
 const ID_PHRASES: [&str; 4] = ["request id", "request-id", "request_id", "requestid"];
-/// A shorter name of a model is found in ordinary words.
+/// Shorter model names also occur in ordinary words.
 const SHORTEST_NAME: usize = 5;
 const SHORTEST_ID: usize = 6;
-/// How keys begin that upstreams echo shortened: `sk-ab…yz`, `sk-ab***yz`.
+/// Prefixes of keys that upstreams echo shortened: `sk-ab…yz`, `sk-ab***yz`.
 const ECHOED: &str = "sk-";
-/// Bytes of a text that are looked at.
+/// Bytes of a text that are searched.
 const WINDOW: usize = 32 << 10;
-/// Characters that a customer reads of a message, and of a type, a code or a field's name.
+/// Characters of a message that a customer sees, and of a type, a code or a field's name.
 const LONGEST_MESSAGE: usize = 4_000;
 const LONGEST_WORD: usize = 200;
-/// Characters that an operator reads.
+/// Characters that an operator sees.
 const LONGEST_REASON: usize = 300;
 
 /// The error as a customer may read it.
@@ -112,13 +112,13 @@ pub fn for_operator(text: &str, route: &Route) -> Redacted {
     Redacted(text_for_operator(text, &Known::of(route)))
 }
 
-/// The same for words that no upstream chose.
+/// The same for words of our own.
 pub fn plain(text: &str) -> Redacted {
     Redacted(text_for_operator(text, &Known::default()))
 }
 
-/// An upstream's id of its answer, for the journal. Every answer has one, so what the exit looks for is first looked for as a
-/// whole: an ordinary id has none of it.
+/// An upstream's id of its answer, for the journal. Every answer has one, so a quick check comes first: an ordinary id contains
+/// nothing that has to be redacted.
 #[must_use]
 pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
     let lower = clip(id, WINDOW).to_ascii_lowercase();
@@ -143,12 +143,12 @@ fn text_for_operator(text: &str, known: &Known<'_>) -> String {
     exit(text, known, LONGEST_REASON, |text, _| text)
 }
 
-/// Scrubs, then shortens, then takes out what could forge a line.
+/// Redacts, then shortens, then removes what could forge a line.
 fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String, &Known<'_>) -> String) -> String {
     let window = clip(text, WINDOW);
     let mut clean = more(without_secrets(window, known), known);
     if window.len() < text.len() {
-        // What stands at the edge of the window may be the beginning of a secret.
+        // Text at the edge of the window may be the beginning of a secret.
         let sure = clean.len().saturating_sub(known.longest_secret().max(LONGEST_WORD));
         clean.truncate(clean.floor_char_boundary(sure));
     }
@@ -156,12 +156,12 @@ fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String,
 }
 
 fn shorten(text: &str, longest: usize) -> String {
-    // No character is shorter than a byte.
+    // Every character has at least one byte.
     if text.len() <= longest { text.to_owned() } else { text.chars().take(longest).collect() }
 }
 
-/// Control characters, and those that change the direction of a line or end it, become spaces: taking them out could put the
-/// halves of a secret together.
+/// Control characters, and those that change a line's direction or end it, become spaces: removing them could join the halves of a
+/// secret.
 fn printable(text: &str) -> String {
     if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return text.to_owned();
@@ -169,7 +169,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 
-/// Without names of hosts, models, providers and accounts.
+/// The text without names of hosts, models, providers and accounts.
 fn names_out(mut text: String, known: &Known<'_>) -> String {
     for host in known.hosts.iter().filter(|host| !host.is_empty()) {
         text = without_urls(&text, host);
@@ -201,16 +201,16 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
     out + &text[done..]
 }
 
-/// What may stand beside a match.
+/// Which characters may surround a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
     /// Anything.
     Any,
     /// No letter or digit in front.
     Front,
-    /// No letter, digit, `-` or `_` on either side: `acme` is not in `acme-beta`.
+    /// No letter, digit, `-` or `_` on either side: `acme` does not match in `acme-beta`.
     Word,
-    /// The same in front; behind, a dated or tagged form (`-20250929`, `:free`) is taken along.
+    /// The same in front; a dated or tagged suffix (`-20250929`, `:free`) is part of the match.
     Name,
 }
 
@@ -218,8 +218,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Position of `needle` at or behind `from`, where its edges fit. Both are in lower case already: whoever looks for many makes
-/// them so once, because a text of nothing but needles would else cost the square of its length.
+/// Position of `needle` at or after `from` with fitting edges. Both are in lower case already: a caller with many needles converts
+/// once, because otherwise a text of nothing but needles would cost the square of its length.
 fn find(lower: &str, from: usize, needle: &str, edge: Edge) -> Option<usize> {
     let hay = lower.get(from..).filter(|_| !needle.is_empty())?;
     if edge == Edge::Any {
@@ -255,7 +255,7 @@ fn replace(text: &str, needle: &str, with: &str, edge: Edge) -> String {
     out + &text[done..]
 }
 
-/// Links into the upstream's own domain say who it is; a customer's own links stay.
+/// Links into the upstream's own domain reveal who it is; a customer's own links stay.
 fn without_urls(text: &str, host: &str) -> String {
     let domain = domain_of(host).to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
@@ -303,7 +303,7 @@ fn without_announced_id(text: &str, phrase: &str) -> String {
     out + &text[done..]
 }
 
-/// Bytes of the longest beginning of `text` whose characters all fit.
+/// Bytes of the longest prefix of `text` whose characters all fit.
 fn token_len(text: &str, fits: impl Fn(char) -> bool) -> usize {
     text.find(|c| !fits(c)).unwrap_or(text.len())
 }
@@ -319,7 +319,7 @@ fn host_of(url: &str) -> &str {
     }
 }
 
-/// The last two labels of a host name; an address as it is.
+/// The last two labels of a host name; an IP address as it is.
 fn domain_of(host: &str) -> &str {
     if host.parse::<std::net::IpAddr>().is_ok() {
         return host;
@@ -441,7 +441,7 @@ mod tests {
         }
     }
 
-    /// No ten characters in a row of the secret are left, in whatever form they stood there.
+    /// No ten consecutive characters of the secret are left, in any of its forms.
     fn leaks(text: &str) -> bool {
         let text = text.to_ascii_lowercase();
         b"verysecretvalue".windows(10).any(|piece| text.contains(std::str::from_utf8(piece).unwrap()))
@@ -457,7 +457,7 @@ mod tests {
                 }
             }
         }
-        // Many short replacements move the edge of the window into what is kept.
+        // Many short replacements move the edge of the window into the kept text.
         for shift in 0..30 {
             let text = format!("{}{}", ".".repeat(shift), "verysecretvalue".repeat(10_000));
             assert!(!leaks(&exit(&text, &known(), LONGEST_MESSAGE, names_out)), "{shift}");
@@ -492,7 +492,7 @@ mod tests {
             let text = word.repeat(WINDOW / word.len());
             let _ = exit(&text, &known(), LONGEST_MESSAGE, names_out);
         }
-        // A square takes many seconds without optimisation.
+        // Quadratic time would take many seconds without optimisation.
         assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     }
 

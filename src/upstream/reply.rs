@@ -1,4 +1,4 @@
-//! An upstream's answer before it is judged. The network and the simulated provider both give one.
+//! An upstream's answer before it is judged. The network and the simulated provider both produce one.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ pub(super) struct Reply {
     pub(super) body: Body,
 }
 
-/// What an answer says it is.
+/// The content type an answer declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// JSON.
     Json,
     /// Server-sent events.
     Events,
-    /// Something else, or nothing said.
+    /// Something else, or no type.
     Other,
 }
 

@@ -1,8 +1,8 @@
 //! Decides what to do after a failed attempt: stop, the same target again, or the next one. Pure; the clock is passed in.
 //!
 //! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
-//! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries, because another
-//! target would refuse it too, and so does a whole answer that was given up, because it is charged.
+//! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries, because another target
+//! would refuse it too; so does giving up on a whole answer, because it is charged.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) enum Move {
     NextTarget,
 }
 
-/// Decides, after `tries` at one target of which the last ended in `fault`; `extra` more are allowed.
+/// Decides what follows `tries` at one target, the last of which ended in `fault`; `extra` more are allowed.
 pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
     match fault {
         AttemptFailure::Client { .. } | AttemptFailure::GivenUp(_) => Move::Stop,
@@ -36,7 +36,7 @@ pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant
     }
 }
 
-/// How many repeats one provider may cost: a fifth of its recent requests, but at least a few.
+/// How many repeats one provider may get: a fifth of its recent requests, with a small minimum.
 #[derive(Debug)]
 pub(super) struct Budget {
     began: Instant,

@@ -1,4 +1,4 @@
-//! Whether a target may be asked now. Which ones are asked, and in which order, is the route's business.
+//! Whether a target may be asked now. The route decides which targets are asked, and in which order.
 //!
 //! A target whose provider is full or whose breaker is open is skipped, never waited for.
 
@@ -10,12 +10,12 @@ use super::client::{Place, Pool};
 use super::health::{Health, Try};
 use super::{Call, Operation};
 
-/// Why a target is passed over.
+/// Why a target is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Its provider serves as many requests as it may.
+    /// Its provider already serves as many requests as it may.
     Full,
-    /// Its breaker is open for this long.
+    /// Its breaker stays open for this long.
     Resting(Duration),
 }
 
@@ -28,7 +28,7 @@ impl Skip {
         }
     }
 
-    /// What keeps it from being asked, for the operator's log.
+    /// The reason, for the operator's log.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Full => "the provider is at max_concurrent".to_owned(),
@@ -45,7 +45,7 @@ impl Skip {
     }
 }
 
-/// Leave to ask a target now.
+/// Permission to ask a target now.
 pub(super) enum Entry {
     /// For an answer: its outcome counts for the target's health.
     Answer(Try),
@@ -53,7 +53,7 @@ pub(super) enum Entry {
     Side(#[expect(dead_code, reason = "held for its drop")] Place),
 }
 
-/// Leave to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
+/// Permission to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
 pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
     if call.operation == Operation::Generate {
         let place = pool.place(call.holder).map_err(|()| Skip::Full)?;

@@ -1,8 +1,8 @@
-//! A provider's secrets in every form in which a program writes them: as they are, percent-coded, in hexadecimal, and inside base64
-//! of any text around them.
+//! A provider's secrets in every form in which a program writes them: plain, percent-encoded, in hexadecimal, and inside base64 of
+//! any surrounding text.
 //!
-//! Made once for each provider, because making them costs more than reading an answer. Lower case, since case does not count in
-//! any of them; the longest first, since a long secret may contain a short one.
+//! Built once per provider, because building them costs more than reading an answer. Lower case, because matching ignores case;
+//! longest first, because a long secret may contain a short one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use crate::config::Provider;
 
 const SHORTEST_SECRET: usize = 4;
-/// A shorter piece of base64 is found in ordinary words.
+/// Shorter pieces of base64 also occur in ordinary words.
 const SHORTEST_CODED: usize = 8;
 
 /// All forms of all secrets of a provider. Never shown.
@@ -27,7 +27,7 @@ impl fmt::Debug for SecretForms {
 }
 
 impl SecretForms {
-    /// Those of its keys and of the values of its headers.
+    /// The forms of its keys and header values.
     pub(super) fn of(provider: &Provider) -> Self {
         let headers = provider.headers.iter().map(|(_, value)| value.reveal());
         Self::of_secrets(provider.keys.iter().map(|key| key.reveal()).chain(headers))
@@ -44,7 +44,7 @@ impl SecretForms {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether one of them stands in a text that is in lower case.
+    /// Whether a text, in lower case, contains one of them.
     pub(super) fn stand_in(&self, lower: &str) -> bool {
         self.iter().any(|form| lower.contains(form))
     }
@@ -65,7 +65,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms.push(secret.bytes().map(|byte| format!("%{byte:02X}")).collect());
     forms.push(hex::encode(secret));
     for offset in 0..3 {
-        // Characters that depend on what stands beside the secret are left out.
+        // Drops the characters that depend on the text beside the secret.
         let padded = ["\0".repeat(offset), secret.to_owned()].concat();
         let whole = padded.len() / 3 * 4;
         let skipped = [0, 2, 3][offset];

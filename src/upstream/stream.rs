@@ -1,8 +1,7 @@
 //! Reads the bytes of an answer as they arrive and cuts them into frames.
 //!
-//! A body comes from the network or from the built-in provider; everything above treats both alike. Dropping a [`FrameStream`]
-//! drops the body, which closes the connection: there is no other way to cancel and none is needed. A stream that broke stays
-//! broken.
+//! A body comes from the network or from the built-in provider; the layers above treat both alike. Dropping a [`FrameStream`] drops
+//! the body, which closes the connection: there is no other way to cancel, and none is needed. A broken stream stays broken.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -22,26 +21,26 @@ use crate::byte_room::Share;
 use crate::config::Route;
 use crate::deadline::Deadline;
 
-/// Bytes that an answer may have in memory without being counted: ordinary ones take no lock.
+/// Bytes that an answer may have in memory uncounted, so that ordinary ones take no lock.
 const UNCOUNTED: usize = 64 * 1024;
 
 /// The bytes of one answer.
 pub(super) enum Body {
-    /// From a connection. Without the answer's head, which would keep the buffer that it was read into.
+    /// From a connection, without the response head, which would keep its read buffer alive.
     Network(Box<reqwest::Body>),
     /// From the built-in provider.
     Paced(Paced),
-    /// Ended or given up.
+    /// Ended or cancelled.
     Over,
 }
 
 impl Body {
-    /// The next bytes, `None` at the end. A dropped call loses nothing.
+    /// The next bytes, `None` at the end. Dropping the future loses nothing.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
             Self::Network(body) => loop {
                 let Some(frame) = body.frame().await.transpose().map_err(|error| cause(&error))? else { return Ok(None) };
-                // Trailers are nothing that anybody needs.
+                // Nobody needs trailers.
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
                 }
@@ -51,7 +50,7 @@ impl Body {
         }
     }
 
-    /// All of it, at most `most` bytes. What is more than a little is read only when there is room for it.
+    /// All of it, at most `most` bytes. Beyond a small amount it is read only as memory becomes available.
     pub(super) async fn whole(&mut self, most: usize, room: &mut Share) -> Result<Bytes, AttemptFailure> {
         let too_large = AttemptFailure::GivenUp(GivenUp::Large(most));
         let Some(first) = self.chunk().await.map_err(AttemptFailure::Broken)? else { return Ok(Bytes::new()) };
@@ -63,7 +62,7 @@ impl Body {
         while all.len() + next.len() <= most {
             let needed = all.len() + next.len();
             if needed > all.capacity() {
-                // Twice as large, but never more than an answer may have: a key alone has room for exactly that.
+                // Doubles, but never beyond an answer's maximum: a single key has room for exactly that.
                 let larger = (needed * 2).min(most);
                 if larger > UNCOUNTED {
                     room.wait_for(larger).await;
@@ -108,7 +107,7 @@ impl Paced {
             return if self.broken { Err("the connection was closed in the middle of the answer".to_owned()) } else { Ok(None) };
         };
         if !wait.is_zero() {
-            // Kept across calls, so that a dropped call does not wait anew.
+            // Kept across calls, so that a dropped call does not restart the wait.
             let due = *self.due.get_or_insert_with(|| Instant::now() + *wait);
             sleep_until(due).await;
             self.due = None;
@@ -122,14 +121,14 @@ impl Paced {
 #[error("{0}")]
 pub struct StreamBroken(pub String);
 
-/// What of a stream has not been read yet.
+/// The unread rest of a stream.
 pub(super) struct Unread {
     pub(super) reader: FrameReader,
     pub(super) body: Body,
 }
 
-/// The frames of a running answer. Dropping it cancels the upstream call. A frame counts among the bytes of answers in flight
-/// until the next one is asked for.
+/// The frames of a running answer. Dropping it cancels the upstream call. A frame counts among the bytes of answers in flight until
+/// the next one is requested.
 pub struct FrameStream(Box<Running>);
 
 struct Running {
@@ -138,13 +137,13 @@ struct Running {
     waiting_since: Option<Instant>,
     alarm: Deadline,
     broken: Option<StreamBroken>,
-    /// `None` for what says nothing about the target.
+    /// `None` if it says nothing about the target.
     health: Option<Try>,
     room: Share,
 }
 
 impl FrameStream {
-    /// The rest of an answer whose first frame was read.
+    /// The rest of an answer after its first frame.
     pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Option<Try>, room: Share) -> Self {
         Self(Box::new(Running {
             unread,
@@ -159,10 +158,10 @@ impl FrameStream {
 
     /// The next frame, `None` at the end of the upstream's bytes.
     ///
-    /// A call that is dropped before it is done loses nothing, and its wait counts towards the idle limit.
+    /// Dropping the future before it completes loses nothing, and its wait counts towards the idle limit.
     ///
     /// # Errors
-    /// When the connection broke, went silent for the provider's idle limit, or sent a frame over the size limit.
+    /// When the connection breaks, stays silent for the provider's idle limit, or sends a frame over the size limit.
     pub async fn next(&mut self) -> Result<Option<Frame>, StreamBroken> {
         if let Some(broken) = &self.0.broken {
             return Err(broken.clone());
@@ -179,10 +178,11 @@ impl FrameStream {
         }
     }
 
-    /// Whose fault an error event is, by the rules for errors before a stream: the customer's own, as it may be shown.
+    /// Who is to blame for an error event, by the rules for errors before a stream: the customer, with the error as it may be
+    /// shown.
     ///
     /// # Errors
-    /// The target's, which is counted: the word for it in the operator's log.
+    /// The target, which is counted; the word for it in the operator's log.
     pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Result<CustomerError, Redacted> {
         let word = error.kind.as_ref().or(error.code.as_ref()).map_or("unnamed", String::as_str);
         let word = redact::for_operator(word, route);
@@ -197,7 +197,7 @@ impl FrameStream {
         }
     }
 
-    /// Counts this answer as the target's failure although its bytes arrived: an end without the terminal marker.
+    /// Counts this answer as the target's failure although its bytes arrived: it ended without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         if let Some(health) = &mut self.0.health {
             health.failed(Class::Broken, &redact::plain(why), Fault::default());
@@ -226,7 +226,7 @@ impl Running {
         }
     }
 
-    /// Waits until what is buffered has its place. The frame that was given out before is gone.
+    /// Waits until what is buffered has its place in the budget. The frame handed out before is gone.
     async fn make_room(&mut self) {
         let buffered = self.unread.reader.buffered();
         if buffered > UNCOUNTED {

@@ -1,4 +1,4 @@
-//! Dispatch from end to end, against an upstream that follows a script.
+//! Dispatch from end to end, against a scripted upstream.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn config(routes: &[Route]) -> Config {
     Config { catalog: Catalog::default(), providers: providers.collect(), generation: 1 }
 }
 
-/// A gateway's calling side with one route.
+/// The upstream room with one route.
 struct Desk {
     upstreams: Upstreams,
     route: Route,
@@ -149,7 +149,7 @@ fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
     }
 }
 
-/// The word for one failed try at an upstream that replies so.
+/// The class of one failed try at an upstream that replies like this.
 async fn class(stream: bool, reply: Reply) -> String {
     let upstream = ScriptedUpstream::start(reply).await;
     let desk = Desk::before(&[&upstream]);

@@ -201,7 +201,9 @@ async fn every_request_has_a_receipt_for_its_own_key_only() {
     let shown = data["id"].as_str().unwrap();
     for (id, who) in [(shown, &other), (&answer_id, &other), ("req_0", &key), ("%F0%9F%92%A5", &key), ("", &key)] {
         let missing = gateway.get(&format!("/v1/generation?id={id}"), who).await;
-        assert_eq!(missing.status, 404, "{id}: {}", missing.text);
+        let error = &missing.json()["error"];
+        assert_eq!((missing.status, &error["code"]), (404, &"request_not_found".into()), "{id}: {}", missing.text);
+        assert!(error["message"].as_str().unwrap().starts_with("no generation of this key has the id"), "{}", missing.text);
     }
     assert_eq!(gateway.get("/v1/generation", &key).await.status, 400);
 }
@@ -216,4 +218,8 @@ async fn a_refused_request_has_a_receipt_of_nothing() {
     let receipt = gateway.get(&format!("/v1/generation?id={id}"), &key).await.json()["data"].clone();
     assert_eq!((&receipt["status"], &receipt["end_reason"]), (&429.into(), &"out_of_balance".into()));
     assert_eq!(receipt["total_cost"], 0.0);
+    gateway.get("/v1/usage?form=csv", &key).await;
+    let about_itself = gateway.get("/v1/generation?id=req_0", &key).await.header("x-request-id").unwrap().to_owned();
+    let answer = gateway.get(&format!("/v1/generation?id={about_itself}"), &key).await;
+    assert_eq!(answer.status, 404, "what was refused on a free path was no generation");
 }

@@ -81,6 +81,7 @@ async fn a_body_that_two_readers_could_cut_differently_is_refused() {
         );
         let answer = answered(connect(&gateway, head.as_bytes()).await).await;
         assert!(answer.starts_with("HTTP/1.1 400"), "{codings}: {answer}");
+        assert!(answer.contains("\"request_id\":\"req_") && answer.contains("is chunked"), "{codings}: {answer}");
         assert!(!answer[8..].contains("HTTP/1.1"), "the connection is not used again");
     }
     for trailers in ["a: b\r\n\r\n", "a: b\nc: d\r\n\r\n", "a: b\n\r\n\r\n", "\nGET /healthz HTTP/1.1\r\n\r\n"] {

@@ -38,7 +38,53 @@ async fn compressed_bodies_are_read_within_the_same_limits() {
         let answer = gateway.send(path(Family::Chat), &key, bytes, &[("content-encoding", coding)]).await;
         assert_eq!(answer.status, status, "{coding}: {}", answer.text);
     }
+    let twice = [("content-encoding", "identity"), ("content-encoding", "gzip")];
+    let answer = gateway.send(path(Family::Chat), &key, gzipped(b"{}"), &twice).await;
+    assert_eq!(answer.status, 415, "every header counts: {}", answer.text);
+    let cut = gzipped(ask(Family::Chat, "test-model", false).to_string().as_bytes());
+    for bytes in [b"no gzip".to_vec(), cut[..cut.len() - 5].to_vec()] {
+        let answer = gateway.send(path(Family::Chat), &key, bytes, &[("content-encoding", "gzip")]).await;
+        let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(answer.status == 400 && message.contains("is not coded as its content-encoding says"), "{message}");
+    }
     assert_eq!(upstream.requests().len(), before);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_text_of_ours_is_told_what_it_is() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for family in Family::ALL {
+        let marked = [b"\xEF\xBB\xBF", ask(family, "test-model", false).to_string().as_bytes()].concat();
+        for (body, word) in [(Vec::new(), "is empty"), (marked, "byte order mark")] {
+            let answer = gateway.send(path(family), &key, body, &[]).await;
+            let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(answer.status == 400 && message.contains(word), "{family}: {message}");
+        }
+    }
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+/// Of other services' names, as clients ask for them.
+#[tokio::test]
+async fn a_name_with_slashes_is_a_model_that_is_not_found() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    for (base, code) in [("/v1/models", json!("model_not_found")), ("/native/v1/models", json!(null))] {
+        for name in ["openai/gpt-4o", "openai%2Fgpt-4o", "accounts/fireworks/models/x", "openai//gpt", "a/"] {
+            let answer = gateway.get(&format!("{base}/{name}"), &key).await;
+            let error = &answer.json()["error"];
+            assert_eq!((answer.status, &error["code"]), (404, &code), "{base}/{name}: {}", answer.text);
+            assert!(error["message"].as_str().unwrap().starts_with("model not found"), "{base}/{name}: {}", answer.text);
+        }
+        for name in ["test-model/", "test%2Dmodel"] {
+            assert_eq!(gateway.get(&format!("{base}/{name}"), &key).await.json()["id"], "test-model", "{base}/{name}");
+        }
+        let all = gateway.get(&format!("{base}/"), &key).await;
+        assert_eq!((all.status, all.json()["data"].is_array()), (200, true), "{base}/: {}", all.text);
+    }
 }
 
 #[tokio::test]

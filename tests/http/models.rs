@@ -73,8 +73,11 @@ async fn probes_need_no_key_and_wrong_base_urls_are_explained() {
         assert!(answer.json()["error"]["message"].as_str().unwrap().contains(text), "{}", answer.text);
     }
     let get = Answer::read(gateway.client.get(format!("{}/v1/responses", gateway.base)).send().await.unwrap()).await;
-    assert_eq!(get.status, 405);
-    assert!(get.json()["error"]["message"].is_string());
+    let error = &get.json()["error"];
+    assert_eq!((get.status, error["code"].as_str(), get.header("allow")), (405, Some("method_not_allowed"), Some("POST")));
+    assert!(error["message"].as_str().unwrap().starts_with("/v1/responses does not take GET"), "{}", get.text);
+    let get = Answer::read(gateway.client.get(format!("{}/native/v1/messages", gateway.base)).send().await.unwrap()).await;
+    assert_eq!((get.status, get.json()["error"]["type"].as_str()), (405, Some("invalid_request_error")));
 }
 
 #[tokio::test]

@@ -254,6 +254,65 @@ async fn an_error_before_the_first_byte_of_a_stream_is_an_ordinary_error() {
     }
 }
 
+/// Whoever reads the log finds the key and the model of each refusal, as far as they could be known.
+#[tokio::test]
+async fn a_refusal_is_reported_with_its_key_and_its_model() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let (key, poor) = (gateway.key("5.00").await, gateway.key("0").await);
+    let native = "/native/v1/messages/count_tokens";
+    let cut = r#"{"messages":[{"role":"user","content":"x"}],"model":"test-alias","n":"many"}"#;
+    let cases = [
+        (
+            &key,
+            "/v1/chat/completions",
+            r#"{"service_tier":"priority","messages":[],"model":"test-model"}"#,
+            "test-model",
+            "test-model",
+        ),
+        (&key, "/v1/chat/completions", cut, "test-alias", "test-model"),
+        (
+            &key,
+            "/v1/chat/completions",
+            r#"{"model":"test-model","messages":[{"role":"user","content":"x"}],"x":1}"#,
+            "test-model",
+            "test-model",
+        ),
+        (&key, "/v1/responses", r#"{"model":"test-alias","input":"x","background":true}"#, "test-alias", "test-model"),
+        (
+            &key,
+            "/native/v1/messages",
+            r#"{"model":"test-old","messages":[{"role":"user","content":"x"}]}"#,
+            "test-old",
+            "test-old",
+        ),
+        (&key, "/native/v1/messages", r#"{"model":"nobody","max_tokens":0}"#, "nobody", ""),
+        (&key, native, r#"{"model":"test-alias","messages":"x"}"#, "test-alias", "test-model"),
+        (&key, "/v1/chat/completions", r#"{"model":"test-model","messages":["#, "test-model", "test-model"),
+        (&key, "/v1/chat/completions", r#"{"model":["test-model"]}"#, "", ""),
+        (&key, "/v1/chat/completions", "not JSON", "", ""),
+        (
+            &poor,
+            "/v1/chat/completions",
+            r#"{"model":"test-alias","messages":[{"role":"user","content":"x"}]}"#,
+            "test-alias",
+            "test-model",
+        ),
+    ];
+    for (number, (key, path, body, asked, slug)) in cases.into_iter().enumerate() {
+        let answer = gateway.send(path, key, body, &[]).await;
+        let records = gateway.records.all();
+        let record = records.last().unwrap();
+        assert_eq!((records.len(), record.status), (number + 1, answer.status), "{body}");
+        assert_eq!((record.key, record.asked.as_str(), record.slug.as_str()), (Some(key.id), asked, slug), "{body}");
+    }
+    for path in ["/v1/models/test-old", "/v1/generation?id=req_0", "/v1/usage?form=csv"] {
+        let status = gateway.get(path, &key).await.status;
+        let record = gateway.records.all().pop().unwrap();
+        assert_eq!((record.status, record.key, record.free), (status, Some(key.id), true), "{path}");
+    }
+}
+
 /// Shares of many keys that leave no room for another.
 fn filled(room: &Arc<ByteRoom>) -> Vec<Share> {
     let mut shares = Vec::new();

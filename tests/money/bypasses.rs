@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::attacks::PROSE;
 use crate::support::billing::words;
 use crate::support::upstream::{Reply, ScriptedUpstream};
-use crate::support::{Gateway, ask, path, talking};
+use crate::support::{Gateway, ask, catalog, path, routes_speaking, talking};
 
 const COUNT: &str = "/native/v1/messages/count_tokens";
 
@@ -109,5 +109,27 @@ async fn probabilities_beside_the_words_are_no_output() {
         let truth = words(&text);
         assert_eq!(bill.evidence, Some(Evidence::Local));
         assert!(bill.usage.output * 100 >= truth * 90 && bill.usage.output <= truth, "{} of {truth}", bill.usage.output);
+    }
+}
+
+/// A model can be asked to nest the input of a call as deep as one likes. An answer that cannot be read is free, and asked for again.
+#[tokio::test]
+async fn an_answer_that_is_nested_as_deep_as_the_customer_wants_is_charged_like_any_other() {
+    let deep = [r#"{"a":["#.repeat(2_000), "]}".repeat(2_000)].concat();
+    let body = format!(
+        r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{{"type":"tool_use","id":"toolu_1","name":"t","input":{deep}}}],
+        "stop_reason":"tool_use","usage":{{"input_tokens":50000,"output_tokens":9}}}}"#
+    );
+    let upstream = ScriptedUpstream::start(Reply::whole(200, "application/json", body)).await;
+    let gateway = Gateway::start(&catalog(Family::Messages), &routes_speaking(&upstream.base_url(), Family::Messages)).await;
+    for family in Family::ALL {
+        let key = gateway.key("5").await;
+        let before = upstream.requests().len();
+        let answer = gateway.post(path(family), &key, &ask(family, "test-model", false)).await;
+        let shown = if family == Family::Messages { deep.clone() } else { deep.replace('"', r#"\""#) };
+        assert!(answer.status == 200 && answer.text.contains(&shown), "{family}: {} {}", answer.status, answer.text);
+        let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
+        assert_eq!((bill.evidence, bill.usage.input, bill.usage.output), (Some(Evidence::Provider), 50_000, 9), "{family}");
+        assert_eq!(upstream.requests().len(), before + 1, "{family}");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::process::farebox;
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
-use crate::support::{Gateway, TestKey, ask, path};
+use crate::support::{CATALOG, Gateway, TestKey, ask, path, routes};
 
 const WORDS: &str = "one two three four five six seven eight nine ten";
 /// Ten words and ten input tokens, at $3 and $15 for a million.
@@ -87,6 +87,27 @@ async fn absurd_usage_is_disputed_in_every_family() {
 /// The frames of a stream as the upstream writes them.
 fn frames(speech: &Speech) -> Vec<String> {
     speech.stream().texts()
+}
+
+/// As Gemini counts: 90 tokens of reasoning stand in the total and nowhere else.
+#[tokio::test]
+async fn reasoning_that_only_the_total_has_is_charged_where_it_stands_beside_the_output() {
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 110});
+    for (setting, reasoning) in [("reasoning = \"outside\"", 90), ("", 0)] {
+        for stream in [false, true] {
+            let reply = said(&Speech::new(Family::Chat, WORDS).claims(usage.clone()), stream);
+            let upstream = ScriptedUpstream::start(reply).await;
+            let routes = routes(&upstream.base_url()).replacen("speaks", &format!("{setting}\nspeaks"), 1);
+            let gateway = Gateway::start(CATALOG, &routes).await;
+            let key = gateway.key("5").await;
+            let answer = gateway.post("/v1/chat/completions", &key, &ask(Family::Chat, "test-model", stream)).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            gateway.settled().await;
+            let charge = gateway.charges(&key).await.remove(0);
+            let wanted = TRUTH + reasoning * 15_000_000;
+            assert_eq!((-charge.amount.picos(), charge.bill.unwrap().evidence), (wanted, Some(Evidence::Provider)), "{stream}");
+        }
+    }
 }
 
 #[tokio::test]

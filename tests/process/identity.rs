@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::support::payment;
 use crate::support::process::{Served, client, farebox, json};
+use crate::support::skip::{installed, skip};
 
 /// How long to wait until the gateway notices. It looks every half second, and the machine may be busy.
 const NOTICED: Duration = Duration::from_secs(60);
@@ -288,6 +289,40 @@ async fn a_second_gateway_is_refused_by_whatever_name_it_comes() {
     // A linked folder is an ordinary place for a ledger.
     let served = Served::start(&directory, &[]);
     served.ask("sim-chat", &secret).await.unwrap();
+}
+
+/// A container that gets the file alone would write a log of its own beside it: money paid here would not be there, and the same
+/// money could be spent in both.
+#[test]
+fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted_is_not() {
+    if !installed("unshare", "a ledger that is mounted by itself") {
+        return;
+    }
+    let (folder, id, _) = place();
+    let (folder, other) = (folder.path(), folder.path().join("other"));
+    fs::create_dir(&other).unwrap();
+    let program = env!("CARGO_BIN_EXE_farebox");
+    // The mount is in a name space of its own, and gone with it.
+    let mounted = |what: &str, at: &str, command: &str| {
+        let script = format!("mount --bind {what} {at} || exit 99; umask 077; exec {program} {command}");
+        said(Command::new("unshare").args(["--mount", "--propagation", "private", "sh", "-c", &script]).current_dir(folder))
+    };
+    fs::write(other.join("farebox.db"), []).unwrap();
+    let pay = format!("keys top-up {id} 1 --ledger other/farebox.db --reference");
+    let (code, text) = mounted("farebox.db", "other/farebox.db", &format!("{pay} alone"));
+    if code == 99 || code == -1 || text.contains("unshare failed") {
+        return skip("a ledger that is mounted by itself: mounting is not permitted");
+    }
+    assert!(code == 1 && text.contains("is mounted by itself"), "{text}");
+    assert_eq!((booked(folder, "alone"), fs::read_dir(&other).unwrap().count()), (0, 1), "nothing was made beside it");
+    let (code, text) = mounted(
+        "farebox.db",
+        "other/farebox.db",
+        "serve --ledger other/farebox.db --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0",
+    );
+    assert!(code == 1 && text.contains("is mounted by itself"), "{text}");
+    let (code, text) = mounted(".", "other", &format!("{pay} folder"));
+    assert_eq!((code, booked(folder, "folder")), (0, 1), "{text}");
 }
 
 #[test]

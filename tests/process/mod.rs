@@ -8,6 +8,7 @@ mod fleet_guide;
 mod identity;
 mod limits;
 mod log;
+mod mistakes;
 mod operations;
 mod proxies;
 mod serving;

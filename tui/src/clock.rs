@@ -1,4 +1,4 @@
-//! The ledger's clock and randomness, and days as the console writes them; all else gets instants passed in.
+//! The ledger's clock and randomness, and days in the console's format; all other code gets instants passed in.
 
 use farebox_ledger::Timestamp;
 pub(crate) use farebox_ledger::clock::{now, random};

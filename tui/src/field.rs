@@ -1,10 +1,10 @@
 //! One line of text that a person edits: value and cursor, nothing else.
 //!
-//! Control characters never enter; a paste is cut at the first line end. The cursor is always on a character boundary.
+//! Control characters are never accepted; a paste is cut at its first line end. The cursor is always on a character boundary.
 
 const MAX_CHARS: usize = 1000;
 
-/// What a key does to a text field.
+/// An edit of a text field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Edit {
     Insert(char),
@@ -32,12 +32,12 @@ impl Field {
         Self { cursor: text.chars().count(), text }
     }
 
-    /// What is in it.
+    /// Its text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many characters stand before the cursor.
+    /// How many characters precede the cursor.
     pub(crate) const fn cursor(&self) -> usize {
         self.cursor
     }

@@ -1,4 +1,4 @@
-//! Numbers, money and times as text. Shortened money is always rounded down; nothing here is exact accounting.
+//! Numbers, money and times as text. Shortened money is always rounded down. Where money is decided on, it is [`exact`].
 
 use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp};
 use serde_json::Value;
@@ -8,12 +8,26 @@ pub(crate) fn money(amount: Amount) -> String {
     dollars(&amount.show(2))
 }
 
+/// Every decimal it has, at least two.
+pub(crate) fn exact(amount: Amount) -> String {
+    dollars(&amount.to_string())
+}
+
+/// Exact if that takes at most `cells`, else rounded down to as many decimals as fit, at least two.
+pub(crate) fn within(amount: Amount, cells: usize) -> String {
+    let exact = exact(amount);
+    if exact.len() <= cells {
+        return exact;
+    }
+    dollars(&amount.show(2 + cells.saturating_sub(money(amount).len())))
+}
+
 /// With six decimals, for charges; rounded down.
 pub(crate) fn fine(amount: Amount) -> String {
     dollars(&amount.show(6))
 }
 
-/// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands where there is no room.
+/// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands if there is no room.
 pub(crate) fn short(amount: Amount, cells: usize) -> String {
     let below_a_dollar = amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
     let plain = if below_a_dollar { dollars(&amount.show(4)) } else { money(amount) };
@@ -28,10 +42,9 @@ pub(crate) fn short(amount: Amount, cells: usize) -> String {
     format!("{thousands}k")
 }
 
-/// Signed, for journal lines: six decimals where cents would hide something.
+/// Signed, for journal lines: exact in at most 13 cells.
 pub(crate) fn signed(amount: Amount) -> String {
-    let cents = amount.picos() % 10_000_000_000 == 0;
-    let text = if cents { money(amount) } else { fine(amount) };
+    let text = within(amount, 12);
     if amount.is_positive() { format!("+{text}") } else { text }
 }
 
@@ -95,7 +108,7 @@ pub(crate) fn stamp(at: Timestamp) -> String {
     format!("{} {}", date(at), time(at))
 }
 
-/// In at most eleven cells: the time of today, day and time of this year, else the day.
+/// In at most eleven cells: the time if today, day and time if this year, else the day.
 pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     let (day, today) = (date(at), date(now));
     match day.get(5..) {
@@ -105,7 +118,7 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A time the gateway wrote, shortened to the clock.
+/// A time written by the gateway, shortened to the clock.
 pub(crate) fn clock_of(text: &str) -> String {
     crate::clock::parse(text).map_or_else(|| crate::sanitize::cut(text, 8), time)
 }
@@ -129,7 +142,7 @@ pub(crate) fn span(millis: u64) -> String {
     }
 }
 
-/// Parts of a whole in percent with one decimal; `—` of nothing.
+/// Part of a whole in percent with one decimal; `—` if the whole is zero.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match part.saturating_mul(1000).checked_div(whole) {
         None => "—".to_owned(),
@@ -137,7 +150,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// One bar for each value, the largest is full; nothing is a blank.
+/// One bar per value, the largest is full; zero is a blank.
 pub(crate) fn bars(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or(0);
@@ -191,7 +204,7 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
     details.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// An act line by line.
+/// An act, line by line.
 pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
     let mut lines = vec![
         format!("Act        {}", act.act),
@@ -220,7 +233,11 @@ mod tests {
         assert_eq!(money(usd("1234567.899")), "$1,234,567.89");
         assert_eq!(money(usd("-0.001")), "-$0.01");
         assert_eq!(signed(usd("20")), "+$20.00");
-        assert_eq!(signed(usd("-0.0213")), "-$0.021300");
+        assert_eq!(signed(usd("-0.0213")), "-$0.0213");
+        assert_eq!(signed(usd("0.000000000001")), "+$0.000000000");
+        assert_eq!((exact(usd("1234.5")), exact(usd("-0.0000000001"))), ("$1,234.50".into(), "-$0.0000000001".into()));
+        assert_eq!((within(usd("1234.5678"), 11), within(usd("1234.5678"), 10)), ("$1,234.5678".into(), "$1,234.567".into()));
+        assert_eq!((within(usd("999999.999"), 3), within(usd("4.9999999"), 9)), ("$999,999.99".into(), "$4.999999".into()));
         assert_eq!(total(412_903_189_999_999_999), "$412,903.18");
         assert_eq!(total(i128::from(i64::MAX) * 1_000_000), "$9,223,372,036,854.77");
         assert_eq!((count(999), count(1000), count(1_000_000)), ("999".into(), "1,000".into(), "1,000,000".into()));

@@ -1,6 +1,6 @@
-//! Keys of the keyboard → actions, by what has the focus. Nothing is decided here about what an action does.
+//! Turns keys into actions, depending on the focus. What an action does is decided elsewhere.
 //!
-//! A letter acts only where no text field has the focus. No ctrl chord does more than move, send a form to its review or quit.
+//! A letter acts only if no text field has the focus. No ctrl chord does more than move, send a form to its review, or quit.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -9,7 +9,7 @@ use crate::app::modal::Modal;
 use crate::app::{Action, App};
 use crate::field::Edit;
 
-/// A key pressed within milliseconds after escape arrives as one key with alt: it is read as the two that it was.
+/// A key pressed within milliseconds after escape arrives as one key with alt: it is read as the two original keys.
 pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
     match event {
         Event::Key(key) if key.modifiers.contains(KeyModifiers::ALT) => {
@@ -21,7 +21,7 @@ pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
     }
 }
 
-/// What one event of the terminal means.
+/// The action for one event of the terminal.
 pub(crate) fn action(app: &App, event: &Event) -> Option<Action> {
     match event {
         Event::Resize(width, height) => Some(Action::Resize(*width, *height)),

@@ -1,8 +1,8 @@
 //! The admin console of Farebox: opens the ledger itself, shows balances and tops them up.
 //!
-//! One loop: an event of the terminal or a message of the store becomes an action, `App::update` changes the state and asks for
-//! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks
-//! to the ledger and to the gateway's admin listener.
+//! One loop: an event of the terminal or a message of the store becomes an action, `App::update` changes the state and requests
+//! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks to
+//! the ledger and to the gateway's admin listener.
 
 mod admin;
 mod app;
@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use crossterm::event::EventStream;
 
 use farebox_ledger::{LedgerAddress, OpenMode, Opening, parse_public_url};
@@ -44,7 +45,7 @@ use view::Theme;
 #[command(name = "farebox-console", version)]
 struct Args {
     /// The ledger, which must exist: one SQLite file, or a postgres:// address.
-    #[arg(long, env = "FAREBOX_LEDGER", default_value = "farebox.db", value_name = "PATH")]
+    #[arg(long, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "PATH")]
     ledger: LedgerAddress,
     /// The gateway's admin listener, for live traffic, routes and configuration.
     #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
@@ -67,15 +68,25 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(args) {
+    match run(command_line()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without a place to say it there is nothing more to do.
+            // If it cannot be printed either, there is nothing more to do.
             let _ = writeln!(io::stderr(), "farebox-console: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line; help, the version or a mistake end the process.
+fn command_line() -> Args {
+    Args::try_parse().unwrap_or_else(|mut error| {
+        // clap repeats a refused value; the address of a database may hold a password.
+        if error.get(ContextKind::InvalidArg).is_some_and(|arg| arg.to_string().starts_with("--ledger")) {
+            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+        }
+        error.exit()
+    })
 }
 
 fn run(args: Args) -> Result<(), String> {
@@ -104,7 +115,7 @@ fn run(args: Args) -> Result<(), String> {
     })
 }
 
-/// What tells this ledger from others: its file, or its database without a password.
+/// Identifies this ledger: its file, or its database without a password.
 fn place(ledger: &LedgerAddress) -> PathBuf {
     ledger.path().map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
@@ -123,7 +134,7 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// The one loop.
+/// The main loop.
 async fn console(options: Options, mut store: Store, mut messages: UnboundedReceiver<Message>) -> io::Result<()> {
     let theme = Theme { color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let mut term = Term::enter()?;
@@ -150,7 +161,7 @@ async fn console(options: Options, mut store: Store, mut messages: UnboundedRece
             message = messages.recv() => {
                 let Some(message) = message else { break };
                 update(&mut app, Action::Message(message), &mut store, &mut term)?;
-                // What came together is drawn together.
+                // Events that arrived together are drawn together.
                 for _ in 0..64 {
                     let Ok(message) = messages.try_recv() else { break };
                     update(&mut app, Action::Message(message), &mut store, &mut term)?;

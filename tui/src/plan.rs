@@ -1,11 +1,11 @@
-//! An act before it is applied: what will be done, under which operation id, and what it does to the balance.
+//! An act before it is applied: its kind, its operation id, and its effect on the balance.
 //!
-//! The operation id is fixed when the form opens and changes only after a known outcome, so an act is applied once however
-//! often it is sent. Nothing here holds a secret.
+//! The operation id is fixed when the form opens and changes only after a known outcome, so an act is applied once however often it
+//! is sent. Contains no secret.
 
 use farebox_ledger::{Account, Amount, CreditKind, KeyId, KeySettings, LINK_LIFETIME, OperationId, Timestamp};
 
-/// What is to be done to one key.
+/// The act itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Plan {
     Credit { kind: CreditKind, amount: Amount, reference: String },
@@ -18,7 +18,7 @@ pub(crate) enum Plan {
     Link,
 }
 
-/// How long an old secret goes on working.
+/// How long an old secret still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overlap {
     None,
@@ -27,10 +27,10 @@ pub(crate) enum Overlap {
 }
 
 impl Overlap {
-    /// All of them, as forms offer them.
+    /// All of them, as offered by forms.
     pub(crate) const WORDS: &'static [&'static str] = &["0", "1h", "24h"];
 
-    /// Reads one of [`Overlap::WORDS`].
+    /// Parses one of [`Overlap::WORDS`].
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "0" => Some(Self::None),
@@ -51,7 +51,7 @@ impl Overlap {
     }
 }
 
-/// A plan with everything that sending it needs.
+/// A plan with everything needed to send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) operation: OperationId,
@@ -63,7 +63,7 @@ pub(crate) struct Pending {
 }
 
 impl Plan {
-    /// What it is called, as a title and in the list of operations.
+    /// Its name, as a title and in the list of operations.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Credit { kind: CreditKind::TopUp, .. } => "Top up",
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// What `y` does, in words.
+    /// The effect of `y`, in words.
     pub(crate) const fn apply_text(&self) -> &'static str {
         match self {
             Self::Credit { kind: CreditKind::TopUp, .. } => "apply the top-up",
@@ -100,7 +100,7 @@ impl Plan {
         matches!(self, Self::Create { .. } | Self::Rotate { .. } | Self::Link)
     }
 
-    /// The account afterwards, by the ledger's own rules; `None` when money does not move, an error when they say no.
+    /// The account afterwards, by the ledger's own rules; `None` if no money moves, an error if the rules refuse.
     pub(crate) fn after(&self, account: Account) -> Option<Result<Account, String>> {
         let after = match self {
             Self::Credit { kind: CreditKind::TopUp, amount, .. } => account.top_up(*amount),

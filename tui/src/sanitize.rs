@@ -1,8 +1,8 @@
 //! The one filter between untrusted text and the terminal.
 //!
-//! Labels, references, upstream errors and everything the gateway sends were written by others. Nothing here decides meaning:
-//! what cannot be shown safely is replaced, never interpreted. After [`clean`] a text has no control character, no bidirectional
-//! override and nothing invisible; after [`cut`] it is no wider than asked.
+//! Labels, references, upstream errors and everything from the gateway are written by others. Nothing is interpreted here: what
+//! cannot be shown safely is replaced. After [`clean`] a text has no control character, no bidirectional override and nothing
+//! invisible; after [`cut`] it is no wider than asked.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const MARK: char = '\u{fffd}';
 
 /// Whether a character may reach the terminal as it is.
 fn is_safe(letter: char) -> bool {
-    // Beside what every program hides: fillers and variants, whose width terminals do not agree on.
+    // In addition to what every program hides: fillers and variants, whose width terminals do not agree on.
     !is_unseen(letter)
         && !matches!(letter,
             '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
@@ -34,12 +34,12 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(show).collect())
 }
 
-/// How many cells a text takes.
+/// The width of a text in cells.
 pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The cleaned text in at most `cells` cells; a cut one ends in `…`.
+/// The cleaned text in at most `cells` cells; a shortened one ends in `…`.
 pub(crate) fn cut(text: &str, cells: usize) -> String {
     let text = clean(text);
     if width(&text) <= cells {
@@ -81,7 +81,7 @@ pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
     lines
 }
 
-/// Puts a mask over anything that could be a key's secret, for text a person is still typing.
+/// Masks anything that could be a key's secret, in text that the user is still typing.
 pub(crate) fn mask(text: &str) -> Cow<'_, str> {
     match text.find("sk-") {
         Some(start) => {

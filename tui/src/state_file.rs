@@ -1,7 +1,7 @@
-//! Operations whose outcome is not known yet, one small file each, kept until it is.
+//! Operations with an unknown outcome, one small file each, kept until the outcome is known.
 //!
-//! A file is on disk before its operation is sent and is removed when the outcome is known, so a console that is killed in
-//! between finds it at its next start. Files are 0600 in a 0700 directory and never hold a secret.
+//! A file is on disk before its operation is sent and is removed when the outcome is known, so a console that is killed in between
+//! finds it at its next start. Files are 0600 in a 0700 directory and never contain a secret.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Pending, Plan};
 
-/// The facts of one operation, enough to ask for its outcome and, where that is safe, to send it again.
+/// The facts of one operation, enough to query its outcome and, if that is safe, to send it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenOperation {
     pub(crate) operation: String,
@@ -40,8 +40,8 @@ impl OpenOperation {
         self.operation.parse().ok()
     }
 
-    /// The act as it was to be sent; `None` where sending it again could not bring back what it made (a secret, a link) or
-    /// where its settings are not on file.
+    /// The act as it was to be sent; `None` if sending it again could not recreate what it made (a secret, a link), or if its
+    /// settings are not in the file.
     pub(crate) fn pending(&self) -> Option<Pending> {
         let credit = |kind| Some(Plan::Credit { kind, amount: self.amount?, reference: self.reference.clone()? });
         let reason = || self.reason.clone();
@@ -77,12 +77,12 @@ impl StateFile {
         Self::in_directory(base.join("farebox-console"), &absolute)
     }
 
-    /// In a directory of the caller's choice.
+    /// In the given directory.
     pub(crate) fn in_directory(directory: PathBuf, ledger: &Path) -> Self {
         Self { directory, ledger: ledger.to_string_lossy().into_owned() }
     }
 
-    /// Puts an operation on file, durably. It must not be sent when this fails.
+    /// Writes an operation to disk, durably. If this fails, it must not be sent.
     pub(crate) fn keep(&self, pending: &Pending) -> io::Result<()> {
         let mut open = OpenOperation {
             operation: pending.operation.to_string(),
@@ -124,7 +124,7 @@ impl StateFile {
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Takes an operation off file: its outcome is known.
+    /// Removes an operation: its outcome is known.
     pub(crate) fn forget(&self, operation: OperationId) -> io::Result<()> {
         match fs::remove_file(self.path(operation)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -132,7 +132,7 @@ impl StateFile {
         }
     }
 
-    /// Every operation of this ledger on file, oldest first. Files of others and unreadable ones are passed over.
+    /// Every recorded operation of this ledger, oldest first. Other users' files and unreadable ones are skipped.
     pub(crate) fn list(&self) -> Vec<OpenOperation> {
         let Ok(directory) = fs::read_dir(&self.directory) else { return Vec::new() };
         let read = |path: PathBuf| serde_json::from_slice::<OpenOperation>(&fs::read(path).ok()?).ok();
@@ -148,12 +148,12 @@ impl StateFile {
     }
 }
 
-/// Whether the process that wrote an operation is another one and still runs.
+/// Whether the process that recorded an operation is another one that is still running.
 pub(crate) fn runs_elsewhere(pid: u32) -> bool {
     pid != std::process::id() && Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Creates a new file that only its owner can read, and writes it whole.
+/// Creates a new file that only its owner can read, with this content.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;

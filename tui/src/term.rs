@@ -1,6 +1,6 @@
 //! The terminal: entered once, and restored however the program ends, panics included.
 //!
-//! Leaving clears the alternate screen, so that nothing that was on it (a secret least of all) stays.
+//! Leaving clears the alternate screen, so that nothing shown on it, such as a secret, remains.
 
 use std::io::{self, Write as _};
 
@@ -30,8 +30,8 @@ impl Term {
         out.flush()
     }
 
-    /// Forgets what is on the screen and draws all of it next time. [`ratatui::Terminal::clear`] would first ask the terminal where
-    /// its cursor is; the answer races with the keys that are read, and the last one would be left on the user's command line.
+    /// Forgets what is on the screen, so that all of it is drawn next time. [`ratatui::Terminal::clear`] would first query the
+    /// cursor's position; the answer races with the keys that are read, and the last one would end up on the user's command line.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))
@@ -69,7 +69,7 @@ mod tests {
 
     use super::{Term, base_64};
 
-    /// What the test below runs on a terminal of its own. It fails by design.
+    /// The test below runs this on its own terminal. It fails by design.
     #[test]
     #[ignore = "panics inside of the console's terminal"]
     fn a_console_that_panics() {

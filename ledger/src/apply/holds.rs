@@ -6,12 +6,12 @@ use crate::hold::{charge_entry, recovered};
 use crate::tx::{Fault, Step, Tx};
 use crate::{Extension, Finish, Finished, NewHold, OperationId, Recovered, Refusal, Timestamp};
 
-/// Holds that one recovery operation ends. More would keep other operations waiting behind one long transaction.
+/// Holds that one recovery operation ends. With more, other operations would wait behind one long transaction.
 const RECOVERED_AT_ONCE: usize = 500;
 
 pub(super) fn open<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
     match open_new(tx, new) {
-        // Repetitions are rare, so the new hold is tried first and pays for no extra read.
+        // Repetitions are rare, so the new hold is tried first, without an extra read.
         Err(Fault::Refused(refusal)) => open_again(tx, new, refusal),
         outcome => outcome,
     }
@@ -31,8 +31,8 @@ fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
     tx.set_held(new.key, payer.account, account)
 }
 
-/// A repeated open is answered like the first one if the hold exists and is the same. The key's present state does not matter: it
-/// may have been blocked since, but the first open was granted.
+/// A repeated open gets the same answer as the first one if the hold exists and is the same. The key's present state does not
+/// matter: it may have been blocked since, but the first open was granted.
 fn open_again<T: Tx>(tx: &mut T, new: &NewHold, refusal: Refusal) -> Step<T, ()> {
     let Some(hold) = tx.hold(new.request)? else { return Err(refusal.into()) };
     let open = &hold.open;
@@ -58,8 +58,8 @@ pub(super) fn finish<T: Tx>(tx: &mut T, finish: &Finish) -> Step<T, Finished> {
     }
 }
 
-/// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by the last
-/// checkpoint's.
+/// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by that of the last
+/// checkpoint.
 pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
     match finish(tx, wanted) {
         Err(Fault::Refused(Refusal::Limit(_))) => {
@@ -95,9 +95,8 @@ pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
     Ok(epoch)
 }
 
-/// Ends up to 500 holds of epochs before `epoch`; `None` when none are left. Each start of a gateway begins a new epoch, so holds
-/// of earlier epochs belong to requests of a process that is gone: they are charged their last checkpoint, or released without
-/// one.
+/// Ends up to 500 holds of epochs before `epoch`; `None` if none are left. Each start of a gateway begins a new epoch, so holds of
+/// earlier epochs belong to requests of a dead process: they are charged their last checkpoint, or released if they have none.
 pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
     let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
     let mut done = Recovered { epoch, ..Recovered::default() };

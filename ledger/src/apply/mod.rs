@@ -1,8 +1,7 @@
 //! What every operation does, written once for all stores.
 //!
-//! Synchronous and generic over the store's transaction, so that each store gets its own compiled copy and pays nothing for
-//! the sharing. The rules of money are in `account`; here is only what they read and what they write, and every check comes
-//! before the first write.
+//! Synchronous and generic over the store's transaction, so that each store gets its own compiled copy at no cost. The rules of
+//! money are in `account`; these procedures only decide what to read and write for them. Every check comes before the first write.
 
 mod access;
 mod holds;
@@ -14,8 +13,7 @@ use crate::operation::{Operation, Outcome};
 use crate::tx::{Step, Tx};
 use crate::{Account, Entry, KeyId, OperationId, Refusal};
 
-/// Applies one operation inside a transaction. It may be applied again after a rollback, and repeating it later has no second
-/// effect.
+/// Applies one operation inside a transaction. It may be applied again after a rollback; repeating it later has no second effect.
 pub(crate) fn apply<T: Tx>(tx: &mut T, operation: &Operation) -> Step<T, Outcome> {
     match operation {
         Operation::Open(new) => holds::open(tx, new).map(|()| Outcome::Done),
@@ -45,7 +43,7 @@ fn append<T: Tx>(tx: &mut T, entry: &Entry, head: &Head, before: Account, after:
     tx.append(entry, &hash, head, before, after)
 }
 
-/// Refuses an operation id that made something else.
+/// Refuses an operation id that was used for something else.
 fn check_unused<T: Tx>(tx: &mut T, operation: OperationId) -> Step<T, ()> {
     if tx.is_used(operation)? { Err(Refusal::OperationUsed(operation).into()) } else { Ok(()) }
 }

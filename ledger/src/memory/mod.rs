@@ -1,7 +1,7 @@
-//! The reference store: everything in memory, one lock, nothing clever.
+//! The reference store: everything in memory under one lock, kept as simple as possible.
 //!
 //! It exists to be obviously right. The conformance suite and the model test compare the other stores with it; it keeps nothing
-//! across a restart. What operations do is in `apply`, as for every store.
+//! across a restart. As for every store, `apply` has what operations do.
 
 mod tx;
 
@@ -218,7 +218,7 @@ impl Ledger for MemoryLedger {
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
-        // A hold that is not there has ended, which is what was wanted.
+        // A hold that is not there has ended, as wanted.
         let _ = self.state().apply(&Operation::Resolve(finish));
     }
 

@@ -1,7 +1,7 @@
 //! The reference store's transaction: maps and vectors, with nothing to undo.
 //!
-//! Every read is checked, in builds with assertions, against what the operation said that it needs: a store that fetches
-//! everything beforehand would not have anything else.
+//! In builds with assertions, every read is checked against what the operation declared that it needs: a store that fetches
+//! everything beforehand would have nothing else.
 
 use std::convert::Infallible;
 
@@ -22,7 +22,7 @@ pub(super) struct MemoryTx<'a> {
 }
 
 impl MemoryTx<'_> {
-    /// Named, or the owner of something that was named.
+    /// Keys that were named, or that own something named.
     fn needs_key(&self, key: KeyId) -> bool {
         let (needs, state) = (&self.needs, &*self.state);
         let holds = state.holds.values().filter(|held| {
@@ -129,7 +129,7 @@ impl Tx for MemoryTx<'_> {
     }
 
     fn ledger(&mut self) -> Answer<[u8; 16]> {
-        // It lives only as long as its process, so its identity is never compared with another's.
+        // It lives only as long as its process, so its identity is never compared with another one.
         Ok([0; 16])
     }
 

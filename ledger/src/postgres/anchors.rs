@@ -1,7 +1,7 @@
-//! Anchors of a ledger in a database: where the chains of every key end, in one snapshot that a standby has.
+//! Anchors of a ledger in a database: the ends of every key's chains, in one snapshot that a standby has.
 //!
-//! Positions have gaps and commit in any order, so they do not tell which keys have changed: all are read, and the anchor file
-//! leaves out those that it knows.
+//! Positions have gaps and commit in any order, so they do not tell which keys have changed: all keys are read, and the anchor file
+//! leaves out those that it already has.
 
 use super::link::Link;
 use super::rows::Columns;
@@ -12,8 +12,8 @@ use crate::anchor::{Anchor, Heads, KeyHeads};
 const HEADS: &str = "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash, a.opened \
      FROM accounts a JOIN keys k ON k.id = a.id ORDER BY a.id";
 
-/// Where the chains end now. Returns when a standby has everything that was read: after a restart of the primary a read can see
-/// what no standby has, and the record that is written here comes behind it in the server's log.
+/// The current ends of the chains. Returns when a standby has everything that was read: after a restart of the primary a read can
+/// see what no standby has, and the record written here follows it in the server's log.
 pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Trouble> {
     link.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
     let rows = link.query("SELECT generation FROM identity WHERE id = 1", &[]).await?;

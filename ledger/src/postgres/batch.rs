@@ -1,7 +1,7 @@
 //! A batch in memory: what its operations may read, filled once under the keys' locks, and what they wrote.
 //!
-//! Operations see the writes made before them. Nothing here talks to the database: `fetch` fills it and `flush` writes the
-//! difference. A row of a key that is not locked never gets in.
+//! Operations see the writes made before them. Nothing here talks to the database: `fetch` fills the batch and `flush` writes the
+//! difference. It never contains a row of a key that is not locked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -12,17 +12,17 @@ use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
 
-/// Everything that the operations of a batch may read, each thing once and in order.
+/// Everything that the operations of a batch may read, deduplicated and sorted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     pub(super) keys: BTreeSet<i64>,
     pub(super) holds: BTreeSet<OperationId>,
     pub(super) entries: BTreeSet<OperationId>,
-    /// Operations whose acts and refunds are read, too: money in and changes of keys.
+    /// Operations whose acts and refunds are read too: payments and key changes.
     pub(super) acts: BTreeSet<OperationId>,
     pub(super) references: BTreeSet<String>,
     pub(super) tokens: BTreeSet<[u8; 32]>,
-    /// Whether holds of dead epochs are to be ended.
+    /// Whether to end holds of dead epochs.
     pub(super) dead: bool,
     /// Whether a standby must have flushed the batch before it is confirmed.
     pub(super) flushed: bool,
@@ -42,14 +42,14 @@ impl Wanted {
         if !of_holds {
             self.acts.extend(&needs.operations);
         }
-        // U+0000 is in no stored text, and no parameter can carry it.
+        // No stored text contains U+0000, and no parameter can carry it.
         self.references.extend(needs.references.into_iter().map(reference::folded).filter(|folded| !folded.contains('\0')));
         self.tokens.extend(needs.tokens.iter().map(|token| token.0));
         self.dead |= needs.holds_before_epoch.is_some();
     }
 }
 
-/// Whether a standby must have flushed this operation before it is confirmed, however prompt the rest may be.
+/// Whether a standby must have flushed this operation before it is confirmed, even with prompt durability.
 fn must_be_flushed(operation: &Operation) -> bool {
     operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
 }
@@ -64,7 +64,7 @@ pub(super) struct KeySlot {
     pub(super) settings_changed: bool,
 }
 
-/// Something that exists or not, here and in the database.
+/// A row that may or may not exist, in memory and in the database.
 #[derive(Debug, Clone)]
 pub(super) struct Slot<T> {
     pub(super) now: Option<T>,
@@ -85,18 +85,18 @@ impl<T> Slot<T> {
 /// An hour of a key with a slug at a target.
 pub(super) type UsagePlace = (i64, i64, String, String);
 
-/// The operations' world for the length of one transaction.
+/// Everything the operations see during one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) ledger: [u8; 16],
     pub(super) epoch: i64,
     /// The database's clock, in microseconds since 1970.
     pub(super) now: i64,
-    /// The last place that was given away.
+    /// The last position handed out.
     pub(super) position: i64,
     pub(super) keys: BTreeMap<KeyId, KeySlot>,
     pub(super) holds: BTreeMap<OperationId, Slot<StoredHold>>,
-    /// Those of `holds` whose nodes are dead.
+    /// The subset of `holds` whose nodes are dead.
     pub(super) dead: BTreeSet<OperationId>,
     pub(super) entries: HashMap<OperationId, Entry>,
     pub(super) refunds: HashMap<OperationId, Vec<Amount>>,
@@ -107,11 +107,11 @@ pub(super) struct Batch {
     // --- only written ---
     pub(super) new_entries: Vec<ChainedEntry>,
     pub(super) new_acts: Vec<ChainedAct>,
-    /// References that are taken from now on, folded.
+    /// References taken by this batch, folded.
     pub(super) new_names: Vec<(String, OperationId)>,
     pub(super) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(super) published: BTreeMap<String, Timestamp>,
-    /// Keys all of whose stored sessions end, and those all of whose links do.
+    /// Keys whose stored sessions all end, and those whose links all end.
     pub(super) ended_sessions: BTreeSet<i64>,
     pub(super) ended_links: BTreeSet<i64>,
     pub(super) forget_links: Option<Timestamp>,

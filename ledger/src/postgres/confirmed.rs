@@ -1,10 +1,9 @@
-//! What the database has confirmed to this gateway, kept outside of it, and whether it is all still there.
+//! Records, outside the database, what the database has confirmed to this gateway, and checks that it is all still there.
 //!
-//! A standby that was promoted although it had not everything, or a backup that was put in place, is a ledger that has gone back
-//! in time: money that was paid in is gone, and charges with it. Whoever remembers a confirmed entry notices. Entries of one
-//! writer are lost from the end only, so the last few are enough, with the number of this gateway's renewals for the seconds
-//! without an entry. The newest anchor, where anchors are written, covers what other gateways wrote. Nothing is written to such a
-//! ledger until an operator accepts the loss, which raises its generation.
+//! A promoted standby that was behind, or a restored backup, is a ledger that has gone back in time: payments are gone, and charges
+//! with them. Whoever remembers a confirmed entry notices. A writer's entries are lost from the end only, so the last few suffice;
+//! the number of this gateway's renewals covers the seconds without an entry. The newest anchor, if anchors are written, covers
+//! what other gateways wrote. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -24,10 +23,10 @@ use crate::anchor::{self, Anchor};
 use crate::head::Hash;
 use crate::{KeyId, LedgerError, Timestamp};
 
-/// Entries that are remembered: the last of each of the last batches.
+/// How many entries are remembered: the last one of each recent batch.
 const ENTRIES: usize = 64;
 
-/// An entry that was confirmed.
+/// A confirmed entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -56,13 +55,13 @@ struct State {
     entries: Vec<Known>,
 }
 
-/// What the database says of all this.
+/// The result of comparing this with the database.
 pub(super) enum Found {
     /// Everything is there.
     All,
-    /// Something is not, and nobody has accepted that.
+    /// Something is missing, and nobody has accepted that.
     Lost(Vec<String>),
-    /// An operator has accepted a loss since; and this gateway's epoch was lost with it.
+    /// An operator has accepted a loss since, and this gateway's epoch was part of it.
     Fenced,
 }
 
@@ -71,12 +70,12 @@ pub(super) enum Found {
 pub(super) struct Confirmed {
     file: Option<PathBuf>,
     state: Mutex<State>,
-    /// The newest anchor, which has a file of its own.
+    /// The newest anchor; it is stored in a file of its own.
     anchor: Mutex<Option<Anchor>>,
 }
 
 impl Confirmed {
-    /// What the state file and the anchor file remember; nothing when they do not exist yet.
+    /// What the state file and the anchor file remember; nothing if they do not exist yet.
     pub(super) fn load(file: Option<PathBuf>, anchors: Option<&Path>) -> Result<Self, LedgerError> {
         let state = file.as_deref().map(|path| {
             if_there("the state file", path, std::fs::read(path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)))
@@ -86,12 +85,12 @@ impl Confirmed {
         Ok(Self { file, state: Mutex::new(state.transpose()?.flatten().unwrap_or_default()), anchor: Mutex::new(newest) })
     }
 
-    /// Takes the newest anchor.
+    /// Sets the newest anchor.
     pub(super) fn anchored(&self, newest: Anchor) {
         *lock(&self.anchor) = Some(newest);
     }
 
-    /// Notes a batch that was confirmed.
+    /// Records a confirmed batch.
     pub(super) fn note(&self, batch: &Batch) {
         let Some(last) = batch.new_entries.last() else { return };
         let mut state = lock(&self.state);
@@ -101,17 +100,17 @@ impl Confirmed {
         state.entries.push(Known { key: last.entry.key, seq: last.entry.seq, hash: last.hash });
     }
 
-    /// Notes that an epoch has begun, or was renewed.
+    /// Records that an epoch has begun or was renewed.
     pub(super) fn renewed(&self, run: Run) {
         lock(&self.state).run = run;
     }
 
-    /// The run that was renewed last.
+    /// The most recently renewed run.
     pub(super) fn run(&self) -> Run {
         lock(&self.state).run
     }
 
-    /// Looks whether everything is still there. A generation that an operator has raised is taken over.
+    /// Checks whether everything is still there. Takes over a generation that an operator has raised.
     pub(super) async fn look(&self, link: &Link) -> Result<Found, Trouble> {
         let known = lock(&self.state).clone();
         let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
@@ -145,13 +144,13 @@ impl Confirmed {
                 lost.push(format!("the ledger has generation {generation} again, after {}", known.generation));
             }
         }
-        // A gateway may remember what an anchor covers, too.
+        // A gateway may also remember what an anchor covers.
         let mut said = HashSet::new();
         lost.retain(|lost| said.insert(lost.clone()));
         Ok(if lost.is_empty() { Found::All } else { Found::Lost(lost) })
     }
 
-    /// What the newest anchor covers and is not there, unless an operator has accepted a loss since.
+    /// The part of the newest anchor that is missing, unless an operator has accepted a loss since.
     async fn not_covered(&self, link: &Link, generation: i64) -> Result<Vec<String>, Trouble> {
         let Some(Anchor::Heads(newest)) = lock(&self.anchor).clone().filter(|anchor| anchor.generation() >= generation) else {
             return Ok(Vec::new());
@@ -166,7 +165,7 @@ impl Confirmed {
         Ok(lost)
     }
 
-    /// Writes the file, when there is one. It is replaced whole.
+    /// Writes the file, if one is configured. It is replaced as a whole.
     pub(super) fn save(&self) -> Result<(), Error> {
         let Some(path) = &self.file else { return Ok(()) };
         let state = serde_json::to_vec(&*lock(&self.state))?;
@@ -174,12 +173,12 @@ impl Confirmed {
     }
 }
 
-/// What a link of a chain is called, and its table.
+/// The name of a link of a chain, and its table.
 type Chain = (&'static str, &'static str);
 const ENTRY: Chain = ("entry", "entries");
 const ACT: Chain = ("administrative act", "audit");
 
-/// Those links of a chain that are not there, in words.
+/// The links of a chain that are missing, in words.
 async fn missing(link: &Link, chain: Chain, links: impl Iterator<Item = (KeyId, i64, Hash)>) -> Result<Vec<String>, Trouble> {
     let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
     for (key, seq, hash) in links {
@@ -202,7 +201,7 @@ async fn missing(link: &Link, chain: Chain, links: impl Iterator<Item = (KeyId, 
     Ok(missing)
 }
 
-/// What was read from a file; nothing where there is no file yet.
+/// The content of a file; empty if there is no file yet.
 fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option<T>, LedgerError> {
     match read {
         Ok(found) => Ok(Some(found)),
@@ -221,10 +220,10 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     std::fs::rename(&fresh, path)
 }
 
-/// What an operator has accepted.
+/// A loss that an operator has accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedLoss {
-    /// What a gateway knew and the ledger does not have, in words.
+    /// What a gateway knew and the ledger no longer has, in words.
     pub lost: Vec<String>,
     /// The generation that began with it.
     pub generation: i64,
@@ -234,7 +233,7 @@ pub struct AcceptedLoss {
     pub at: Timestamp,
 }
 
-/// Everything that operators have accepted, oldest first.
+/// Every loss that operators have accepted, oldest first.
 pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> {
     let mut losses = Vec::new();
     for row in link.query("SELECT generation, at, actor, details FROM losses ORDER BY generation", &[]).await? {
@@ -247,13 +246,13 @@ pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> 
     Ok(losses)
 }
 
-/// Accepts that what the state file knows is gone: raises the generation and records who did it.
+/// Accepts the loss of what the state file knows: raises the generation and records who did it.
 pub(super) async fn accept(link: &Link, known: &Confirmed, actor: &str, at: Timestamp) -> Result<AcceptedLoss, Trouble> {
     let Found::Lost(lost) = known.look(link).await? else {
         return Err(Trouble::Failed("nothing is missing of what these files remember (--state, --anchors)".to_owned()));
     };
     let details = serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
-    // One statement: the new generation is there with its record or not at all.
+    // One statement, so the new generation exists with its record or not at all.
     let sql = "WITH raised AS (UPDATE identity SET generation = generation + 1 WHERE id = 1 RETURNING generation) \
          INSERT INTO losses (generation, at, actor, details) SELECT generation, $1, $2, $3 FROM raised RETURNING generation";
     link.take_warning();

@@ -1,6 +1,6 @@
 //! Both ends of a copy of a whole ledger in a database: all of it in one transaction.
 //!
-//! As a source, tables that every writer needs are locked against changes, so neither a gateway nor a command writes meanwhile.
+//! As a source, tables that every writer needs are locked against changes, so neither a gateway nor a command can write meanwhile.
 //! As a target, the schema, the identity and all rows appear with one commit.
 
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::limit::Traffic;
 use crate::tx::StoredKey;
 use crate::{LedgerError, OpenMode, VerifyReport};
 
-/// A gateway that renewed its lease so lately still runs; a dead one is found so by the others after ten seconds.
+/// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
 const ALIVE: Duration = Duration::from_secs(15);
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
-/// What is opened is open whatever the batch that opened it thought: each hold is open, or has ended in a charge.
+/// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
 const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened, running = n.running FROM \
      (SELECT key, count(*) AS opened, sum(running) AS running FROM (SELECT key, 0 AS running FROM entries WHERE kind = 2 \
      UNION ALL SELECT key, 1 FROM holds) o GROUP BY key) n WHERE n.key = id";
@@ -51,7 +51,7 @@ async fn keys(link: &Link, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
     rows.iter().map(|row| Ok(rows::stored_key(row)?.0)).collect()
 }
 
-/// A database that is copied.
+/// A database that is the source of a copy.
 pub(crate) struct CopySource {
     link: Link,
     verifier: Link,
@@ -179,7 +179,7 @@ impl Target for CopyTarget {
             }
             Part::Rest(rest) => {
                 for mut hold in rest.holds {
-                    // No gateway of this ledger opened it; the first one ends it at its checkpoint.
+                    // No gateway of this ledger opened it; the first gateway to start ends it at its checkpoint.
                     hold.open.epoch = 0;
                     batch.holds.insert(hold.open.request, Slot::new(hold));
                 }

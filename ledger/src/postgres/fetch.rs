@@ -1,8 +1,8 @@
-//! Trip one of a batch: fence, lock the keys in order, read what the operations need.
+//! First round trip of a batch: fence, lock the keys in order, read what the operations need.
 //!
-//! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so what it finds of locked
-//! keys is the newest. Of the locking statement only the locked rows themselves count. A row whose key is not locked belongs to a
-//! key that was skipped, or has appeared meanwhile, and then the batch begins anew.
+//! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so it sees the newest rows of
+//! locked keys. Of the locking statement, only the locked rows themselves can be trusted. A row whose key is not locked belongs to
+//! a key that was skipped, or has appeared meanwhile; in the latter case the batch starts again.
 
 use futures_util::future::join;
 use tokio_postgres::types::ToSql;
@@ -25,11 +25,11 @@ const POSITIONS: &str = "SELECT nextval('positions'), (extract(epoch FROM clock_
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locked {
     Wait,
-    /// Goes on without them.
+    /// Continues without them.
     Skip,
 }
 
-/// Locks what hold operations name.
+/// Locks the keys that hold operations name.
 fn lock_of_holds(locked: Locked) -> String {
     let skip = if locked == Locked::Skip { " SKIP LOCKED" } else { "" };
     format!(
@@ -39,7 +39,7 @@ fn lock_of_holds(locked: Locked) -> String {
     )
 }
 
-/// Locks what any operation names.
+/// Locks the keys that any operation names.
 fn lock_of_all() -> String {
     format!(
         "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
@@ -67,7 +67,7 @@ pub(super) async fn add_dead(link: &Link, wanted: &mut Wanted) -> Result<Vec<Ope
     Ok(dead)
 }
 
-/// What the statements are asked with.
+/// The parameters of the statements.
 struct Asked {
     keys: Vec<i64>,
     holds: Vec<Vec<u8>>,
@@ -95,7 +95,8 @@ impl Asked {
     }
 }
 
-/// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is none. Only operations of holds skip.
+/// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is not a gateway. Only hold operations skip
+/// locked keys.
 pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch: i64, locked: Locked) -> Result<Batch, Trouble> {
     let asked = Asked::of(wanted);
     let mut batch = Batch { ledger, epoch, ..Batch::default() };
@@ -114,7 +115,7 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
     let fenced = client.query(&fence, &fence_values);
     let keys = client.query(&lock, &lock_values);
     let placed = client.query_one(&positions, &[]);
-    // Polled in this order, and so sent in this order.
+    // Polled in this order, and therefore sent in this order.
     let (begun, (fenced, (keys, (placed, read)))) =
         join(begun, join(fenced, join(keys, join(placed, reads.run(link, &asked))))).await;
     begun?;
@@ -133,7 +134,7 @@ pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch:
     Ok(batch)
 }
 
-/// The statements that follow the locks; those without anything to look for are left out.
+/// The statements that follow the locks, without those that have nothing to look for.
 struct Reads(Vec<(What, tokio_postgres::Statement)>);
 
 #[derive(Debug, Clone, Copy)]
@@ -206,7 +207,7 @@ fn fill(batch: &mut Batch, found: &Found, locked: Locked) -> Result<(), Trouble>
     for (what, rows) in found {
         for row in rows {
             match fill_one(batch, *what, row) {
-                // Of a key that was skipped: so is its operation.
+                // A row of a skipped key, whose operation is skipped too.
                 Err(Trouble::Retry(_)) if locked == Locked::Skip => {}
                 filled => filled?,
             }

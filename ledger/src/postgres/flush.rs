@@ -1,7 +1,7 @@
-//! Trip two of a batch: what the operations changed, a few rows-at-once statements, and COMMIT.
+//! Second round trip of a batch: writes what the operations changed in a few multi-row statements, then COMMIT.
 //!
-//! Everything is sent at once, COMMIT last. When a statement fails, the server turns COMMIT into a rollback; when COMMIT is not
-//! answered, or answered with a warning, nobody knows.
+//! Everything is sent at once, COMMIT last. If a statement fails, the server turns COMMIT into a rollback; if COMMIT gets no
+//! answer, or a warning, the outcome is unknown.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -17,7 +17,7 @@ use crate::{Bill, Entry, KeyId, Timestamp, stored};
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
-/// What becomes of a statement.
+/// The pending result of a statement.
 type Answer<'link> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
 
 /// A statement over columns: one array for each.
@@ -34,7 +34,7 @@ impl Write {
 
 /// Writes a batch and commits it.
 pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
-    // Also a batch that changes nothing has locked its keys, and so waits for a standby: what it repeats is confirmed only then.
+    // A batch that changes nothing has still locked its keys, and so waits for a standby: what it repeats is confirmed only then.
     let writes = writes(batch)?;
     let mut prepared = Vec::with_capacity(writes.len());
     for write in &writes {
@@ -58,7 +58,7 @@ pub(super) async fn write_all(link: &Link, batch: &Batch) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Sends all in order, waits for all, and gives the first failure.
+/// Sends all in order, waits for all, and returns the first failure.
 async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
     let mut failed: Vec<Option<Trouble>> = Vec::new();
     failed.resize_with(answers.len(), || None);
@@ -234,7 +234,7 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// An entry with the texts that are made for it.
+/// An entry with its derived texts.
 struct Row<'batch> {
     entry: &'batch Entry,
     hash: Vec<u8>,
@@ -345,7 +345,7 @@ fn usage(batch: &Batch, writes: &mut Vec<Write>) {
         ("exposure", "bigint", column(&rows, |(_, row)| row.exposure.picos())),
         ("cost", "bigint", column(&rows, |(_, row)| row.cost.picos())),
     ];
-    // Sums saturate, as they do on SQLite: an hour comes nowhere near.
+    // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let added: Vec<String> = columns
         .iter()
         .skip(4)
@@ -377,7 +377,7 @@ fn acts(batch: &Batch, writes: &mut Vec<Write>) {
     writes.push(write(insert("audit", &columns), columns));
 }
 
-/// Sessions, links and published slugs. Expired rows that another transaction holds are left to a later one.
+/// Sessions, links and published slugs. Expired rows that another transaction has locked are left for a later batch.
 fn access(batch: &Batch, writes: &mut Vec<Write>) {
     for (table, ended, forget) in
         [("sessions", &batch.ended_sessions, batch.forget_sessions), ("links", &batch.ended_links, batch.forget_links)]
@@ -421,7 +421,7 @@ fn access(batch: &Batch, writes: &mut Vec<Write>) {
     }
 }
 
-/// Removes the stored rows that changed and inserts what is there now.
+/// Deletes the stored rows that changed and inserts their current state.
 fn replaced<T>(
     table: &str,
     slots: &[(&[u8; 32], &Slot<T>)],

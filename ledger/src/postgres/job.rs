@@ -1,4 +1,4 @@
-//! What waits in the queue: an operation, and who waits for it.
+//! A queue entry: an operation, and who waits for it.
 
 use tokio::sync::oneshot;
 
@@ -11,7 +11,7 @@ pub(super) type Reply = oneshot::Sender<Result<Outcome, LedgerError>>;
 /// An operation in the queue, and who waits for it.
 pub(super) struct Job {
     pub(super) operation: Operation,
-    /// The key, of a hold whose request runs here.
+    /// The key, if it is the hold of a request that runs here.
     pub(super) key: Option<KeyId>,
     pub(super) reply: Option<Reply>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
         if let Some(reply) = self.reply {
-            // Whoever asked may have gone; the operation has happened all the same.
+            // The caller may have gone; the operation has happened anyway.
             let _ = reply.send(outcome);
         }
     }

@@ -1,7 +1,7 @@
-//! Reads of single keys, shared: those that come while a statement is under way wait for the next one, which answers them all.
+//! Shared reads of single keys: those that arrive while a statement is under way wait for the next one, which answers all of them.
 //!
-//! Every request reads its key at the door. A read never joins a statement that has already been sent, so what it gives is as
-//! new as when it was asked for.
+//! Every request reads its key during authentication. A read never joins a statement that has already been sent, so its result is
+//! never older than the request for it.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,19 +14,19 @@ use crate::{Key, KeyId, LedgerError};
 
 type Found = Result<Option<Key>, LedgerError>;
 
-/// Who waits for which key.
+/// The callers that wait for each key.
 #[derive(Debug, Default)]
 pub(super) struct KeyReads(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     readers: Vec<(KeyId, oneshot::Sender<Found>)>,
-    /// Statements are being sent, one after another.
+    /// Whether statements are being sent, one after another.
     busy: bool,
 }
 
 impl KeyReads {
-    /// One key, from the next statement.
+    /// One key, read by the next statement.
     pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> Found {
         let (reply, answer) = oneshot::channel();
         let begins = {
@@ -35,7 +35,7 @@ impl KeyReads {
             !std::mem::replace(&mut waiting.busy, true)
         };
         if begins {
-            // A task of its own, because whoever asked may leave.
+            // A separate task, because the caller may leave.
             let (shared, with) = (Arc::clone(self), Arc::clone(readers));
             readers.spawn(async move { shared.run(&with).await });
         }
@@ -51,13 +51,13 @@ impl KeyReads {
             let found = readers.with(|link| async move { lists::find_keys(&link, asked).await }).await;
             for (id, reply) in waiting {
                 let answer = found.as_ref().map(|keys| keys.iter().find(|key| key.id == id).cloned());
-                // Whoever asked may have left.
+                // The caller may have left.
                 let _ = reply.send(answer.map_err(Clone::clone));
             }
         }
     }
 
-    /// Those that wait now; `None` when nobody does, and then the next one begins anew.
+    /// The waiting callers; `None` if there are none, and then the next caller starts again.
     fn take(&self) -> Option<Vec<(KeyId, oneshot::Sender<Found>)>> {
         let mut waiting = lock(&self.0);
         waiting.busy = !waiting.readers.is_empty();

@@ -1,8 +1,8 @@
-//! The queue in lanes, so that a key which another gateway has locked keeps nobody else waiting.
+//! The queue, split into lanes, so that a key locked by another gateway delays only its own operations.
 //!
-//! Operations of running requests wait in the common lane, whose batches skip locked keys. A key that was skipped gets a lane of
-//! its own, which waits for its lock; all other operations (money in, keys, sessions, recovery) have one lane together. The
-//! operations of a running request stay in the order in which they came.
+//! Operations of running requests wait in the common lane, whose batches skip locked keys. A key that was skipped gets its own
+//! lane, which waits for its lock; all other operations (payments, keys, sessions, recovery) share one lane. The operations of one
+//! running request keep their order.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::KeyId;
 use crate::batching::{Batching, MAX_BATCH};
 use crate::operation::Operation;
 
-/// For how long a key that was found locked keeps its lane. The next batch that finds it locked begins this anew.
+/// How long a key that was found locked keeps its lane. Each batch that finds it locked restarts this time.
 const KEPT: Duration = Duration::from_secs(1);
-/// Before what could not be written is tried again.
+/// The delay before operations that could not be written are tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Which operations a connection writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Holds of keys that nobody is in the way of.
+    /// Holds of keys that nobody else has locked.
     Common,
-    /// What is not the hold of a request that runs here.
+    /// Everything except holds of requests that run here.
     Rest,
-    /// Any one key that is locked elsewhere.
+    /// One of the keys that are locked elsewhere.
     Keys,
 }
 
-/// A batch, and the key whose lane it is.
+/// A batch, and the key if it comes from a key's lane.
 pub(super) struct Taken {
     pub(super) jobs: Vec<Job>,
     pub(super) key: Option<KeyId>,
 }
 
-/// What a lane has for its writer.
+/// The next work in a lane.
 pub(super) enum Next {
     Batch(Taken),
-    /// A batch is gathered until then.
+    /// A batch is being gathered until then.
     Gathering(Instant),
     Nothing,
 }
@@ -49,12 +49,12 @@ pub(super) enum Next {
 struct Gathered {
     jobs: VecDeque<Job>,
     batching: Batching,
-    /// Until when the writer that has looked waits for more.
+    /// How long the writer that has looked waits for more.
     until: Option<Instant>,
 }
 
 impl Gathered {
-    /// Adds a job, and says whether a writer is to be woken: the first begins the wait for a batch, the last ends it.
+    /// Adds a job, and returns whether to wake a writer: the first job starts the wait for a batch, the last ends it.
     fn push(&mut self, job: Job) -> bool {
         self.jobs.push_back(job);
         self.jobs.len() == 1 || self.jobs.len() >= self.batching.expected
@@ -76,30 +76,30 @@ impl Gathered {
     }
 }
 
-/// A key with a lane of its own.
+/// A key with its own lane.
 struct KeyLane {
     gathered: Gathered,
-    /// A batch of it is being written.
+    /// Whether a batch of it is being written.
     busy: bool,
     until: Instant,
 }
 
-/// What waits.
+/// The waiting operations.
 #[derive(Default)]
 pub(super) struct Queue {
     common: Gathered,
     rest: VecDeque<Job>,
     keys: HashMap<KeyId, KeyLane>,
-    /// What nobody waits for and could not be written. The lane of the rest tries it again.
+    /// Operations without a caller that could not be written. The `Rest` lane retries them.
     pub(super) unresolved: VecDeque<Job>,
     retry_at: Option<Instant>,
     pub(super) closed: Option<String>,
-    /// The common lane has ended, and no further key will get a lane.
+    /// Whether the common lane has ended, so that no further key gets a lane.
     pub(super) common_ended: bool,
 }
 
 impl Queue {
-    /// Puts a job into its lane, and says which is to be woken.
+    /// Puts a job into its lane, and returns which lane to wake.
     pub(super) fn push(&mut self, job: Job, now: Instant) -> Option<Lane> {
         let Some(key) = job.key else {
             self.rest.push_back(job);
@@ -120,7 +120,7 @@ impl Queue {
         self.common.jobs.len().saturating_add(self.rest.len()).saturating_add(of_keys)
     }
 
-    /// Everything that waits, for nothing is written any more.
+    /// Takes everything that waits, because nothing will be written any more.
     pub(super) fn drain(&mut self) -> Vec<Job> {
         let of_keys = self.keys.values_mut().flat_map(|lane| lane.gathered.jobs.drain(..));
         self.common.jobs.drain(..).chain(self.rest.drain(..)).chain(of_keys).chain(self.unresolved.drain(..)).collect()
@@ -137,7 +137,7 @@ impl Queue {
         }
     }
 
-    /// A batch of any key, or else the first that will be ready.
+    /// A batch of any key, or else the time at which the first will be ready.
     fn next_of_keys(&mut self, now: Instant, closed: bool) -> Next {
         let mut first: Option<Instant> = None;
         for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
@@ -153,13 +153,13 @@ impl Queue {
         first.map_or(Next::Nothing, Next::Gathering)
     }
 
-    /// Keeps what could not be written, to be tried again soon.
+    /// Keeps what could not be written, to retry it soon.
     pub(super) fn put_back(&mut self, job: Job, now: Instant) {
         self.unresolved.push_back(job);
         self.retry_at = now.checked_add(RETRY_AFTER);
     }
 
-    /// How long until what could not be written is to be tried again; `None` when there is nothing.
+    /// How long until the retry of what could not be written; `None` if there is nothing.
     pub(super) fn retry_in(&self, now: Instant) -> Option<Duration> {
         let wait = self.retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         (!self.unresolved.is_empty()).then_some(wait)
@@ -180,7 +180,7 @@ impl Queue {
             }
     }
 
-    /// Gives these jobs' keys lanes of their own, with everything that has come for them since.
+    /// Gives these jobs' keys their own lanes, and moves everything that has arrived for them since.
     pub(super) fn skip(&mut self, jobs: Vec<Job>, now: Instant) {
         let until = now.checked_add(KEPT).unwrap_or(now);
         for job in jobs {
@@ -197,7 +197,7 @@ impl Queue {
         }
     }
 
-    /// A key's batch is written.
+    /// Notes that a key's batch is written.
     pub(super) fn written(&mut self, key: KeyId, now: Instant) {
         if let Some(lane) = self.keys.get_mut(&key) {
             lane.busy = false;
@@ -206,7 +206,7 @@ impl Queue {
     }
 }
 
-/// At most a batch. What ends the holds of dead nodes, or begins an epoch, goes alone.
+/// At most one batch. Operations that end the holds of dead nodes, or begin an epoch, go alone.
 fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
     let alone = |job: &Job| matches!(job.operation, Operation::Recover { .. } | Operation::BeginEpoch { .. });
     let count = match jobs.iter().position(alone) {

@@ -1,7 +1,7 @@
-//! One connection: made with the session's settings, driven beside its users, with an ear for warnings.
+//! One connection: opened with the session's settings, driven in the background, watching for warnings.
 //!
-//! No cancel is ever sent: PostgreSQL answers a cancelled wait for a standby as if the commit had gone through, with a mere
-//! warning. A connection that takes too long is dropped, and what it did is unknown.
+//! No cancel request is ever sent: PostgreSQL answers a cancelled wait for a standby as if the commit had gone through, with only a
+//! warning. A connection that takes too long is dropped, and the outcome of what it did is unknown.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,17 +23,17 @@ use crate::LedgerError;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What every session begins with. A stopped gateway's locks are freed by the server itself.
+/// The settings of every session. With them the server itself releases the locks of a gateway that has stalled.
 const SESSION: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '3s'; SET synchronous_commit = on; \
      SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'; SET TimeZone = 'UTC'; \
      SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
-/// A batch names every row it reads or writes, so an index leads to each. The server must not believe otherwise of a table that was
-/// nearly empty when a statement was planned: it would read all of it, once for every row that is named.
+/// A batch names every row it reads or writes, so an index leads to each. The planner must not conclude otherwise from a table that
+/// was nearly empty when a statement was planned: it would scan all of it, once for every named row.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
      SET plan_cache_mode = force_generic_plan";
 
-/// The server's process behind a connection. Its start tells it from a later one with the same number.
+/// The server process behind a connection. Its start time distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Backend {
     pub(super) pid: String,
@@ -49,13 +49,14 @@ pub(super) struct Connector {
 
 impl std::fmt::Debug for Connector {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The configuration has the password.
+        // The configuration contains the password.
         out.debug_struct("Connector").finish_non_exhaustive()
     }
 }
 
 impl Connector {
-    /// Prepares connections. Beyond this machine they are encrypted and the server's certificate is checked, unless the address
+    /// Prepares connections. Connections to other machines are encrypted and the server's certificate is checked, unless the
+    /// address says `sslmode=disable`.
     /// says `sslmode=disable`.
     pub(super) fn new(mut config: Config, writes: bool) -> Result<Self, LedgerError> {
         let local = config.get_hosts().iter().all(|host| match host {
@@ -85,7 +86,7 @@ impl Connector {
         Ok(Self { config, tls })
     }
 
-    /// Makes a connection for a writer of batches.
+    /// Opens a connection for a writer of batches.
     pub(super) async fn connect_for_batches(&self) -> Result<Link, String> {
         let link = self.connect().await?;
         let set = tokio::time::timeout(CONNECT, link.client.batch_execute(BY_INDEX));
@@ -93,7 +94,7 @@ impl Connector {
         Ok(link)
     }
 
-    /// Makes a connection.
+    /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<Link, String> {
         let connecting = tokio::time::timeout(CONNECT.saturating_mul(2), self.config.connect(self.tls.clone()));
         let connected = connecting.await.map_err(|_| "no answer".to_owned()).and_then(|made| made.map_err(|error| words(&error)));
@@ -121,7 +122,7 @@ impl Connector {
         Ok(link)
     }
 
-    /// Which servers were asked, and what helps against the commonest mistakes.
+    /// The servers that were tried, and remedies for the commonest mistakes.
     fn unreached(&self, why: &str) -> String {
         let ports = self.config.get_ports();
         let servers: Vec<String> = (self.config.get_hosts().iter().enumerate())
@@ -141,7 +142,7 @@ impl Connector {
     }
 }
 
-/// A connection that ends when it is dropped.
+/// A connection that closes when dropped.
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) backend: Backend,
@@ -168,7 +169,7 @@ impl Link {
         self.client.query(&statement, values).await
     }
 
-    /// Whether the server has warned since the last time this was asked.
+    /// Whether the server has sent a warning since the last call.
     pub(super) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::SeqCst)
     }

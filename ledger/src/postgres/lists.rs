@@ -1,7 +1,7 @@
 //! Lists of keys: pages in every order, and several keys in one read.
 //!
-//! By creation there is an index. The other orders have none, because every index on an account would cost each write: a page
-//! is one pass over the accounts.
+//! The order of creation has an index. The other orders have none, because every index on an account would make each write slower:
+//! a page is one scan of the accounts.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>,
         KeyOrder::Created | KeyOrder::Newest => "k.created_at",
         KeyOrder::LowestBalance | KeyOrder::HighestBalance => "(a.credit - a.spent)",
         KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
-        // Never used is before everything.
+        // Never used sorts before everything.
         KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
     };
     let (further, order) = if query.order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
@@ -69,7 +69,7 @@ pub(super) async fn spent_since(link: &Link, ids: &[KeyId], since: Timestamp) ->
     Ok(ids.iter().map(|id| sums.get(id).copied().unwrap_or_default()).collect())
 }
 
-/// The database adds up, so that a month of a large fleet is a few rows here.
+/// The database adds up, so that a month of a large fleet is only a few rows here.
 pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, Trouble> {
     let what = match query.by {
         MarginBy::Key => "key, ''",

@@ -1,8 +1,8 @@
-//! A lock that no panic can poison for good.
+//! Locks a mutex even after a panic has poisoned it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes it.
+/// Locks it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

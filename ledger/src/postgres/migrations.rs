@@ -1,4 +1,4 @@
-//! The schema's versions on PostgreSQL, and what a database is before it is used.
+//! The schema's versions on PostgreSQL, and the checks before a database is used.
 //!
 //! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
 
@@ -10,14 +10,14 @@ use super::trouble::words;
 use crate::copy::Identity;
 use crate::{LedgerError, OpenMode, Timestamp};
 
-/// The schema this program knows.
+/// The schema version of this program.
 pub(super) const VERSION: i32 = 3;
 const MIGRATIONS: [&str; 3] = [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
-/// Any number that only this program uses.
+/// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Makes sure that the database has a ledger of this version, and gives its identity.
+/// Ensures that the database has a ledger of this version, and returns its identity.
 pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp) -> Result<[u8; 16], LedgerError> {
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
@@ -63,7 +63,7 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Whether there is nothing in the database.
+/// Whether the database is empty.
 pub(super) async fn is_empty(client: &Client) -> Result<bool, LedgerError> {
     Ok(matches!(version(client).await?, Found::Empty))
 }
@@ -123,7 +123,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     transaction.commit().await.map_err(failed)
 }
 
-/// Refuses a database in which something is.
+/// Refuses a database that is not empty.
 pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
     if is_empty(client).await? {
         return Ok(());
@@ -131,7 +131,7 @@ pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
     Err(unusable("the database is not empty; a copy is made only where nothing is"))
 }
 
-/// Makes the schema in an empty database, inside the caller's transaction, for a ledger that exists elsewhere.
+/// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
 pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
     let failed = |error: tokio_postgres::Error| unusable(&format!("the schema cannot be made: {}", words(&error)));
     client.batch_execute(LOCK).await.map_err(failed)?;

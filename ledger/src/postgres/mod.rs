@@ -1,11 +1,11 @@
 //! The ledger in a PostgreSQL database that several gateways share.
 //!
-//! Operations wait in `lanes`, so that a key which another gateway has locked keeps nobody else waiting. Each lane's `writer`
-//! gathers them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`),
-//! `flush` writes the difference and commits. Gateways are nodes with epochs (`node`); one that others took for dead is fenced
-//! off by the first statement of every batch. All of it runs on a thread of its own.
+//! Operations wait in `lanes`, so that a key locked by another gateway delays only its own operations. Each lane's `writer` gathers
+//! them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`), `flush`
+//! writes the difference and commits. Gateways are nodes with epochs (`node`); the first statement of every batch fences off a node
+//! that the others have declared dead. All of it runs on its own thread.
 //!
-//! Nothing is remembered from one batch to the next, and nothing is counted over all keys.
+//! No row is cached from one batch to the next, and no batch updates sums over all keys.
 
 mod anchors;
 mod batch;
@@ -61,9 +61,9 @@ use shared::Shared;
 use trouble::Trouble;
 use writer::Lanes;
 
-/// More entries than that are read without a bound in time, on a connection of their own.
+/// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
-/// For how long a gateway answers with the same sums over all keys. Commands and the console always ask.
+/// How long a gateway reuses the same sums over all keys. Commands and the console always read them.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
 /// A ledger in a PostgreSQL database.
@@ -82,24 +82,24 @@ impl std::fmt::Debug for PostgresLedger {
     }
 }
 
-/// The thread that has all connections.
+/// The thread that owns all connections.
 struct Thread {
     quit: oneshot::Sender<()>,
     handle: JoinHandle<()>,
 }
 
-/// What the thread was started for.
+/// The purpose for which the thread was started.
 struct Started {
     readers: Arc<Readers>,
     writer: Option<Arc<Shared>>,
 }
 
 impl PostgresLedger {
-    /// Connects to a database and makes the ledger in it when `mode` says so.
+    /// Connects to a database, and creates the ledger in it if `mode` allows that.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or newer than this program;
-    /// nothing was created or changed then.
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or is newer than this
+    /// program; nothing was created or changed then.
     pub async fn open(config: &Config, opening: &Opening) -> Result<Self, LedgerError> {
         let mode = opening.mode;
         let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
@@ -116,7 +116,7 @@ impl PostgresLedger {
                 let made = start(connector, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
-                    // Ends with the ledger, which has closed its writer before.
+                    // Ends with the ledger, which closes its writer first.
                     let _ = quitting.await;
                 }
             });
@@ -142,11 +142,11 @@ impl PostgresLedger {
         }
     }
 
-    /// Accepts that what the state file remembers is gone from the database: begins a new generation of the ledger, in which
-    /// gateways sell again.
+    /// Accepts the loss of what the state file remembers but the database no longer has: begins a new generation of the ledger, in
+    /// which gateways sell again.
     ///
     /// # Errors
-    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit was not answered.
+    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit got no answer.
     pub async fn accept_lost(
         config: &Config,
         opening: &Opening,
@@ -175,8 +175,8 @@ impl PostgresLedger {
         confirmed::accepted(&link).await.map_err(Trouble::unusable)
     }
 
-    /// Every slug that the ledger in a database ever published; none when there is no ledger yet. For the gateway, which reads
-    /// its own files before it takes the ledger.
+    /// Every slug that the ledger in a database ever published; empty if there is no ledger yet. For the gateway, which reads its
+    /// own files before it takes the ledger.
     ///
     /// # Errors
     /// As [`PostgresLedger::open`].
@@ -203,7 +203,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     let shared = Arc::new(Shared::new(&opening, confirmed));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
-        // Before anything is written: without a standby the commit would not end.
+        // Checked before the first write: without a standby its commit would never return.
         let standby = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
             return Err(LedgerError::Unusable(why));
@@ -226,7 +226,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     Ok(Started { readers, writer: Some(shared) })
 }
 
-/// The machine's clock, for what the store itself writes down: when the ledger was made, when recovery ended a hold.
+/// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.
 fn now() -> Timestamp {
     crate::clock::now()
 }
@@ -274,7 +274,7 @@ impl Store for PostgresLedger {
     fn close(&self) {
         let Some(writer) = &self.writer else { return };
         writer.close();
-        // The writer has its own thread: this one may wait for it, whatever runs on it.
+        // The writer has its own thread, so this one may block on it, whatever runs here.
         let (done, waiting) = std::sync::mpsc::channel();
         let writer = Arc::clone(writer);
         self.readers.spawn(async move {

@@ -1,8 +1,8 @@
-//! This gateway among the others: its epoch, its renewals, and the end of those that have fallen silent.
+//! This gateway as a node of the fleet: its epoch, its renewals, and ending nodes that have fallen silent.
 //!
-//! Silence counts on this process's own monotonic clock, and only while its own renewals go through: a node that could not
-//! reach the database itself has no opinion about others. A dead node's row is ended first, which waits for the transactions
-//! that it still has open; only then are its holds ended, at their checkpoints.
+//! Silence is measured on this process's own monotonic clock, and only while its own renewals go through: a node that cannot reach
+//! the database must not judge others. A dead node's row is ended first, which waits for its open transactions; only then are its
+//! holds ended, at their checkpoints.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use crate::{Finish, Gateway, Standby, Timestamp};
 
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
-/// A node that has not renewed for so long is dead.
+/// A node that has not renewed for this long is dead.
 const SILENCE: Duration = Duration::from_secs(10);
-/// After so long without a renewal of its own, a node begins to watch the others anew.
+/// After this long without a renewal of its own, a node starts to watch the others anew.
 const INTERRUPTED: Duration = Duration::from_secs(3);
 /// How long a round may take.
 const ROUND: Duration = Duration::from_secs(3);
-/// A gateway's clock may be off by this many milliseconds before it is said.
+/// How many milliseconds a gateway's clock may be off before it is reported.
 const CLOCK_OFF: i64 = 2_000;
-/// Between two looks for holds that nobody here knows, without an interruption.
+/// Time between two searches for unknown holds, without an interruption.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// A hold is looked for only when it is this many milliseconds old.
+/// Only holds at least this many milliseconds old are searched.
 const SWEEP_AFTER: i64 = 60_000;
 
-/// How far the database's clock is from this machine's, in milliseconds. It was read somewhere between `asked` and `answered`, and
-/// a commit may wait for seconds: what lies between the two is no difference.
+/// The difference between the database's clock and this machine's, in milliseconds. It was read somewhere between `asked` and
+/// `answered`, and a commit may wait for seconds, so a time between the two counts as no difference.
 fn apart(database: i64, asked: i64, answered: i64) -> i64 {
     database.saturating_sub(database.clamp(asked.min(answered), answered))
 }
 
-/// Ends the epoch before and begins the next one.
+/// Ends the previous epoch and begins the next one.
 pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
     leave(link, before).await;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
@@ -53,7 +53,7 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
     Ok(Run { epoch: columns.take()?, started: columns.take()?, renewals: 0 })
 }
 
-/// Looks whether everything is there that the database has confirmed, and notes what is not.
+/// Checks that everything the database has confirmed is there, and records what is not.
 pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Trouble> {
     let lost = match shared.confirmed.look(link).await? {
         Found::All => Vec::new(),
@@ -64,7 +64,7 @@ pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Troubl
     Ok(lost.is_empty())
 }
 
-/// Ends this node's own epoch: it holds nothing any more, or begins another.
+/// Ends this node's own epoch, because it holds nothing any more or begins another.
 pub(super) async fn leave(link: &Link, epoch: i64) {
     let sql = "UPDATE nodes SET ended = now() WHERE epoch = $1 AND ended IS NULL";
     if epoch > 0
@@ -74,7 +74,7 @@ pub(super) async fn leave(link: &Link, epoch: i64) {
     }
 }
 
-/// Keeps the bills of requests that others have ended: what they cost is the operator's exposure.
+/// Stores the bills of requests that others have ended: their cost is the operator's exposure.
 pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterator<Item = &Finish>) -> Result<(), Trouble> {
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
@@ -87,7 +87,7 @@ pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterat
     Ok(())
 }
 
-/// What this node has seen of another.
+/// What this node has seen of another node.
 struct Seen {
     renewals: i64,
     since: Instant,
@@ -100,12 +100,12 @@ pub(super) struct Node {
     link: Option<Link>,
     seen: HashMap<i64, Seen>,
     last_renewal: Option<Instant>,
-    /// When it last looked for holds of its own that it does not know; `None` after an interruption.
+    /// When it last searched for its own unknown holds; `None` after an interruption.
     swept: Option<Instant>,
     recovering: Option<tokio::task::JoinHandle<()>>,
     /// Holds ever asked for, at the last renewal.
     asked: u64,
-    /// Whether the gateways were last seen to run different files.
+    /// Whether the gateways ran different files at the last check.
     differ: bool,
 }
 
@@ -138,7 +138,7 @@ impl Node {
             self.shared.begin_lease(asked);
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
-                // Any batch finds out by itself; this one says so even when no customer comes.
+                // Any batch would find out; this reports it even without customers.
                 Ok(Err(Trouble::Fenced)) => self.shared.resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
                 Ok(Err(trouble)) => self.interrupted(&trouble),
                 Err(_) => self.interrupted(&Trouble::Lost("no answer in time".to_owned())),
@@ -167,7 +167,7 @@ impl Node {
                 place.insert(link)
             }
         };
-        // A renewal without a standby would wait for one, or be confirmed with nobody to remember it.
+        // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
         let missing = matches!(standby, Standby::Missing(_));
         standby::note(&self.shared, standby);
@@ -181,7 +181,7 @@ impl Node {
         self.recover(epoch).await
     }
 
-    /// Renews the lease, and says with it what runs here. Returns when it was asked for.
+    /// Renews the lease and reports what runs here. Returns when the request was made.
     async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
         let Some(link) = &self.link else { return Err(Trouble::Lost("not connected".to_owned())) };
         let (asked, began_at) = (Instant::now(), super::now().millis());
@@ -218,7 +218,7 @@ impl Node {
         Ok(asked)
     }
 
-    /// Looks at the other gateways, ends those that are silent, and gives up holds that no request here knows.
+    /// Checks the other gateways, ends those that are silent, and gives up holds that no request here knows.
     async fn watch(&mut self, epoch: i64, now: Instant) -> Result<(), Trouble> {
         let Some(link) = &self.link else { return Ok(()) };
         let alive = gateways(link).await?;
@@ -236,7 +236,7 @@ impl Node {
         Ok(())
     }
 
-    /// Ends holds of dead nodes, when there are any. Beside the renewals, which must not wait for it.
+    /// Ends the holds of dead nodes, if there are any. Runs beside the renewals, which must not wait for it.
     async fn recover(&mut self, epoch: i64) -> Result<(), Trouble> {
         if self.recovering.as_ref().is_some_and(|task| !task.is_finished()) {
             return Ok(());
@@ -258,7 +258,7 @@ impl Node {
     }
 }
 
-/// Looks which of the connections that were dropped in the middle of something the server has ended.
+/// Checks which of the dropped connections the server has ended.
 async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
     let dropped = shared.dropped();
     if dropped.is_empty() {
@@ -275,8 +275,8 @@ async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Gives up holds of this node's own epoch that no request here knows any more, which a commit without an answer can leave
-/// behind: as holds of no gateway they are ended at their checkpoints.
+/// Gives up holds of this node's own epoch that no request here knows any more; a commit without an answer can leave them behind.
+/// As holds of no gateway they are ended at their checkpoints.
 async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble> {
     let before = super::now().millis().saturating_sub(SWEEP_AFTER);
     let mut requests = Vec::new();
@@ -291,7 +291,7 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Those that have not ended, as each last described itself.
+/// The nodes that have not ended, as each last described itself.
 pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
     let sql = "SELECT epoch, name, version, configuration, (extract(epoch FROM started_at) * 1000)::bigint, \
          (extract(epoch FROM now() - renewed_at) * 1000)::bigint, per_second, holds FROM nodes WHERE ended IS NULL ORDER BY epoch";
@@ -312,7 +312,7 @@ pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
     Ok(gateways)
 }
 
-/// Logs that the gateways' files have begun or ceased to differ.
+/// Logs when the gateways' files begin or cease to differ.
 fn tell_files(gateways: &[Gateway], differ: bool) {
     if !differ {
         return tracing::info!("all gateways run the same files again");
@@ -321,7 +321,7 @@ fn tell_files(gateways: &[Gateway], differ: bool) {
     tracing::warn!(gateways = files.join(", "), "the gateways run different files: give all of them the same catalog and routes");
 }
 
-/// Notes who has renewed, and gives those that have been silent for too long with their last count.
+/// Records who has renewed, and returns nodes that have been silent for too long, with their last count.
 async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result<Vec<(i64, i64)>, Trouble> {
     let rows = link.query("SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1", &[&own]).await?;
     let now = Instant::now();
@@ -338,7 +338,7 @@ async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result
     Ok(seen.iter().filter_map(silent).collect())
 }
 
-/// Ends a silent node, unless it has renewed meanwhile. Waits for the transactions that it has open.
+/// Ends a silent node, unless it has renewed meanwhile. Waits for its open transactions.
 async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble> {
     let sql = "UPDATE nodes SET ended = now() FROM (SELECT epoch AS dead FROM nodes \
          WHERE epoch = $1 AND renewals = $2 AND ended IS NULL FOR UPDATE) d WHERE epoch = dead RETURNING epoch";
@@ -349,7 +349,7 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
             Ok(())
         }
         Err(error) => match Trouble::from(&error) {
-            // Its last transaction is still open; the server ends that soon.
+            // Its last transaction is still open; the server will end it soon.
             Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
             trouble => Err(trouble),
         },

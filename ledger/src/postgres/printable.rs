@@ -1,5 +1,5 @@
-//! PostgreSQL's texts cannot hold the character U+0000. What comes from outside may: it is replaced before anything is hashed,
-//! so that no bill is ever refused for a byte that a provider sent.
+//! PostgreSQL's texts cannot contain the character U+0000, but text from outside may. It is replaced before anything is hashed, so
+//! that no bill is refused because of a byte that a provider sent.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ fn bill(bill: &mut Bill) {
     if bill.end_reason.as_str().contains('\0') {
         bill.end_reason = bill.end_reason.as_str().replace('\0', "\u{fffd}").as_str().into();
     }
-    // Facts and lines are stored as JSON, which writes the character as six others.
+    // Facts and lines are stored as JSON, which writes the character as an escape of six.
 }
 
 fn settings(settings: &mut KeySettings) {
     clean(&mut settings.label);
 }
 
-/// The operation as it can be stored.
+/// The operation in storable form.
 pub(super) fn printable(mut operation: Operation) -> Operation {
     match &mut operation {
         Operation::Create(new) => {
@@ -52,7 +52,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         }
         Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
         Operation::Extend(extension) => bill(&mut extension.checkpoint),
-        // Shared with its hold: copied only when there is something to replace.
+        // Shared with its hold, so it is copied only if something has to be replaced.
         Operation::Finish(finish) | Operation::Resolve(finish) => {
             if !is_printable(&finish.bill) {
                 bill(&mut Arc::make_mut(finish).bill);

@@ -1,4 +1,4 @@
-//! Connections that only read, a few for each process. A read that fails with its connection is tried once more on another.
+//! Read-only connections, a few per process. A read whose connection fails is tried once more on another one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use super::link::{Connector, Link};
 use super::trouble::Trouble;
 use crate::LedgerError;
 
-/// Connections at once.
+/// Concurrent connections.
 const READERS: usize = 4;
-/// How long a read may take before its connection is given up.
+/// How long a read may take before its connection is dropped.
 const READ: Duration = Duration::from_secs(10);
 
 /// The readers of a process.
 #[derive(Debug)]
 pub(super) struct Readers {
     connector: Connector,
-    /// Where the connections live.
+    /// The runtime of the connections.
     runtime: Handle,
     idle: Mutex<Vec<Arc<Link>>>,
     free: Semaphore,
@@ -30,7 +30,7 @@ impl Readers {
         Self { connector, runtime, idle: Mutex::default(), free: Semaphore::new(READERS) }
     }
 
-    /// Runs something where the connections live.
+    /// Runs something on the runtime of the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(task));
     }
@@ -57,7 +57,7 @@ impl Readers {
         }
     }
 
-    /// Runs something long on a connection of its own.
+    /// Runs a long read on its own connection.
     pub(super) async fn alone<T, Reading>(&self, read: impl FnOnce(Arc<Link>) -> Reading) -> Result<T, LedgerError>
     where
         Reading: Future<Output = Result<T, Trouble>>,

@@ -1,4 +1,4 @@
-//! Every read outside the writer but lists of keys. Each is one statement, and so of one instant.
+//! Every read outside the writer, except lists of keys. Each is a single statement, and so sees one instant.
 
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
@@ -10,7 +10,7 @@ use crate::{
 
 type Answer<T> = Result<T, Trouble>;
 
-/// How far back an answer's id is looked for.
+/// How many entries back to look for an answer's id.
 const ANSWER_DEPTH: i64 = 100_000;
 
 pub(super) async fn find_session(link: &Link, token: SecretHash, now: Timestamp) -> Answer<Option<KeyId>> {
@@ -39,7 +39,7 @@ pub(super) async fn published(link: &Link) -> Answer<Vec<PublishedSlug>> {
     rows.iter().map(slug).collect()
 }
 
-/// Sums over all keys, made when they are asked for.
+/// Sums over all keys, computed on request.
 pub(super) async fn totals(link: &Link) -> Answer<Totals> {
     let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::text FROM accounts), \
          (SELECT count(*) FROM holds), (SELECT coalesce(sum(credit), 0)::text FROM accounts), \

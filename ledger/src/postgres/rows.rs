@@ -1,4 +1,4 @@
-//! Rows: how the vocabulary of this crate is read from PostgreSQL's columns.
+//! Rows: how this crate's types are read from PostgreSQL's columns.
 //!
 //! A value that does not fit its type is an error of the read, never a guess.
 
@@ -17,7 +17,7 @@ use crate::{
     SecretHash, Session, Timestamp, Usage, UsageRow,
 };
 
-/// A row that holds something else than this program writes.
+/// A row whose content this program would not write.
 #[derive(Debug)]
 pub(super) struct Malformed(pub(super) String);
 
@@ -94,7 +94,7 @@ impl<'row> Columns<'row> {
         exact(self.take()?, what)
     }
 
-    /// The next column, of a number that is stored wider than it is.
+    /// The next column, for a number stored in a wider type.
     pub(super) fn small<T: TryFrom<i64>>(&mut self) -> Read<T> {
         T::try_from(self.take()?).map_err(|_| malformed("number"))
     }
@@ -140,7 +140,7 @@ pub(super) const SELECT_KEY: &str = "SELECT k.id, k.label, k.models, k.expires_a
      k.audit_hash, a.seq, a.last, a.hash, a.opened, a.running, \
      a.paced_to FROM keys k JOIN accounts a ON a.id = k.id";
 
-/// A key, and what it does at all gateways.
+/// A key, and its traffic at all gateways.
 pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, Traffic)> {
     let mut columns = Columns::of(row);
     let key = Key {

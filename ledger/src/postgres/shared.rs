@@ -1,6 +1,6 @@
-//! What callers, the writer and the node of a process share: the queue, the lease, and whether it has all stopped.
+//! State shared by a process's callers, writer and node: the queue, the lease, and whether everything has stopped.
 //!
-//! Nothing is decided here but whether an operation may wait at all.
+//! The only decision made here is whether an operation may wait at all.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -22,33 +22,33 @@ use crate::{KeyId, LedgerError, OperationId, Refusal};
 
 /// New holds are refused while this many operations wait.
 const MAX_QUEUE: usize = 20_000;
-/// How many lost entries a message names; `ledger accept` lists them all.
+/// How many lost entries a message lists; `ledger accept` lists all of them.
 const MOST_TOLD: usize = 10;
-/// A node whose last renewal is older than this opens and extends nothing, because others may soon take it for dead.
+/// A node whose last renewal is older than this opens and extends nothing, because others may soon declare it dead.
 const LEASE: Duration = Duration::from_secs(7);
 
-/// What callers, the writer and the node share.
+/// State shared by callers, the writer and the node.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
     wake: [Notify; 3],
     pub(super) stats: Mutex<WriterStats>,
     pub(super) fatal: watch::Sender<Option<String>>,
     pub(super) drained: watch::Sender<bool>,
-    /// The node's epoch; 0 before it has one and for programs that are no gateway.
+    /// The node's epoch; 0 before it has one, and in programs that are not gateways.
     pub(super) epoch: AtomicI64,
-    /// When the node's last renewal was asked for that the server has confirmed.
+    /// When the last renewal that the server confirmed was requested.
     renewed: Mutex<Option<Instant>>,
-    /// Backends of connections that were dropped in the middle of something.
+    /// Server processes of connections that were dropped in the middle of something.
     dropped: Mutex<Vec<Backend>>,
     /// What the database has confirmed to this gateway.
     pub(super) confirmed: Confirmed,
     pub(super) durability: Durability,
     pub(super) allow_single: bool,
-    /// This process among those that share the ledger.
+    /// The name of this process among those that share the ledger.
     pub(super) name: String,
-    /// Requests whose holds this process opens or has opened, and has not ended, with their keys.
+    /// Requests whose holds this process is opening or has open, with their keys.
     running: Mutex<HashMap<OperationId, KeyId>>,
-    /// Holds this process ever asked for.
+    /// Holds this process has ever requested.
     asked: AtomicU64,
     /// Hashes of the files that run here.
     configuration: Mutex<String>,
@@ -88,7 +88,7 @@ impl Shared {
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
-    /// Runs an operation again and again until its outcome is known. Nobody waits for it.
+    /// Repeats an operation until its outcome is known. Nobody waits for it.
     pub(super) fn resolve(&self, operation: Operation) {
         self.enqueue(printable(operation), None);
     }
@@ -120,7 +120,7 @@ impl Shared {
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }
         if let Operation::Open(new) = &job.operation {
-            // Before anything can be committed: a hold that is found and is not here belongs to no request.
+            // Registered before anything can be committed: a hold found in the database but not here belongs to no request.
             lock(&self.running).insert(new.request, new.key);
             self.asked.fetch_add(1, Ordering::Relaxed);
         }
@@ -131,7 +131,7 @@ impl Shared {
         }
     }
 
-    /// What this gateway says of itself: its files, holds ever asked for, and holds that are open.
+    /// What this gateway reports about itself: its files, holds ever requested, and open holds.
     pub(super) fn told(&self) -> (String, u64, usize) {
         (lock(&self.configuration).clone(), self.asked.load(Ordering::Relaxed), lock(&self.running).len())
     }
@@ -154,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Tells a lane that something waits.
+    /// Tells a lane that work is waiting.
     pub(super) fn wake(&self, lane: Lane) {
         self.alarm(lane).notify_one();
     }
@@ -164,7 +164,7 @@ impl Shared {
         self.alarm(lane).notified().await;
     }
 
-    /// Tells every lane that nothing more will come.
+    /// Tells every lane that no more work will come.
     pub(super) fn wake_all(&self) {
         for alarm in &self.wake {
             alarm.notify_one();
@@ -172,10 +172,10 @@ impl Shared {
         }
     }
 
-    /// Replies, and forgets the request where its hold has ended or was never opened.
+    /// Replies, and forgets the request if its hold has ended or was never opened.
     pub(super) fn answer(&self, job: Job, outcome: Result<Outcome, LedgerError>) {
         let over = match (&job.operation, &outcome) {
-            // Used by an earlier attempt, which may have opened it.
+            // The id was used by an earlier attempt, which may have opened the hold.
             (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
             (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => Some(new.request),
             (
@@ -190,39 +190,39 @@ impl Shared {
         job.reply(outcome);
     }
 
-    /// Those of these requests that nothing here knows.
+    /// Those of these requests that are unknown here.
     pub(super) fn unknown(&self, mut requests: Vec<OperationId>) -> Vec<OperationId> {
         let running = lock(&self.running);
         requests.retain(|request| !running.contains_key(request));
         requests
     }
 
-    /// A lease begins with the epoch: the first renewal may be one that never gets through.
+    /// A lease begins with the epoch, because even the first renewal may never get through.
     pub(super) fn begin_lease(&self, now: Instant) {
         lock(&self.renewed).get_or_insert(now);
     }
 
-    /// Notes a renewal that was asked for at this instant.
+    /// Records a renewal that was requested at this instant.
     pub(super) fn renewed(&self, asked: Instant) {
         *lock(&self.renewed) = Some(asked);
     }
 
-    /// Whether others may soon take this node for dead.
+    /// Whether others may soon declare this node dead.
     pub(super) fn lapsed(&self) -> bool {
         lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
     }
 
-    /// Why nothing can be committed for certain, where that is so.
+    /// Why no commit is certain now, if that is so.
     pub(super) fn uncertain(&self) -> Option<String> {
         lock(&self.stats).uncertain().map(str::to_owned)
     }
 
-    /// Whether something that was confirmed is not there.
+    /// Whether something that was confirmed is missing.
     pub(super) fn has_lost(&self) -> bool {
         lock(&self.stats).lost.is_some()
     }
 
-    /// Notes what the database has lost of what it had confirmed; nothing, when that is over.
+    /// Records what the database has lost of what it had confirmed; an empty list ends that state.
     pub(super) fn lost(&self, lost: &[String]) {
         let why = (!lost.is_empty()).then(|| {
             let (some, more) = lost.split_at(lost.len().min(MOST_TOLD));
@@ -242,8 +242,8 @@ impl Shared {
         }
     }
 
-    /// Gives a connection up. No cancel is sent: the server may be at work for it until a standby is back. It then goes on waiting,
-    /// with its locks, and counts against the server's connections.
+    /// Drops a connection. No cancel request is sent: the server may be working for it until a standby is back. The server process
+    /// then keeps waiting, with its locks, and counts against the connection limit.
     pub(super) fn drop_link(&self, link: &mut Option<Link>) {
         let Some(link) = link.take().filter(|link| !link.client.is_closed()) else { return };
         let mut dropped = lock(&self.dropped);
@@ -251,7 +251,7 @@ impl Shared {
         lock(&self.stats).dropped = dropped.len();
     }
 
-    /// The dropped connections that the server may still be at work for.
+    /// The dropped connections for which the server may still be working.
     pub(super) fn dropped(&self) -> Vec<Backend> {
         lock(&self.dropped).clone()
     }
@@ -263,7 +263,7 @@ impl Shared {
         lock(&self.stats).dropped = dropped.len();
     }
 
-    /// Whether others have taken this node for dead.
+    /// Whether others have declared this node dead.
     pub(super) fn fenced(&self) -> bool {
         self.fatal.borrow().is_some()
     }
@@ -290,7 +290,7 @@ impl Shared {
         }
     }
 
-    /// Takes no more operations; what waits is still written.
+    /// Accepts no more operations; waiting ones are still written.
     pub(super) fn close(&self) {
         lock(&self.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
         self.wake_all();
@@ -303,7 +303,7 @@ impl Shared {
     }
 }
 
-/// This machine's name, to tell gateways apart.
+/// This machine's name, to distinguish gateways.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

@@ -1,7 +1,7 @@
-//! Standbys: whether commits wait for one, how long they wait, and what is known of them.
+//! Standbys: whether commits wait for one, how long, and what is known about them.
 //!
-//! Every commit waits until a standby has it. The server decides how many standbys that takes (`synchronous_standby_names`);
-//! this file only looks whether it waits for any, and whether enough of them are there. It never turns the waiting off.
+//! Every commit waits until a standby has it. The server decides how many standbys that takes (`synchronous_standby_names`); this
+//! file only checks whether it waits for any, and whether enough of them are there. It never turns the waiting off.
 
 use super::link::Link;
 use super::lock::lock;
@@ -15,7 +15,7 @@ pub(super) const BEGIN_FLUSHED: &str = "BEGIN";
 /// Begins a batch that waits until a standby has it in its memory and the primary on its disk.
 pub(super) const BEGIN_RECEIVED: &str = "BEGIN; SET LOCAL synchronous_commit = remote_write";
 
-/// The last word on how renewals wait.
+/// The session setting that decides how renewals wait.
 pub(super) const fn session(durability: Durability) -> &'static str {
     match durability {
         Durability::Prompt => "SET synchronous_commit = remote_write",
@@ -29,12 +29,12 @@ const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '', \
      count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming'), \
      count(*) FILTER (WHERE state IS NULL) FROM pg_stat_replication";
 
-/// What the server says.
+/// The server's answer.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     /// Commits wait for standbys.
     waits: bool,
-    /// They wait for whatever streams. A running `pg_basebackup` does and keeps nothing: a commit that only it has confirmed is
+    /// They wait for whatever streams. A running `pg_basebackup` streams and keeps nothing: a commit that only it has confirmed is
     /// lost with the primary.
     for_anybody: bool,
     needed: i64,
@@ -43,7 +43,7 @@ struct Seen {
     hidden: i64,
 }
 
-/// Looks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
+/// Checks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
 pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
     let rows = link.query(LOOK, &[]).await?;
     let row = rows.first().ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
@@ -53,7 +53,7 @@ pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Tro
     Ok(judge(&Seen { waits, for_anybody, needed, streaming, hidden }, allow_single))
 }
 
-/// Notes what is known of the standbys, and says it when it has changed.
+/// Records the state of the standbys, and logs it when it has changed.
 pub(super) fn note(shared: &Shared, standby: Standby) {
     let mut stats = lock(&shared.stats);
     if stats.standby == standby {
@@ -82,7 +82,7 @@ fn judge(seen: &Seen, allow_single: bool) -> Standby {
              name the standbys instead, each by its cluster_name"
                 .to_owned(),
         ),
-        // Rows of others are blank for a role that may not see them.
+        // The rows of others are blank for a role that may not see them.
         (true, _) if streaming < needed && hidden > 0 => Standby::Missing(
             "this role may not see the standbys: as the database's administrator, GRANT pg_monitor to it".to_owned(),
         ),

@@ -1,7 +1,7 @@
-//! What went wrong in a transaction, sorted by what the store may do next.
+//! Failures of a transaction, classified by what the store may do next.
 //!
-//! The one question is whether something may have happened. Everything up to the moment when COMMIT is sent is undone by the
-//! server, whatever becomes of the connection; from then on only the server's answer counts.
+//! The only question is whether something may have happened. The server undoes everything sent before COMMIT, whatever happens to
+//! the connection; from then on only the server's answer counts.
 
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
@@ -13,20 +13,20 @@ use crate::LedgerError;
 pub(super) enum Trouble {
     /// Undone, because others were in the way: try the same again.
     Retry(String),
-    /// Undone, because another has kept a key locked for too long: the same may be tried again.
+    /// Undone, because another transaction kept a key locked for too long: the same may be tried again.
     Busy(String),
     /// Undone, because a statement failed: one of the operations cannot be stored.
     Failed(String),
-    /// Undone, and the connection is of no use any more.
+    /// Undone, and the connection is no longer usable.
     Lost(String),
-    /// COMMIT was sent and not answered.
+    /// COMMIT was sent and got no answer.
     Unknown(String),
     /// Others have declared this node dead.
     Fenced,
 }
 
 impl Trouble {
-    /// What went wrong.
+    /// The failure in words.
     pub(super) fn words(self) -> String {
         match self {
             Self::Retry(why) | Self::Busy(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
@@ -34,12 +34,12 @@ impl Trouble {
         }
     }
 
-    /// The same for a program that cannot begin.
+    /// The error for a program that cannot start.
     pub(super) fn unusable(self) -> LedgerError {
         LedgerError::Unusable(self.words())
     }
 
-    /// The same for a failure after COMMIT was sent: only an error that the server reports itself means that nothing happened.
+    /// Classifies a failure after COMMIT was sent: only an error reported by the server itself means that nothing happened.
     pub(super) fn of_commit(error: &Error) -> Self {
         match Self::from(error) {
             Self::Lost(why) => Self::Unknown(why),
@@ -67,7 +67,7 @@ impl From<&Error> for Trouble {
         if *code == SqlState::LOCK_NOT_AVAILABLE {
             return Self::Busy(why);
         }
-        // Read-only: the address leads to a server that has become a standby. Resources (class 53), operator (57): later.
+        // Read-only: the address leads to a server that has become a standby. Resources (class 53), operator (57): try later.
         if *code == SqlState::READ_ONLY_SQL_TRANSACTION || ["53", "57"].iter().any(|class| code.code().starts_with(class)) {
             return Self::Lost(why);
         }
@@ -81,7 +81,7 @@ impl From<Error> for Trouble {
     }
 }
 
-/// An error of the client in words; what the server said, where it said something. Never a value of a row.
+/// A client error in words, with the server's message if there is one. Never a value from a row.
 pub(super) fn words(error: &Error) -> String {
     match error.as_db_error() {
         Some(db) => db.message().to_owned(),

@@ -1,4 +1,4 @@
-//! What operations read and write, on a batch in memory. No decision is made here and nothing can fail.
+//! The reads and writes of operations, on a batch in memory. It decides nothing and cannot fail.
 
 use std::convert::Infallible;
 
@@ -41,7 +41,7 @@ impl Tx for Batch {
         Ok(self.holds.get(&request).and_then(|slot| slot.now.clone()))
     }
 
-    /// Those of dead epochs, whatever the number: an older epoch may belong to a node that lives.
+    /// Only holds of dead epochs, whatever the number: an older epoch may belong to a live node.
     fn holds_before(&mut self, _epoch: i64, limit: usize) -> Answer<Vec<StoredHold>> {
         let dead = self.dead.iter().filter_map(|request| self.holds.get(request)?.now.clone());
         Ok(dead.take(limit).collect())

@@ -1,7 +1,7 @@
-//! Recomputes every book, key by key, each in one short snapshot while gateways go on writing.
+//! Recomputes everything, key by key, each in one short snapshot while gateways go on writing.
 //!
-//! Entries and acts are walked in the order of their numbers, hash after hash; accounts, rollups, references and holds must
-//! follow from them. What belongs to no key comes last. Anchors of the ledger's generation must be covered.
+//! Entries and acts are walked in the order of their numbers, hash by hash; accounts, rollups, references and holds must follow
+//! from them. Rows that belong to no key are checked last. Anchors of the ledger's generation must be covered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,9 +14,9 @@ use crate::head::{Hash, NOTHING};
 use crate::tx::StoredKey;
 use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport, audit, reference};
 
-/// Keys whose numbers are read at once.
+/// Keys whose numbers are read at a time.
 const PAGE: i64 = 1_000;
-/// Entries that are read at once.
+/// Entries read at a time.
 const ENTRIES: i64 = 2_000;
 
 /// Checks everything; faults are in words.
@@ -53,13 +53,13 @@ pub(super) async fn verify(link: &Link, anchors: &[Anchor]) -> Result<VerifyRepo
 struct Check {
     report: VerifyReport,
     genesis: Option<Hash>,
-    /// What the anchors say, less what was found.
+    /// The anchors' contents, minus what was found.
     covered: Covered,
     /// Holds ever opened.
     opened: i64,
 }
 
-/// What the entries of a key add up to.
+/// The sums of a key's entries.
 #[derive(Default)]
 struct History {
     credit: i128,
@@ -78,7 +78,7 @@ impl Check {
         self.report.faults.push(fault);
     }
 
-    /// What a malformed row leaves out; trouble of the connection ends the check.
+    /// Turns a malformed row into a fault; a connection failure ends the check.
     fn readable<T>(&mut self, place: &str, read: Result<T, rows::Malformed>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -290,7 +290,7 @@ impl Check {
         Ok(())
     }
 
-    /// Each reference is registered, and its owner is an entry with the same one: itself, or an older twin.
+    /// Each reference is registered, and its owner is an entry with the same reference: this one, or an older twin.
     async fn references(&mut self, link: &Link, name: &str, history: &History) -> Result<(), Trouble> {
         let folded: Vec<&str> = history.named.iter().map(|(folded, _)| folded.as_str()).collect();
         let sql = "SELECT r.folded, e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($1::text[])";
@@ -310,7 +310,7 @@ impl Check {
         Ok(())
     }
 
-    /// Whether there are sessions, and the links with their ends.
+    /// Whether there are sessions, and the links with their expiry.
     async fn access(&mut self, link: &Link, name: &str, number: i64) -> Result<(bool, Vec<(SecretHash, i64)>), Trouble> {
         let rows = link.query(&format!("{SELECT_SESSION} WHERE key = $1"), &[&number]).await?;
         for row in &rows {
@@ -380,7 +380,7 @@ impl Check {
         Ok(())
     }
 
-    /// Rows that belong to nothing.
+    /// Rows without an owner.
     async fn strays(&mut self, link: &Link) -> Result<(), Trouble> {
         for (what, sql) in [
             ("hold", "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)"),
@@ -424,6 +424,6 @@ impl Check {
     }
 }
 
-/// What schema/1.sql and 2.sql make.
+/// What schema/1.sql and 2.sql create.
 const TRIGGERS: i64 = 8;
 const CHECKS: i64 = 52;

@@ -1,8 +1,8 @@
 //! The writer of a lane: queue → batch → one transaction → replies.
 //!
-//! All operations that wait in the lane share a transaction. Nothing is confirmed before the server has answered its COMMIT. When that answer
-//! does not come, the same operations are applied again under the same locks, which wait for the first attempt: their ids make
-//! sure that each has one effect. When patience is over their outcome is reported as unknown.
+//! All operations that wait in the lane share a transaction. Nothing is confirmed before the server has answered its COMMIT. If no
+//! answer comes, the same operations are applied again under the same locks, which wait for the first attempt; their ids ensure
+//! that each has one effect. When the time limit is reached, their outcome is reported as unknown.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::operation::{Operation, Outcome};
 use crate::tx::Fault;
 use crate::{Durability, KeyId, LedgerError, Refusal};
 
-/// Keys locked elsewhere that are written at once, each on a connection that is made when it is needed.
+/// Locked keys written concurrently, each on a connection that is opened when needed.
 const KEYS_AT_ONCE: usize = 4;
-/// How long each of the two trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
+/// How long each of the two round trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
 const TRIP: Duration = Duration::from_secs(4);
 /// How long a batch is tried while nothing can have happened.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a batch is repeated after a commit that was not answered.
+/// How long a batch is repeated after a commit without an answer.
 const PATIENCE_UNKNOWN: Duration = Duration::from_secs(10);
-/// Between two attempts to connect.
+/// Pause between two attempts to connect.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// Attempts of a batch that others were in the way of.
+/// Attempts at a batch when others were in the way.
 const ATTEMPTS: usize = 8;
 
 /// Why a batch was given up.
@@ -73,7 +73,7 @@ impl Lanes {
         } else if let Some(link) = &link {
             node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
         }
-        // Skipped by a batch that was committed just before another lane found that all is over.
+        // Skipped by a batch that was committed just before another lane stopped.
         for job in lock(&self.shared.queue).drain() {
             job.reply(Err(LedgerError::Unavailable("the ledger has stopped".to_owned())));
         }
@@ -86,7 +86,7 @@ impl Lanes {
     }
 }
 
-/// One lane's side.
+/// One lane's writer.
 struct Writer {
     lane: Lane,
     shared: Arc<Shared>,
@@ -96,11 +96,11 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes batches until the ledger is closed and everything in the lane is written. Gives its connection back.
+    /// Writes batches until the ledger is closed and everything in the lane is written. Returns its connection.
     async fn run(mut self) -> Option<Link> {
         while let Some(Taken { jobs, key }) = self.next_batch().await {
             if key.is_some() {
-                // Another key may be ready, whose job woke this writer's neighbour or nobody.
+                // Another key may be ready whose job woke the writer beside this one, or none.
                 self.shared.wake(Lane::Keys);
             }
             let done = self.process(jobs).await;
@@ -111,7 +111,7 @@ impl Writer {
                 break;
             }
         }
-        // Another writer of this lane may not have heard that it is over.
+        // Another writer of this lane may not have learned of the end.
         self.shared.wake(self.lane);
         self.link
     }
@@ -135,7 +135,7 @@ impl Writer {
             };
             let woken = self.shared.woken(self.lane);
             if let Some(until) = gathering {
-                // Late or woken: the next look tells.
+                // Timed out or woken: the next iteration finds out.
                 let _ = tokio::time::timeout_at(until, woken).await;
             } else if let Some(wait) = retry_in {
                 let _ = tokio::time::timeout(wait, woken).await;
@@ -155,7 +155,7 @@ impl Writer {
                     self.stop("the other gateways considered this one dead and ended its holds", jobs).await;
                     return std::ops::ControlFlow::Break(());
                 }
-                // One of them cannot be stored, or they are in the way of others: each for itself.
+                // One of them cannot be stored, or they block others: try each one alone.
                 Err(Trouble::Failed(_) | Trouble::Retry(_)) if jobs.len() > 1 => {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
@@ -169,7 +169,7 @@ impl Writer {
         std::ops::ControlFlow::Continue(())
     }
 
-    /// Replies to those that were decided, and leaves the others to their keys' lanes.
+    /// Replies to the decided ones, and moves the others to their keys' lanes.
     fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Result<Outcome, Refusal>>>) {
         let mut skipped = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
@@ -187,13 +187,13 @@ impl Writer {
         }
     }
 
-    /// Reports the failure, and keeps what nobody waits for.
+    /// Reports the failure, and keeps operations without a caller.
     fn give_up(&self, given_up: GivenUp, again: bool) {
         let closing = self.shared.stopped();
         for job in given_up.jobs {
             if job.reply.is_none() && again && !closing {
                 lock(&self.shared.queue).put_back(job, Instant::now());
-                // Its writer may be another one, which waits with nothing to do.
+                // Its writer may be a different one, which is idle.
                 self.shared.wake(Lane::Rest);
                 continue;
             }
@@ -204,7 +204,7 @@ impl Writer {
         }
     }
 
-    /// Nothing is written any more: every operation that waits is refused, and bills are kept as exposure.
+    /// Stops all writing: every waiting operation is refused, and bills are kept as exposure.
     async fn stop(&mut self, why: &str, mut jobs: Vec<Job>) {
         {
             let mut queue = lock(&self.shared.queue);
@@ -230,13 +230,13 @@ impl Writer {
         }
     }
 
-    /// Applies operations in one transaction, as often as it takes to know what became of it or until patience is over.
+    /// Applies operations in one transaction, repeatedly until the outcome is known or the time limit is reached.
     async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, Trouble> {
         let begun = Instant::now();
         let mut unknown: Option<String> = None;
         let mut attempts = 0_usize;
         loop {
-            // Once something is unknown, only waiting for its lock can tell.
+            // Once an outcome is unknown, only waiting for the key's lock can tell.
             let skips = self.lane == Lane::Common && attempts == 0;
             let trouble = match self.attempt(jobs, if skips { Locked::Skip } else { Locked::Wait }).await {
                 Ok(outcomes) => {
@@ -248,7 +248,7 @@ impl Writer {
             attempts = attempts.saturating_add(1);
             match &trouble {
                 Trouble::Fenced => return Err(trouble),
-                // Undone this time; an earlier attempt may still have gone through.
+                // Undone this time, but an earlier attempt may have gone through.
                 Trouble::Failed(_) if unknown.is_none() => return Err(trouble),
                 Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) => {
                     if attempts >= ATTEMPTS {
@@ -281,7 +281,7 @@ impl Writer {
 
     async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
         if let Some(why) = self.shared.uncertain() {
-            // Sent now, it would wait with its locks for a standby that is not there.
+            // Sent now, it would wait, with its locks, for a standby that is not there.
             self.link = None;
             return Err(Trouble::Lost(why));
         }
@@ -307,7 +307,7 @@ impl Writer {
     }
 }
 
-/// What became of each operation of a batch; `None` where its key was skipped.
+/// The outcome of each operation of a batch; `None` if its key was skipped.
 type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
 
 /// Where a transaction takes place.
@@ -327,7 +327,7 @@ async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locke
     }
     let mut wanted = Wanted { flushed: place.shared.durability == Durability::Strict, ..Wanted::default() };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
-    // The locks of keys whose holds are not there yet are waited for, too: a commit that was not answered may be under way.
+    // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
     wanted.keys.extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
     let fetched = async {
         let dead = if wanted.dead { fetch::add_dead(link, &mut wanted).await? } else { Vec::new() };

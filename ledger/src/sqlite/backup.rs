@@ -39,7 +39,7 @@ fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
 /// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a random
 /// name, so that no symlink or file planted in advance is followed or overwritten.
 pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
-    let failed = |why: &dyn std::fmt::Display| LedgerError::Unavailable(format!("no copy was made at {}: {why}", to.display()));
+    let failed = |why: &dyn std::fmt::Display| LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {
         return Err(failed(&"the file already exists"));
     }
@@ -78,7 +78,9 @@ fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
     let copy = files::open(part, OpenMode::ReadOnly).map_err(std::io::Error::other)?;
     let state: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(std::io::Error::other)?;
     if state != "ok" {
-        return Err(std::io::Error::other(format!("the copy is damaged: {state}")));
+        // Its first line only names the schema.
+        let found = state.lines().last().unwrap_or_default();
+        return Err(std::io::Error::other(format!("the ledger is damaged ({found}): {}", files::RESTORE)));
     }
     let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
     match report.faults.first() {

@@ -1,8 +1,8 @@
-//! The writer's transactions, one at a time: what holds a batch of operations together.
+//! The writer's transactions, one at a time, and the state of a batch.
 //!
-//! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. From one
-//! transaction to the next it keeps its statements, the numbers of slugs, and, unless another connection has committed in
-//! between, the totals and the rows in its `cache`. What operations read and write inside it is in `tx`.
+//! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. Between transactions
+//! it keeps its statements, the numbers of slugs and, unless another connection has committed meanwhile, the totals and the rows in
+//! its `cache`. `tx` has the reads and writes of operations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// What of the totals has changed in a batch.
+/// Which totals a batch has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Changed {
     Nothing,
-    /// What holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
+    /// The totals that holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
     Running,
     Anything,
 }
@@ -39,11 +39,11 @@ enum Changed {
 pub(super) struct Batch<'c> {
     pub(super) conn: &'c Connection,
     pub(super) statements: Statements<'c>,
-    /// Rows of `slugs` and `targets` never change, so they may be remembered as long as no transaction is rolled back.
+    /// Rows of `slugs` and `targets` never change, so they may be cached until a transaction is rolled back.
     slugs: HashMap<String, i64>,
     targets: HashMap<String, i64>,
     pub(super) cache: Cache,
-    /// The data version that the totals and the cache belong to; none before the first commit and after a rollback.
+    /// The data version of the totals and the cache; `None` before the first commit and after a rollback.
     version: Option<u32>,
     opened: i64,
     totals: Totals,
@@ -51,7 +51,7 @@ pub(super) struct Batch<'c> {
     pub(super) audits: i64,
     pub(super) epoch: i64,
     changed: Changed,
-    /// Keys that readers remember, and what this transaction does to them.
+    /// Keys cached for readers, and what this transaction does to them.
     remembered: Option<Arc<Remembered>>,
     moved: Vec<(KeyId, Moved)>,
 }
@@ -95,7 +95,7 @@ impl<'c> Batch<'c> {
         Ok(())
     }
 
-    /// Undoes what was written since the beginning, unless SQLite has done so itself.
+    /// Undoes everything since the beginning, unless SQLite has already done so.
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.slugs.clear();
         self.targets.clear();
@@ -108,7 +108,7 @@ impl<'c> Batch<'c> {
         self.cache.forget();
     }
 
-    /// Differs from what it was after our last commit when another connection has committed since.
+    /// Changes when another connection has committed since our last commit.
     fn data_version(&self) -> Result<u32> {
         let mut version = 0;
         self.conn.file_control(DEFAULT_NAME, FileControl::DataVersion(&mut version))?;
@@ -144,14 +144,14 @@ impl<'c> Batch<'c> {
         }
         self.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
-        // Only then was a row written for certain, and the commit counted. Otherwise what is remembered ends with this batch.
+        // Only then was a row certainly written and the commit counted. Otherwise the cached keys are forgotten with this batch.
         if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed != Changed::Nothing) {
             remembered.committed(self.moved.drain(..));
         }
         Ok(())
     }
 
-    /// Notes what this transaction does to a key.
+    /// Records what this transaction does to a key.
     pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
         if self.remembered.is_some() {
             self.moved.push((key, moved));
@@ -182,7 +182,7 @@ impl<'c> Batch<'c> {
         self.mark(Changed::Anything);
     }
 
-    /// Adds what moved in an account, and what an ended request cost the operator.
+    /// Adds the change of an account, and what an ended request cost the operator.
     pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
         let moved = |sum: &mut i128, from: Amount, to: Amount| {
             *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
@@ -203,12 +203,12 @@ impl<'c> Batch<'c> {
         self.changed = self.changed.max(changed);
     }
 
-    /// The number of a slug, which gets one when it is first used.
+    /// The number of a slug; a new slug gets one.
     pub(super) fn slug(&mut self, slug: &str) -> Result<i64> {
         numbered(&mut self.statements, &mut self.slugs, slug, Sql::InsertSlug, Sql::Slug)
     }
 
-    /// The number of a target, which gets one when it is first used.
+    /// The number of a target; a new target gets one.
     pub(super) fn target(&mut self, target: &str) -> Result<i64> {
         numbered(&mut self.statements, &mut self.targets, target, Sql::InsertTarget, Sql::Target)
     }
@@ -230,7 +230,7 @@ fn numbered(
     Ok(id)
 }
 
-/// What `select_totals` selects.
+/// The row that `select_totals` returns.
 pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
     let sum = |column: usize| {
         let text = row.get_ref(column)?.as_str()?;

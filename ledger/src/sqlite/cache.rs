@@ -1,9 +1,9 @@
 //! Rows that the writer need not read again: accounts and open holds as it last read or wrote them.
 //!
-//! They are true for as long as no other connection commits. That is the condition on which SQLite keeps the pages in its own
-//! cache, and `batch` asks SQLite for it under the write lock, before each batch. After another program's commit and after a
-//! rollback everything is forgotten. Nothing is decided here, and an UPDATE of an account names the values it replaces, so
-//! that a row which differed all the same would fail the operation instead of being overwritten.
+//! They are valid as long as no other connection commits. SQLite keeps pages in its own cache under the same condition, and `batch`
+//! checks it under the write lock, before each batch. After another program's commit and after a rollback everything is forgotten.
+//! Nothing is decided here, and an UPDATE of an account names the values it replaces, so a row that differs anyway would fail the
+//! operation instead of being overwritten.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::hold::Held;
 use crate::tx::Payer;
 use crate::{Account, Amount, KeyId, OperationId};
 
-/// Most rows that are remembered of each kind: about 3 MB of accounts.
+/// Most rows cached of each kind: about 3 MB of accounts.
 const MOST: usize = 16_384;
 
 /// What a request reads of its key.
@@ -45,12 +45,12 @@ impl Cache {
         put(&mut self.keys, key, known);
     }
 
-    /// The key's settings have changed.
+    /// Notes that the key's settings have changed.
     pub(super) fn forget_key(&mut self, key: KeyId) {
         self.keys.remove(&key);
     }
 
-    /// The key's account has changed, and with an entry its end of chain.
+    /// Notes that the key's account has changed, and with an entry also the end of its chain.
     pub(super) fn moved(&mut self, key: KeyId, account: Account, head: Option<Head>) {
         if let Some(known) = self.keys.get_mut(&key) {
             known.payer.account = account;
@@ -76,7 +76,7 @@ impl Cache {
         self.holds.remove(&request);
     }
 
-    /// The greatest operation that any entry has, if it has been read.
+    /// The greatest operation id of any entry, if it has been read.
     pub(super) const fn newest(&self) -> Option<OperationId> {
         self.newest
     }
@@ -90,7 +90,7 @@ impl Cache {
     }
 }
 
-/// A full table is emptied: the rows of running requests are read once more, and no list of the oldest has to be kept.
+/// A full table is emptied: the rows of running requests are read once more, and no order of use has to be kept.
 fn put<K: Eq + Hash, V>(rows: &mut HashMap<K, V>, key: K, value: V) {
     if rows.len() >= MOST {
         rows.clear();

@@ -1,7 +1,7 @@
 //! Both ends of a copy of a whole ledger in a file.
 //!
-//! As a source the file is locked as a gateway locks it, and a write transaction keeps commands and consoles out. As a target it
-//! is built under a random name beside its own, and gets that name only when it is whole, verified and on disk.
+//! As a source, the file is locked as a gateway locks it, and a write transaction keeps commands and consoles out. As a target, it
+//! is built under a random name beside its own, and gets that name only once it is whole, verified and on disk.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn keys(conn: &Connection, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
     statement.query_map(params![after, ROWS], rows::stored_key).and_then(Iterator::collect).map_err(failed)
 }
 
-/// A file that is copied.
+/// A file that is the source of a copy.
 pub(crate) struct CopySource {
     conn: Connection,
     verifier: Connection,
@@ -145,7 +145,7 @@ impl Side for CopyTarget {
 impl Target for CopyTarget {
     async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError> {
         let conn = files::make(&self.part, &Birth { ledger: identity.ledger, at: identity.made_at })?;
-        // Nobody uses the file before it has its name, and it is synced then.
+        // Nobody uses the file before it has its name, and it is synced by then.
         conn.execute_batch("PRAGMA synchronous = OFF").map_err(failed)?;
         conn.execute("UPDATE identity SET generation = ?1", [identity.generation]).map_err(failed)?;
         self.conn = Some(conn);
@@ -178,7 +178,7 @@ impl Target for CopyTarget {
 
 type Step = Result<(), Fault<rusqlite::Error>>;
 
-/// A key without money: its entries bring that.
+/// A key without money, which comes with its entries.
 fn key(batch: &mut Batch<'_>, stored: &StoredKey) -> Step {
     batch.insert_key(&StoredKey { key: stored.key.clone(), head: Head::NONE, audit: AuditHead::NONE })?;
     batch.update_key(&stored.key)
@@ -192,8 +192,8 @@ fn act(batch: &mut Batch<'_>, chained: ChainedAct) -> Step {
     batch.append_chained_act(&record, format, &hash, &head)
 }
 
-/// Databases number entries with gaps, files without. Only entries of the first format, which never have gaps before them, are
-/// hashed with their number.
+/// Databases number entries with gaps, files without. Only entries of the first format are hashed with their number, and they never
+/// have gaps before them.
 fn entry(batch: &mut Batch<'_>, chained: ChainedEntry) -> Step {
     let ChainedEntry { mut entry, format, hash } = chained;
     let (before, head) = batch.account(entry.key)?.ok_or(Refusal::NoSuchKey(entry.key))?;

@@ -1,6 +1,6 @@
-//! The ledger's file: whether it may be opened, how it is made, and how its log reaches the disk.
+//! The ledger's file: whether it may be opened, how it is created, and how its log reaches the disk.
 //!
-//! Nothing is created or changed unless the mode allows it, and a file that is not a ledger of ours is left alone. The database
+//! Nothing is created or changed unless the mode allows it, and a file that is not one of our ledgers is left alone. The database
 //! file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -15,18 +15,19 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
+use super::mounts::is_mounted_alone;
 use crate::{LedgerError, OpenMode};
 
-/// Older ones can lose a commit when two processes share a log.
+/// Older versions can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// How often a busy file is tried again, a millisecond apart.
+/// How often a busy file is retried, a millisecond apart.
 const BUSY_TRIES: i32 = 5_000;
 
 fn unusable(text: String) -> LedgerError {
     LedgerError::Unusable(text)
 }
 
-/// Opens a ledger: its first connection, and where it is. Only here may a file be created.
+/// Opens a ledger: its first connection and its location. Only this function may create a file.
 pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Location), LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
     let real = resolve(&given)?;
@@ -46,15 +47,16 @@ pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Lo
     Ok((conn, location))
 }
 
-/// Refuses a ledger whose log is missing although another process has it open: SQLite makes the log first and removes it last, so
-/// shared memory without a log means that the log was deleted. A commit would go into a second log that no other process reads.
+/// Refuses a ledger whose log is missing although another process has it open: SQLite creates the log first and removes it last, so
+/// shared memory without a log means that somebody deleted the log. A commit would go into a second log that no other process
+/// reads.
 fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     for _ in 0..20 {
         let in_use = beside(real, "-shm").exists();
         if !in_use || wal_path(real).exists() {
             return Ok(());
         }
-        // The last one to close removes both; this may be that moment.
+        // The last process to close removes both; that may be happening now.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     Err(unusable(format!(
@@ -63,7 +65,7 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     )))
 }
 
-/// One more connection to a ledger that is open already, and to no other file.
+/// Another connection to a ledger that is already open, and to no other file.
 pub(super) fn connect_again(location: &Location, mode: OpenMode) -> Result<Connection, LedgerError> {
     location.check()?;
     let conn = open(&location.real, mode)?;
@@ -71,12 +73,12 @@ pub(super) fn connect_again(location: &Location, mode: OpenMode) -> Result<Conne
     Ok(conn)
 }
 
-/// Opens a connection of the given mode; the first one of a mode that may creates the ledger.
+/// Opens a connection in the given mode; the first one creates the ledger if its mode may.
 pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
     let (conn, found) = open_and_identify(path, mode)?;
     match found {
         Found::Ledger(VERSION) => {}
-        // Only the gateway changes a schema: it has the lock, so no older gateway is at work on the file.
+        // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
         Found::Ledger(version) if mode != OpenMode::Serve => {
             return Err(unusable(format!(
                 "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to upgrade it",
@@ -93,14 +95,14 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     Ok(conn)
 }
 
-/// Makes a ledger that exists elsewhere in an empty file.
+/// Creates a ledger that exists elsewhere in an empty file.
 pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError> {
     let conn = connect(path, OpenMode::Write).map_err(|error| refuse(path, &error))?;
     migrate(&conn, birth).map_err(|error| refuse(path, &error))?;
     Ok(conn)
 }
 
-/// Opens an existing ledger for reading what every version of the schema has.
+/// Opens an existing ledger for reading what every schema version has.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
     match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
@@ -109,7 +111,7 @@ pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     }
 }
 
-/// A connection, and what is in the file; a schema from the future is refused.
+/// Opens a connection and checks the file's content; refuses a schema from the future.
 fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
@@ -125,7 +127,7 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
     }
 }
 
-/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will.
+/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will do it.
 pub(super) fn fold_log(location: &Location) {
     if location.check().is_err() {
         return;
@@ -149,6 +151,12 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
                 "{} has {} names (hard links), and each would get its own log; remove the others",
                 path.display(),
                 found.nlink()
+            )));
+        }
+        Ok(_) if mode != OpenMode::ReadOnly && is_mounted_alone(path) => {
+            return Err(unusable(format!(
+                "{0} is mounted by itself, so that its log and its lock are beside another name of it, too; mount its folder",
+                path.display()
             )));
         }
         Ok(_) => {}
@@ -201,13 +209,13 @@ fn create(path: &Path) -> Result<(), LedgerError> {
 fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
     let access = if mode == OpenMode::ReadOnly { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let mut conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // Shorter naps than SQLite's own: a command must find its turn between the batches of a busy gateway.
+    // Shorter sleeps than SQLite's own: a command must get its turn between the batches of a busy gateway.
     conn.busy_handler(Some(|tries| {
         std::thread::sleep(Duration::from_millis(1));
         tries < BUSY_TRIES
     }))?;
     conn.set_prepared_statement_cache_capacity(96);
-    // Plans do not depend on bound values. Otherwise SQLite prepares every join anew at each use, in search of a better plan.
+    // Plans do not depend on bound values. Otherwise SQLite would prepare every join anew at each use, in search of a better plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
@@ -217,17 +225,33 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// Chance and time for a ledger that is made now.
+/// Randomness and time for a new ledger.
 fn birth() -> Birth {
     Birth { ledger: crate::clock::random(), at: crate::clock::now() }
 }
 
 fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    if let Some(damage) = damage(path, error) {
+        return unusable(damage);
+    }
     let path = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => unusable(format!("{path} is not a ledger")),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unusable(format!("{path} is locked by another program")),
         _ => unusable(format!("{path} cannot be opened: {error}")),
+    }
+}
+
+/// What to do about a damaged ledger.
+pub(super) const RESTORE: &str =
+    "stop what uses it and restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
+
+/// What is wrong and what to do, if an error says that the file is damaged. A damaged beginning looks like a file of another kind.
+pub(super) fn damage(path: &Path, error: &rusqlite::Error) -> Option<String> {
+    let path = path.display();
+    match error.sqlite_error_code()? {
+        ErrorCode::NotADatabase => Some(format!("{path} is not a ledger; name yours with --ledger. If it was one, {RESTORE}")),
+        ErrorCode::DatabaseCorrupt => Some(format!("{path} is damaged ({error}): {RESTORE}")),
+        _ => None,
     }
 }
 
@@ -236,7 +260,7 @@ fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
 #[derive(Debug)]
 pub(super) struct WalSync {
     log: File,
-    /// Until it has been synced once, so that the log's name in it survives, too.
+    /// The folder, until its first sync makes the log's directory entry durable.
     directory: Option<File>,
 }
 

@@ -1,6 +1,6 @@
-//! What waits for the writer: an operation, its outcome until the commit, and the way back to its caller.
+//! A queue entry of the writer: an operation, its outcome until the commit, and the channel to its caller.
 //!
-//! A job may run several times, once in each transaction that is tried, and replies once.
+//! A job may run several times, once in each attempted transaction, and replies once.
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -10,11 +10,11 @@ use crate::apply::apply;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{LedgerError, Refusal};
 
-/// A step that only a test needs.
+/// A step that only tests need.
 #[cfg(test)]
 type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
 
-/// What is to be done in a batch.
+/// The work to do in a batch.
 pub(super) enum Work {
     Apply(Operation),
     #[cfg(test)]
@@ -59,7 +59,7 @@ impl Job {
         Ok(())
     }
 
-    /// Replies with the kept outcome, or with what became of the batch.
+    /// Replies with the kept outcome, or with the failure of the batch.
     pub(super) fn reply(self, committed: Result<(), LedgerError>) {
         let outcome = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => outcome.map_err(LedgerError::Refused),

@@ -1,7 +1,7 @@
 //! Lists of keys: pages in every order, and several keys in one read.
 //!
-//! By creation there is an index, and a filtered page is read in short statements. The other orders have none, because every
-//! index on an account would cost each write: a page is one pass over the narrow accounts that keeps the first rows only.
+//! The order of creation has an index, and a filtered page is read in short statements. The other orders have none, because every
+//! index on an account would make each write slower: a page is one scan of the narrow accounts that keeps only the first rows.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::rows::{self, SELECT_KEY};
 use crate::margin::Summing;
 use crate::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginQuery, Margins, Status, Timestamp, UsageRow};
 
-/// Rows that one statement of a filtered scan looks at.
+/// Rows that one statement of a filtered scan examines.
 const PAGE: i64 = 2_000;
 
 const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)
@@ -20,7 +20,7 @@ const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)
          WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= ?6, 0) ELSE k.status = ?5 END
      AND (?7 IS NULL OR a.credit - a.spent < ?7)";
 
-/// What every page of a query is asked with.
+/// The parameters of every page of a query.
 struct Filter<'query> {
     query: &'query KeyQuery,
     label: Option<String>,
@@ -43,7 +43,7 @@ impl<'query> Filter<'query> {
         self.label.is_none() && self.status == 0 && self.query.balance_below.is_none()
     }
 
-    /// Where the page begins: behind what the last one ended with.
+    /// Where the page begins: after the last row of the previous one.
     fn from(&self) -> (i64, i64) {
         let before_all = if self.query.order.is_descending() { (i64::MAX, i64::MAX) } else { (i64::MIN, i64::MIN) };
         self.query.after.map_or(before_all, |KeyPlace { value, key }| (value, key.to_i64()))
@@ -56,7 +56,7 @@ pub(super) fn list_keys(conn: &Connection, query: &KeyQuery, wanted: &dyn Fn() -
         KeyOrder::Created | KeyOrder::Newest => return by_creation(conn, &filter, wanted),
         KeyOrder::LowestBalance | KeyOrder::HighestBalance => "a.credit - a.spent",
         KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
-        // Never used is before everything.
+        // Never used sorts before everything.
         KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
     };
     if wanted() { by_value(conn, &filter, value) } else { Ok(Vec::new()) }
@@ -98,7 +98,7 @@ fn by_creation(conn: &Connection, filter: &Filter<'_>, wanted: &dyn Fn() -> bool
     Ok(found)
 }
 
-/// One statement, so that order and rows are of one instant.
+/// One statement, so that order and rows belong to the same instant.
 fn by_value(conn: &Connection, filter: &Filter<'_>, value: &str) -> Result<Vec<Key>> {
     let query = filter.query;
     let (further, order) = direction(query.order);
@@ -123,7 +123,7 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
 }
 
 pub(super) fn spent_since(conn: &Connection, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>> {
-    // Each hour is a few lookups; a range of hours would read every key's.
+    // Each hour costs a few lookups; a range of hours would read those of every key.
     let mut hour_of = conn.prepare_cached(
         "SELECT u.key, u.charge FROM (SELECT DISTINCT value FROM json_each(?2)) j CROSS JOIN usage u
          ON u.hour = ?1 AND u.key = j.value",
@@ -140,7 +140,7 @@ pub(super) fn spent_since(conn: &Connection, ids: &[KeyId], since: Timestamp) ->
     Ok(ids.iter().map(|id| Amount::from_picos(sums.get(id).copied().unwrap_or_default())).collect())
 }
 
-/// Hour by hour, so that no statement keeps a log from being checkpointed for long.
+/// Hour by hour, so that no statement delays a checkpoint for long.
 pub(super) fn margins(conn: &Connection, query: MarginQuery, wanted: &dyn Fn() -> bool) -> Result<Margins> {
     let mut hour_of = conn.prepare_cached(
         "SELECT u.key, t.target, u.requests, u.charge, u.loss, u.exposure, u.cost
@@ -169,7 +169,7 @@ pub(super) fn margins(conn: &Connection, query: MarginQuery, wanted: &dyn Fn() -
     Ok(sums.finish())
 }
 
-/// Ids as the stored numbers, in a form that one parameter carries.
+/// Ids as the stored numbers, in a form that fits one parameter.
 fn json(ids: &[KeyId]) -> String {
     let numbers: Vec<String> = ids.iter().map(|id| id.to_i64().to_string()).collect();
     format!("[{}]", numbers.join(","))

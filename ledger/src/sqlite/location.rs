@@ -1,8 +1,8 @@
 //! Which file a ledger is, and whether its path still leads there.
 //!
-//! A file that is moved or deleted stays open: SQLite would keep committing to it, and confirmed money would be in no ledger.
-//! So each writer compares device and inode of the path and of the log with those it opened. Only `stat` is used here: opening
-//! the database file outside SQLite and closing it again would drop SQLite's locks.
+//! A file that is moved or deleted stays open: SQLite would keep committing to it, and confirmed money would be in no ledger. So
+//! each writer compares device and inode of the path and of the log with those it opened. Only `stat` is used here: opening the
+//! database file outside SQLite and closing it again would drop SQLite's locks.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{LedgerError, owner};
 
-/// What the file system knows a file by.
+/// A file's identity in the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
@@ -31,21 +31,21 @@ impl From<&std::fs::Metadata> for FileId {
     }
 }
 
-/// A ledger that was opened: how it was asked for and which file that was.
+/// An opened ledger: the path that was asked for, and the file that it led to.
 #[derive(Debug, Clone)]
 pub(super) struct Location {
     /// As the operator wrote it, made absolute: a renamed folder must be noticed.
     pub(super) given: PathBuf,
-    /// Without links, as SQLite has it. Log and lock are beside this one.
+    /// With links resolved, as SQLite has it. Log and lock are beside this one.
     pub(super) real: PathBuf,
     pub(super) file: FileId,
-    /// Only of writers: a copy that is only read may have none.
+    /// Only for writers: a copy that is only read may have none.
     pub(super) log: Option<FileId>,
-    /// What the file says it is.
+    /// The file's identity.
     pub(super) ledger: [u8; 16],
 }
 
-/// How a path leads elsewhere now.
+/// How a path no longer leads to its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Displaced {
     Gone(PathBuf),
@@ -97,7 +97,7 @@ impl Location {
         }
     }
 
-    /// The path to open anew, after [`Location::check`] said that the file is another: `Ok` when that may be this ledger again.
+    /// The path to reopen, after [`Location::check`] reported another file: `Ok` if that may be this ledger again.
     pub(super) fn may_be_back(&self, displaced: &Displaced) -> Result<(), String> {
         match displaced {
             Displaced::Replaced(path) => {
@@ -117,7 +117,7 @@ impl Location {
     }
 }
 
-/// The path without links. The file itself need not exist yet, its folder must.
+/// The path with links resolved. The file itself need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => {
@@ -150,7 +150,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Why a file cannot be opened. Where it is a matter of rights: who has them, and how to act as that user.
+/// Why a file cannot be opened; if permissions are missing, who has them and how to act as that user.
 pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
     let shown = path.display();
     if error.kind() != ErrorKind::PermissionDenied {

@@ -1,8 +1,8 @@
-//! The serve lock: one gateway for one ledger.
+//! The serve lock: at most one gateway per ledger.
 //!
-//! `<real path>.lock` is locked by the operating system for as long as the holder lives, so a killed process never leaves it
-//! locked. Its content only names the holder. The file is never removed or truncated, and nothing else that has its name (a
-//! link, another file, a socket) is followed or written to.
+//! The operating system keeps `<real path>.lock` locked for as long as the holder lives, so a killed process never leaves it
+//! locked. The file's content only names the holder. It is never removed or truncated, and anything else with its name (a link,
+//! another file, a socket) is neither followed nor written to.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -16,7 +16,7 @@ use super::location::{FileId, beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
-/// What the holder writes is padded to this length, so that it covers what an earlier holder wrote.
+/// The holder's text is padded to this length, so that it covers the text of an earlier holder.
 const LINE: usize = 80;
 
 /// The exclusive right to serve one ledger, held for as long as this value lives.
@@ -27,7 +27,7 @@ pub struct ServeLock {
 }
 
 impl ServeLock {
-    /// Takes the lock next to the ledger's real file, waiting at most `wait`. Blocks its thread.
+    /// Takes the lock next to the ledger's real file, waiting at most `wait`. Blocks the thread.
     ///
     /// # Errors
     /// [`LedgerError::Unusable`], naming the holder, or what is in the lock's place.
@@ -50,7 +50,7 @@ impl ServeLock {
         }
     }
 
-    /// Whether the lock's file is still in its place; one that was moved or deleted is taken anew where that can be.
+    /// Checks that the lock's file is still in its place; takes the lock again, if possible, when the file was moved or deleted.
     ///
     /// # Errors
     /// [`LedgerError::Unusable`] when another process has it now.
@@ -79,7 +79,7 @@ impl ServeLock {
     }
 }
 
-/// Locks the file and writes this process into it; the inner error is who has it.
+/// Locks the file and writes this process into it; the inner error is the holder.
 fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     let mut file = open(path)?;
     let holder = content(&mut file);
@@ -120,7 +120,7 @@ fn open(path: &Path) -> Result<File, LedgerError> {
     if found.is_file() && found.nlink() == 1 { Ok(opened) } else { Err(planted()) }
 }
 
-/// Who holds the lock, as far as it can be read.
+/// The holder of the lock, as far as it can be read.
 fn content(file: &mut File) -> String {
     let mut bytes = [0; LINE];
     let read = file.rewind().and_then(|()| file.read(&mut bytes)).unwrap_or_default();

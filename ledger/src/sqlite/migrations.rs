@@ -1,7 +1,7 @@
-//! The schema's versions and how a ledger gets from one to the next.
+//! The schema's versions and the migrations between them.
 //!
-//! A migration runs in one exclusive transaction and keeps every row there is. `user_version` counts the migrations that were
-//! applied. A published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
+//! A migration runs in one exclusive transaction and keeps every row. `user_version` counts the migrations that were applied. A
+//! published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
 
 use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
 
@@ -9,13 +9,13 @@ use crate::{OperationId, Timestamp, reference};
 
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
-/// The schema this program knows.
+/// The schema version of this program.
 pub(super) const VERSION: i64 = 4;
 
-/// What a ledger gets once, when it is made.
+/// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Birth {
-    /// Random; tells this ledger from every other one.
+    /// Random; distinguishes this ledger from every other one.
     pub(super) ledger: [u8; 16],
     /// Now.
     pub(super) at: Timestamp,
@@ -37,9 +37,9 @@ const MIGRATIONS: [Migration; 4] = [
     },
 ];
 
-/// What a database file is.
+/// The content of a database file.
 pub(super) enum Found {
-    /// Nothing yet.
+    /// Empty.
     Empty,
     /// Another program's.
     Foreign,
@@ -47,7 +47,7 @@ pub(super) enum Found {
     Ledger(i64),
 }
 
-/// Says what the file is.
+/// Identifies the file's content.
 pub(super) fn identify(conn: &Connection) -> Result<Found> {
     let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
@@ -59,7 +59,7 @@ pub(super) fn identify(conn: &Connection) -> Result<Found> {
     Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
 }
 
-/// Brings the schema to [`VERSION`]. Another process may have done it meanwhile.
+/// Migrates the schema to [`VERSION`]. Another process may already have done so.
 pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
     let transaction = Transaction::new_unchecked(conn, TransactionBehavior::Exclusive)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -72,7 +72,7 @@ pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
     transaction.commit()
 }
 
-/// What the hours add up to. Here and not in SQL, whose sum of integers ends at 64 bits.
+/// The sum over the hours. Computed here because SQL's sum of integers ends at 64 bits.
 fn total_owed(conn: &Connection) -> Result<()> {
     let mut hours = conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
     let mut rows = hours.query([])?;
@@ -85,8 +85,8 @@ fn total_owed(conn: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Old ledgers may have several entries whose references are the same by today's rule. All stay; the first one has the name from
-/// now on, and the others are still found by their exact spelling.
+/// Old ledgers may contain several entries whose references are equal by today's rule. All of them stay; the first owns the
+/// reference from now on, and the others are still found by their exact spelling.
 fn register_references(conn: &Connection) -> Result<()> {
     let mut register = conn.prepare("INSERT OR IGNORE INTO refs VALUES (?1, ?2)")?;
     let mut named = conn.prepare("SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position")?;

@@ -1,10 +1,10 @@
 //! The ledger in one SQLite file.
 //!
-//! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its
-//! log (`upkeep`); readers have connections of their own (`readers`).
-//! Several processes may have the file open: SQLite's locks order their batches, and every batch decides on the newest rows. What is
-//! kept in memory, of keys for the gateway's door (`remembered`) and of rows for the writer (`cache`), is used only while it equals
-//! the file. The schema repeats the rules of `account`, so that even a faulty program cannot store an impossible account.
+//! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its log
+//! (`upkeep`); readers have their own connections (`readers`). Several processes may have the file open: SQLite's locks order their
+//! batches, and every batch decides on the newest rows. Cached keys for authentication (`remembered`) and cached rows for the
+//! writer (`cache`) are used only while they equal the file. The schema repeats the rules of `account`, so that even a faulty
+//! program cannot store an impossible account.
 
 mod backup;
 mod batch;
@@ -16,6 +16,7 @@ mod lists;
 mod location;
 mod lock;
 mod migrations;
+mod mounts;
 mod readers;
 mod reads;
 mod remembered;
@@ -64,15 +65,15 @@ pub struct SqliteLedger {
     durability: Durability,
     /// Replaced when the path leads to a copy of the same ledger.
     opened: RwLock<Arc<Opened>>,
-    /// The file in the ledger's place that turned out to be another ledger. Its lock is held while the path is opened anew.
+    /// A file in the ledger's place that turned out to be another ledger. This lock is held while the path is reopened.
     other: Mutex<Option<FileId>>,
     log_missing: AtomicU32,
-    /// The gateway opened a file that returned, and has not recovered it yet.
+    /// Set when the gateway has opened a file that returned and has not recovered it yet.
     recovering: AtomicBool,
     fatal: watch::Sender<Option<String>>,
 }
 
-/// One file, opened.
+/// One opened file.
 #[derive(Debug)]
 struct Opened {
     location: Arc<Location>,
@@ -83,11 +84,11 @@ struct Opened {
 }
 
 impl SqliteLedger {
-    /// Opens a ledger file. It blocks for milliseconds.
+    /// Opens a ledger file. Blocks for milliseconds.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or open to everyone;
-    /// nothing was created or changed then.
+    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or accessible to everyone; nothing
+    /// was created or changed then.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
         let fatal = watch::Sender::new(None);
@@ -97,7 +98,7 @@ impl SqliteLedger {
         Ok(Self { path, mode, durability, opened, other, log_missing, recovering, fatal })
     }
 
-    /// Every slug that the ledger in this file ever published, whatever its version; none when there is no file yet. For the
+    /// Every slug that the ledger in this file ever published, whatever its version; empty if there is no file yet. For the
     /// gateway, which reads its own files before it takes the ledger.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl SqliteLedger {
             return Ok(Vec::new());
         }
         let conn = files::open_any_version(path)?;
-        let published = reads::published(&conn).map_err(|error| readers::unreadable(&error))?;
+        let published = reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
         Ok(published.into_iter().map(|published| published.slug).collect())
     }
 
@@ -117,7 +118,7 @@ impl SqliteLedger {
         &self.path
     }
 
-    /// Waits until the writer has stopped for good and says why. The process should then exit with an error.
+    /// Waits until the writer has stopped for good and returns the reason. The process should then exit with an error.
     pub async fn fatal(&self) -> String {
         let mut watcher = self.fatal.subscribe();
         let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
@@ -127,7 +128,7 @@ impl SqliteLedger {
         }
     }
 
-    /// How the writer is doing.
+    /// The writer's state.
     #[must_use]
     pub fn stats(&self) -> WriterStats {
         let mut stats = self.opened().writer.as_ref().map(Writer::stats).unwrap_or_default();
@@ -138,7 +139,7 @@ impl SqliteLedger {
     }
 
     /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. The
-    /// gateway leaves everything in the one file, so that a copy of a stopped ledger is whole.
+    /// gateway leaves everything in the one file, so that a copy of a stopped ledger is complete.
     pub fn close(&self) {
         let opened = self.opened();
         if let Some(writer) = &opened.writer {
@@ -152,13 +153,13 @@ impl SqliteLedger {
     /// Copies the ledger to a new file while others write to it, and verifies the copy.
     ///
     /// # Errors
-    /// [`LedgerError::Unavailable`] when the file exists or the copy cannot be made or is not sound; nothing is left of it.
+    /// [`LedgerError::Unusable`] when the file exists or the copy cannot be made or is not sound; nothing of it is left.
     pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
         let to = to.to_owned();
         self.current()?.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?
     }
 
-    /// Continues an anchor over what was appended since.
+    /// Extends an anchor over what was appended since.
     ///
     /// # Errors
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.

@@ -1,8 +1,9 @@
 //! Read-only connections, separate from the writer's.
 //!
-//! Point reads take microseconds and run where they are called; scans run on threads of their own, so that neither async
-//! threads nor the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
+//! Point reads take microseconds and run on the calling thread; scans run on separate threads, so that neither async threads nor
+//! the writer ever wait for one. No connection keeps a read transaction between two statements of a scan.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,31 +43,32 @@ impl Readers {
         Ok(Self { location: Arc::clone(location), points, turn: AtomicUsize::new(0), scans })
     }
 
-    /// A read of microseconds, here and now.
+    /// A read that takes microseconds, on the calling thread.
     pub(super) fn point<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.points.len()).unwrap_or(0);
         let chosen = self.points.get(turn).ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
         let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
         let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
-        read(&conn).map_err(|error| unreadable(&error))
+        read(&conn).map_err(|error| unreadable(&self.location.given, &error))
     }
 
-    /// A read of any length, on a reader's thread. It is asked now and then whether anybody still waits for it.
+    /// A read of any length, on a reader's thread. From time to time it is asked whether anybody still waits for it.
     pub(super) async fn scan<T, F>(&self, read: F) -> Result<T, LedgerError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let location = Arc::clone(&self.location);
         let job: Scan = Box::new(move |conn| {
             let result = read(conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         });
         self.scans.send(job).map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
     }
 
-    /// A read of minutes, on a connection and a thread of its own.
+    /// A read that takes minutes, on its own connection and thread.
     pub(super) async fn alone<T, F>(&self, read: F) -> Result<T, LedgerError>
     where
         T: Send + 'static,
@@ -74,9 +76,10 @@ impl Readers {
     {
         let (reply, answer) = oneshot::channel();
         let conn = files::connect_again(&self.location, OpenMode::ReadOnly)?;
+        let location = Arc::clone(&self.location);
         thread("ledger-verify", move || {
             let result = read(&conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         })?;
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
     }
@@ -104,6 +107,9 @@ fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     }
 }
 
-pub(super) fn unreadable(error: &rusqlite::Error) -> LedgerError {
-    LedgerError::Unavailable(format!("it cannot be read: {error}"))
+pub(super) fn unreadable(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    match files::damage(path, error) {
+        Some(damage) => LedgerError::Unusable(damage),
+        None => LedgerError::Unavailable(format!("it cannot be read: {error}")),
+    }
 }

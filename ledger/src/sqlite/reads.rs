@@ -1,7 +1,7 @@
 //! Every read outside the writer, except lists of keys.
 //!
-//! Lists are paged by key, never by OFFSET, and long ones in short statements: a statement is a read transaction, and a long one
-//! would keep the log from being checkpointed. The history of one key is read by following the pointers between its entries.
+//! Lists are paged by key, never by OFFSET, and long ones are read in short statements: a statement is a read transaction, and a
+//! long one would delay checkpoints. The history of one key is read by following the pointers between its entries.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,9 +15,9 @@ use crate::{
     UsageRow,
 };
 
-/// Rows that one statement of a scan looks at.
+/// Rows that one statement of a scan examines.
 const PAGE: i64 = 2_000;
-/// How far back an answer's id is looked for.
+/// How many entries back to look for an answer's id.
 const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
@@ -89,7 +89,7 @@ fn entries_of_key(conn: &Connection, key: KeyId, query: &EntryQuery, wanted: &dy
     Ok(found)
 }
 
-/// The key's newest entry, or straight the one before `before` when that is an entry of this key.
+/// The key's newest entry, or directly the one before `before` if that is an entry of this key.
 fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i64> {
     if let Some(before) = before {
         let mut statement = conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;

@@ -1,9 +1,9 @@
-//! Keys as they stand in the ledger, kept in memory for the gateway's door, which reads one for every request.
+//! Keys cached for authentication, which reads one for every request.
 //!
-//! A key is given out only if it equals what a read of the file would find at that moment. Every commit, of whatever process, adds
-//! one to a counter in the head of the log's index (`-shm`), so one small read tells whether anybody has committed since. The
-//! writer compares the counter under its write lock: if another process has committed, everything is forgotten. After a commit of
-//! its own it publishes what the batch changed together with the next count. Whoever finds another count reads the file.
+//! A key is returned only if it equals what a read of the file would find at that moment. Every commit, by any process, increments
+//! a counter in the header of the log's index (`-shm`), so one small read shows whether anybody has committed since. The writer
+//! compares the counter under its write lock: if another process has committed, it forgets everything. After its own commit it
+//! publishes the batch's changes together with the next count. A reader that finds another count reads the file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::location::{Location, beside, cannot_open};
 use crate::{Account, Key, KeyId, LedgerError, Timestamp};
 
-/// Keys remembered at most; then all are forgotten, and those in use are read again.
+/// Most keys cached; beyond that all are forgotten, and those in use are read again.
 const MOST: usize = 10_000;
 
-/// Keys, true as of one commit.
+/// Cached keys, valid as of one commit.
 #[derive(Debug)]
 pub(super) struct Remembered {
     commits: Commits,
@@ -25,7 +25,7 @@ pub(super) struct Remembered {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The count of the commit that `keys` are true of; none before the writer's first batch.
+    /// The commit count for which `keys` is valid; `None` before the writer's first batch.
     at: Option<u32>,
     keys: HashMap<KeyId, Key>,
 }
@@ -33,7 +33,7 @@ struct Known {
 /// What a batch does to a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Moved {
-    /// Money was held or given back.
+    /// Money was held or released.
     Held(Account),
     /// An entry of this instant moved money.
     Entered(Account, Timestamp),
@@ -42,7 +42,7 @@ pub(super) enum Moved {
 }
 
 impl Remembered {
-    /// For a ledger that is open. Remembers nothing yet.
+    /// For an open ledger. Starts empty.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
         Ok(Self { commits: Commits::open(location)?, known: Mutex::default() })
     }
@@ -58,7 +58,7 @@ impl Remembered {
             return Ok(Some(key.clone()));
         }
         let found = read()?;
-        // The same count before and after: what was read belongs to it.
+        // The count is the same before and after, so what was read belongs to it.
         if let Some(key) = &found
             && self.commits.count() == now
             && let Some(known) = self.known().at(now)
@@ -71,7 +71,7 @@ impl Remembered {
         Ok(found)
     }
 
-    /// The writer has taken the write lock, so nobody else commits until it gives the lock back.
+    /// The writer has taken the write lock, so nobody else can commit until it releases it.
     pub(super) fn begin(&self) {
         let (now, mut known) = (self.commits.count(), self.known());
         if known.at != now {
@@ -80,7 +80,7 @@ impl Remembered {
         }
     }
 
-    /// The writer has committed a batch that wrote at least one row, and moved these keys.
+    /// The writer has committed a batch that wrote at least one row and changed these keys.
     pub(super) fn committed(&self, moved: impl Iterator<Item = (KeyId, Moved)>) {
         let mut known = self.known();
         known.at = known.at.map(|count| count.wrapping_add(1));
@@ -100,26 +100,26 @@ impl Remembered {
 }
 
 impl Known {
-    /// Itself, if its keys are true of this count.
+    /// Returns itself if its keys are valid for this count.
     fn at(&mut self, count: Option<u32>) -> Option<&mut Self> {
         (count.is_some() && self.at == count).then_some(self)
     }
 }
 
-/// The number of commits, as every process that uses the ledger counts them.
+/// The number of commits, as counted by every process that uses the ledger.
 ///
-/// After a crash in the middle of writing the index's head, SQLite begins to count at 0 again.
+/// After a crash while the index's header was being written, SQLite starts to count at 0 again.
 #[derive(Debug)]
 struct Commits(&'static File);
 
 impl Commits {
-    /// Where `iChange` stands in the index's head, in the machine's byte order (sqlite.org/walformat.html).
+    /// The offset of `iChange` in the index's header, in the machine's byte order (sqlite.org/walformat.html).
     const PLACE: u64 = 8;
 
     fn open(location: &Location) -> Result<Self, LedgerError> {
         let path = beside(&location.real, "-shm");
         let index = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
-        // Never closed: closing any descriptor of this file would drop the locks that SQLite has on it in this process.
+        // Never closed: closing any descriptor of this file would drop SQLite's locks on it in this process.
         Ok(Self(Box::leak(Box::new(index))))
     }
 

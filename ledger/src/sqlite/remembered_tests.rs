@@ -1,4 +1,4 @@
-//! A remembered key is what a read would find, whoever has changed the ledger meanwhile.
+//! A cached key equals what a read would find, whoever has changed the ledger meanwhile.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Two {
         hold.settle(Bill { slug: "slug".to_owned(), lines, ..Bill::default() }, Timestamp::from_millis(10)).await.unwrap();
     }
 
-    /// Reads a key as the door does, and says whether the file was read for it.
+    /// Reads a key as authentication does, and returns whether the file was read for it.
     fn at_the_door(&self, number: u64) -> (Key, bool) {
         let (opened, mut read) = (self.gateway.opened(), false);
         let remembered = opened.remembered.as_ref().unwrap();
@@ -84,7 +84,7 @@ impl Two {
         (found.unwrap().unwrap(), read)
     }
 
-    /// The key at the door is the one in the file.
+    /// The cached key is the one in the file.
     async fn agree(&self) {
         for number in 1..=2 {
             let (at_the_door, _) = self.at_the_door(number);
@@ -110,7 +110,7 @@ async fn the_gateways_own_commits_keep_a_key_true_and_in_memory() {
     two.top_up(&two.gateway, 1).await;
     assert!(!two.at_the_door(1).1);
     two.agree().await;
-    // What is refused changes nothing, in the file or here.
+    // A refused operation changes nothing, in the file or in memory.
     assert!(matches!(two.hold(1, 5_000_000).await, Err(LedgerError::Refused(Refusal::Insufficient { .. }))));
     assert!(!two.at_the_door(1).1);
     // A changed key is read once more.
@@ -132,7 +132,7 @@ async fn what_another_program_commits_is_seen_at_once() {
         let (_, read) = two.at_the_door(1);
         assert!(read);
         two.agree().await;
-        // Nothing is remembered until the writer has seen for itself that nobody else writes; a batch of any key will do.
+        // Nothing is cached until the writer has seen for itself that nobody else writes; a batch of any key will do.
         assert!(two.at_the_door(1).1);
         two.pair(2).await;
         two.agree().await;

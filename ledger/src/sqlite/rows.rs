@@ -1,4 +1,4 @@
-//! Rows: how the vocabulary of this crate is stored in columns and read back.
+//! Rows: how this crate's types are stored in columns and read back.
 //!
 //! A value that does not fit its type is an error of the read, never a guess.
 
@@ -71,7 +71,7 @@ impl FromSql for SecretHash {
     }
 }
 
-/// A count as the store keeps it; counts are bounded long before this could saturate.
+/// A count in stored form; counts are bounded long before this could saturate.
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -92,7 +92,7 @@ pub(super) fn malformed(kind: Type, error: impl std::error::Error + Send + Sync 
     Error::FromSqlConversionFailure(0, kind, Box::new(error))
 }
 
-/// A row's columns, taken in the order in which they were selected: finding each by its name is most of what a read costs.
+/// A row's columns, taken in the order in which they were selected: looking each up by name is most of the cost of a read.
 pub(super) struct Columns<'row, 'statement> {
     row: &'row Row<'statement>,
     next: usize,
@@ -110,7 +110,7 @@ impl<'row, 'statement> Columns<'row, 'statement> {
         self.row.get(at)
     }
 
-    /// The next column, of a number that is stored wider than it is.
+    /// The next column, for a number stored in a wider type.
     pub(super) fn small<T: TryFrom<i64>>(&mut self) -> Result<T>
     where
         T::Error: std::error::Error + Send + Sync + 'static,
@@ -152,8 +152,8 @@ impl<'row, 'statement> Columns<'row, 'statement> {
     }
 }
 
-/// Selects what `batch::totals` takes, in its order; more columns may follow. By number, because each batch reads this row and
-/// looking columns up by name took more than reading it.
+/// Selects what `batch::totals` takes, in its order; more columns may follow. By position, because each batch reads this row and
+/// looking columns up by name took longer than reading it.
 macro_rules! select_totals {
     () => {
         "SELECT keys, entries, holds, credit, spent, held, loss, exposure, cost"
@@ -171,7 +171,7 @@ macro_rules! select_key {
 }
 pub(super) use select_key;
 
-/// [`select_key`], for texts that are put together at run time.
+/// [`select_key`], for statements assembled at run time.
 pub(super) const SELECT_KEY: &str = select_key!();
 
 /// One key.
@@ -234,7 +234,7 @@ macro_rules! select_entry {
 }
 pub(super) use select_entry;
 
-/// [`select_entry`], for texts that are put together at run time.
+/// [`select_entry`], for statements assembled at run time.
 pub(super) const SELECT_ENTRY: &str = select_entry!();
 
 /// One entry, by the operation that made it.

@@ -1,4 +1,4 @@
-//! What the writer's callers and its thread share: the queue, the signal to wake up, and the writer's state.
+//! State shared by the writer's callers and its thread: the queue, the wake-up signal, and the writer's state.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::job::Job;
 use crate::WriterStats;
 
-/// What callers and the thread share.
+/// State shared by callers and the thread.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
@@ -17,7 +17,7 @@ pub(super) struct Shared {
     pub(super) fatal: watch::Sender<Option<String>>,
 }
 
-/// What waits, and how the writer is woken.
+/// The waiting jobs, and how to wake the writer.
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) jobs: VecDeque<Job>,

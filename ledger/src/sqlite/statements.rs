@@ -1,6 +1,6 @@
-//! Every statement of the writer, by a typed name. Each is prepared once and stays prepared.
+//! Every statement of the writer, under a typed name. Each is prepared once and stays prepared.
 //!
-//! Finding one by its text, as the connection's own cache does, takes a tenth of the time of all writing.
+//! Looking a statement up by its text, as the connection's own cache does, takes a tenth of the time of all writing.
 
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
@@ -20,7 +20,7 @@ statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
     Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
-    // WHERE says that it is one row. SQLite keeps copies of the pages of a statement that may change more.
+    // WHERE makes it evident that this is one row. SQLite copies the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
          held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12 WHERE id = 1";
     // What holds and most of their ends change.
@@ -28,7 +28,7 @@ statements! {
 
     Account = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at, a.seq, a.last, a.hash, a.last_at
          FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1";
-    // Each names what it replaces. The pair of seq and held changes with everything that happens to an account.
+    // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.
     SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1 AND credit = ?3 AND spent = ?4 AND held = ?5";
     MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
          WHERE id = ?1 AND held = ?9 AND seq = ?10";
@@ -50,8 +50,8 @@ statements! {
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
          ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
-    // Two statements, because SQLite copies the pages of one that may do either. min() keeps an hour of absurd losses an
-    // integer; sums of believable counts come nowhere near.
+    // Two statements, because SQLite copies the pages of a statement that may do either. min() keeps an hour of absurd losses an
+    // integer; sums of plausible counts come nowhere near.
     UpdateUsage = "UPDATE usage SET requests = requests + 1, input = input + ?4, cache_read = cache_read + ?5,
              cache_write = cache_write + ?6, cache_write_1h = cache_write_1h + ?7, output = output + ?8,
              reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
@@ -61,7 +61,7 @@ statements! {
     UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?13, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)";
-    // Of a target that failed before another one answered.
+    // For a target that failed before another one answered.
     InsertOwed = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";

@@ -1,6 +1,6 @@
-//! What only this room can test: a disk that is full, a file that cannot be trusted.
+//! What only this module can test: a full disk, and a file that cannot be trusted.
 //!
-//! Both are brought about from inside the writer's own connection.
+//! Both are caused from inside the writer's own connection.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
     });
 }
 
-/// Gives space back, although the first attempts may share a batch with what does not fit.
+/// Frees space again; the first attempts may still share a batch with what does not fit.
 async fn limit_pages_when_full(ledger: &SqliteLedger) {
     let set = |batch: &mut Batch<'_>| Ok(batch.conn.query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))?);
     for _ in 0..200 {
@@ -146,7 +146,7 @@ fn one_failing_operation_does_not_fail_its_batch() {
     });
 }
 
-/// Work of this class that notes SQLite's `synchronous` and ends when it is released.
+/// Work of this class that records SQLite's `synchronous` and ends when it is released.
 fn held_up(class: Class, released: std::sync::mpsc::Receiver<()>, synced: &Arc<Mutex<Vec<i64>>>) -> Work {
     let synced = Arc::clone(synced);
     let work = move |batch: &mut Batch<'_>| {
@@ -163,7 +163,7 @@ fn what_comes_while_a_batch_runs_joins_it_and_a_payment_does_not() {
     const FULL: i64 = 2;
     let (_dir, ledger) = open();
     let synced = Arc::default();
-    // What follows is queued while the first one runs. Returns the commits that all of them took.
+    // The operations below are queued while the first one runs. Returns the number of commits that all of them took.
     let commits = async |classes: &[Class]| {
         let before = ledger.stats().commits;
         let mut tasks = Vec::new();

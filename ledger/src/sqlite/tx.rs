@@ -1,4 +1,4 @@
-//! What operations read and write, as SQLite statements: one short statement for each step, no decision.
+//! The reads and writes of operations as SQLite statements: one short statement per step, no decisions.
 
 use rusqlite::{OptionalExtension, Result, params};
 
@@ -29,7 +29,7 @@ impl Tx for Batch<'_> {
         Ok(self.known(key)?.map(|known| (known.payer.account, known.head)))
     }
 
-    /// Ids begin with their time, so that nearly every new one is beyond all entries, and is not looked up.
+    /// Ids begin with their time, so nearly every new one is greater than those of all entries and needs no lookup.
     fn has_entry(&mut self, operation: OperationId) -> Answer<bool> {
         if operation > self.newest()? {
             return Ok(false);
@@ -113,7 +113,8 @@ impl Tx for Batch<'_> {
     }
 
     fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
-        // Spelled exactly so, or else the one that has the name: ledgers from before references were folded may have both.
+        // The one with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded
+        // may have both.
         let exact = self.statements.get(Sql::EntryByReference)?.query_row([reference], rows::stored_entry).optional()?;
         if exact.is_some() {
             return Ok(entry_only(exact));
@@ -278,7 +279,7 @@ impl Batch<'_> {
         Ok(newest)
     }
 
-    /// Appends an entry of any format behind `head`; its reference is registered by whoever knows that it is free.
+    /// Appends an entry of any format behind `head`; the caller, who knows whether its reference is free, registers it.
     pub(super) fn append_chained(
         &mut self,
         entry: &Entry,
@@ -433,7 +434,7 @@ impl Batch<'_> {
     }
 }
 
-/// A write that must find its row, and find in it what was read.
+/// A write that must find its row with the values that were read.
 fn one(rows: usize) -> Result<()> {
     if rows == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(rows)) }
 }

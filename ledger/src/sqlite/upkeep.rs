@@ -1,5 +1,5 @@
-//! Syncs and checkpoints the write-ahead log, on threads of their own: what was committed without a sync reaches the disk shortly
-//! after, and the log is copied into the ledger's file while writing goes on. No commit waits for either.
+//! Syncs and checkpoints the write-ahead log on separate threads: commits without a sync reach the disk shortly afterwards, and the
+//! log is copied into the ledger's file while writing goes on. No commit waits for either.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,7 +11,8 @@ use super::files::{self, WalSync};
 use super::location::Location;
 use crate::{LedgerError, OpenMode};
 
-/// Work that runs a delay after the first request for it, once for all requests made in between. Dropping it runs what is due.
+/// Work that runs a fixed delay after the first request for it, once for all requests made in between. Dropping it runs what is
+/// due.
 #[derive(Debug)]
 pub(super) struct Chore {
     duty: Arc<Duty>,

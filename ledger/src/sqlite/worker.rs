@@ -1,7 +1,7 @@
 //! The writer's thread: gathers operations into batches, commits each, and replies.
 //!
-//! A batch begins with whatever waits. Callers hand over the rest while the first operations run, so that on two CPUs neither side
-//! waits for the other.
+//! A batch begins with whatever is waiting. Callers hand over the rest while the first operations run, so that on two CPUs neither
+//! side waits for the other.
 //!
 //! Nothing is confirmed before its commit has succeeded. An error that leaves the outcome open (I/O, corruption) ends the thread
 //! for good: it must not keep writing to a file it cannot trust.
@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
+use super::files;
 use super::job::{Committed, Job};
 use super::location::{Displaced, Location};
 use super::shared::{Shared, lock};
@@ -29,7 +30,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Pause before a hold's end is tried again after an unexpected failure.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
-/// What became of a batch that was not committed.
+/// Why a batch was not committed.
 enum Trouble {
     /// Rolled back: another program holds the lock.
     Busy,
@@ -83,12 +84,12 @@ pub(super) struct Worker<'c> {
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
     unresolved: Vec<Job>,
-    /// The one extra attempt that closing makes has been used up; recovery does the rest.
+    /// Set when the one extra attempt on closing has been used up; recovery does the rest.
     last_try: bool,
     retry_at: Option<Instant>,
     full_until: Option<Instant>,
     batching: Batching,
-    /// How long the current batch waited for callers.
+    /// How long the current batch has waited for callers.
     idle: Duration,
 }
 
@@ -99,7 +100,7 @@ pub(super) struct Chores {
     pub(super) checkpoint: Option<Chore>,
 }
 
-/// The only clock of this room: it paces the writer and never reaches a record.
+/// The only clock of this module: it paces the writer and never reaches a record.
 fn clock() -> Instant {
     Instant::now()
 }
@@ -152,7 +153,7 @@ impl<'c> Worker<'c> {
         }
     }
 
-    /// Writes batches until there is nothing more to write, or no way to.
+    /// Writes batches until there is nothing more to write, or no way to write it.
     fn work(&mut self) {
         while let Some(jobs) = self.next_batch() {
             let broken = lock(&self.shared.queue).broken.take();
@@ -188,7 +189,7 @@ impl<'c> Worker<'c> {
             if queue.broken.is_some() {
                 return Some(Vec::new());
             }
-            // Idle: the first job must wake us.
+            // Idle: the first job must wake this thread.
             queue.wanted = 1;
             queue = match self.retry_at {
                 Some(deadline) => {
@@ -213,7 +214,7 @@ impl<'c> Worker<'c> {
         Some(fresh)
     }
 
-    /// What has come meanwhile for a batch that has run `taken` operations; nothing when it should commit.
+    /// Jobs that have arrived for a batch that has run `taken` operations; none if it should commit.
     ///
     /// A commit costs the same for one operation as for many, so while there are fewer than last time it waits a little (80 µs for
     /// each expected operation, 4 ms at most). It then sleeps until all of them are there: callers on the same CPU would otherwise
@@ -279,7 +280,10 @@ impl<'c> Worker<'c> {
         };
         match trouble(&error) {
             Trouble::Fatal => {
-                self.stop(&error, jobs);
+                match files::damage(&self.location.given, &error) {
+                    Some(damage) => self.stop(&damage, jobs),
+                    None => self.stop(&error, jobs),
+                }
                 Break(())
             }
             Trouble::Busy => {
@@ -294,7 +298,7 @@ impl<'c> Worker<'c> {
                 Continue(())
             }
             Trouble::Failed if jobs.len() > 1 => {
-                // Nothing joins a batch that is expected to have one operation.
+                // Nothing joins a batch that is expected to have only one operation.
                 self.batching.note(1);
                 jobs.into_iter().try_for_each(|job| self.process(vec![job]))
             }

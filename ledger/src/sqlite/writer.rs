@@ -1,7 +1,7 @@
-//! The one writer of a process, as its callers see it: queue → batch → one commit → replies.
+//! The process's only writer, as its callers see it: queue → batch → one commit → replies.
 //!
-//! All waiting operations share one commit. The thread behind it is in `worker`, what waits in `job`, what operations do in
-//! `apply`.
+//! All waiting operations share one commit. `worker` has the thread behind it, `job` the queue's entries, and `apply` what
+//! operations do.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -68,7 +68,7 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
     }
 
-    /// Ends a hold in the next batch, and tries again until the outcome is known. Returns without waiting.
+    /// Ends a hold in the next batch, and retries until the outcome is known. Returns without waiting.
     pub(super) fn resolve(&self, finish: Arc<Finish>) {
         let (reply, _) = oneshot::channel();
         self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
@@ -107,7 +107,7 @@ impl Writer {
         WriterStats { queued, ..lock(&self.shared.stats).clone() }
     }
 
-    /// Whether it takes no more work.
+    /// Whether it accepts no more work.
     pub(super) fn stopped(&self) -> bool {
         lock(&self.shared.queue).closed.is_some()
     }

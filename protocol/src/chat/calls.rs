@@ -1,7 +1,7 @@
-//! The calls of a streamed chat answer, put together from fragments however they are numbered.
+//! Assembles the tool calls of a streamed chat answer from fragments, however they are numbered.
 //!
-//! Only the first unfinished call is shown; the others wait in their order. A call is finished when the braces of its arguments
-//! are closed.
+//! Only the first unfinished call is emitted; later ones wait in order. A call is finished when the braces of its arguments are
+//! closed.
 
 use super::chunk::Fragment;
 use crate::translate::event::{Open, Sink};
@@ -16,7 +16,7 @@ pub(super) struct Calls {
     list: Vec<Call>,
     /// How many are closed.
     closed: usize,
-    /// The answer ended at its limit: its last call may not be whole.
+    /// The answer ended at its limit, so its last call may be incomplete.
     pub(super) cut: bool,
 }
 
@@ -25,7 +25,7 @@ struct Call {
     index: Option<u64>,
     id: String,
     name: String,
-    /// Arguments that were not shown yet, escaped.
+    /// Arguments not emitted yet, escaped.
     waiting: String,
     depth: Depth,
     opened: bool,
@@ -43,7 +43,7 @@ impl Calls {
         self.closed < self.list.len()
     }
 
-    /// Takes a fragment to the call it belongs to.
+    /// Appends a fragment to the call it belongs to.
     pub(super) fn take(&mut self, fragment: &Fragment<'_>) {
         let at = self.place(fragment).unwrap_or_else(|| {
             self.list.push(Call { index: fragment.index, ..Call::default() });
@@ -80,7 +80,7 @@ impl Calls {
         if other_id { by_id() } else { (!again).then_some(at) }
     }
 
-    /// Shows what can be shown now; everything, when these were the `last` fragments.
+    /// Emits what can be emitted now; everything, if these were the `last` fragments.
     pub(super) fn advance(&mut self, last: bool, flow: &mut Flow, sink: &mut dyn Sink) {
         let count = self.list.len();
         while let Some(call) = self.list.get_mut(self.closed) {
@@ -126,13 +126,13 @@ impl Calls {
     }
 }
 
-/// Follows JSON in its escaping until its outermost bracket is closed.
+/// Tracks JSON in escaped form until its outermost bracket is closed.
 #[derive(Debug, Default)]
 struct Depth {
     depth: u32,
     inside: bool,
     escaped: bool,
-    /// The text is no JSON.
+    /// The text is not JSON.
     free: bool,
     whole: bool,
 }

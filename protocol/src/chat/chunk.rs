@@ -1,4 +1,4 @@
-//! What one chunk of a chat answer says, or the one chunk that a whole answer is: places in its text, nothing copied.
+//! The content of one chunk of a chat answer, or of a whole answer read as one chunk: positions in its text, nothing copied.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::usage::count;
 /// One chunk.
 #[derive(Debug, Default)]
 pub(super) struct Chunk<'a> {
-    /// It has a choice: this answer's.
+    /// It has a choice, which is this answer's.
     pub(super) said: bool,
     /// The first reasoning text that is not empty, escaped.
     pub(super) reasoning: Option<&'a str>,
@@ -62,7 +62,7 @@ pub(super) fn chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Chunk<'a>, JsonError>
     Ok(said)
 }
 
-/// One choice; only the first answer is taken, whatever stands in the others.
+/// One choice; only the first answer is taken, whatever the others contain.
 fn choice<'a>(cursor: &mut Cursor<'a>, said: &mut Chunk<'a>) -> Result<(), JsonError> {
     if cursor.peek()? != Kind::Object {
         return cursor.skip().map(drop);
@@ -135,7 +135,7 @@ fn fragment<'a>(cursor: &mut Cursor<'a>, own: &mut Chunk<'a>) -> Result<(), Json
     Ok(())
 }
 
-/// The members of a call, at either of the two levels they stand.
+/// The members of a call, at either of their two levels.
 fn members<'a>(cursor: &mut Cursor<'a>, found: &mut Fragment<'a>) -> Result<(), JsonError> {
     if cursor.peek()? != Kind::Object {
         return cursor.skip().map(drop);

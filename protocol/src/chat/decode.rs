@@ -1,4 +1,4 @@
-//! A chat request as a prompt. What this family alone knows is judged by [`FIELDS`].
+//! Decodes a chat request into a prompt. Fields that only this family has are judged by [`FIELDS`].
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const NO_LOGPROBS: &str = "Leave it out.";
 const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const NO_AUDIO: &str = "Ask for text only.";
 
-/// What becomes of each field.
+/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Row] = &[
     row("model",                   Fate::Converted),

@@ -1,4 +1,4 @@
-//! A chat answer as events, whole or streamed. This family is written by many servers, so much is taken here that is wrong.
+//! Decodes a chat answer, whole or streamed, into events. Many servers write this family, so it tolerates many mistakes.
 //!
 //! One block is open at a time. Calls may arrive interleaved: only the first unfinished one is open, the others wait.
 
@@ -12,7 +12,7 @@ use crate::translate::flow::{self, Flow};
 use crate::translate::tree::Node;
 use crate::{Frame, UpstreamError};
 
-/// What is shown.
+/// The kind of block that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Text,
@@ -76,7 +76,7 @@ impl Decoder {
         if self.flow.has_ended() {
             return;
         }
-        let Ok(chunk) = Cursor::new(data).and_then(|mut cursor| chunk(&mut cursor)) else {
+        let Ok(chunk) = Cursor::of_answer(data).and_then(|mut cursor| chunk(&mut cursor)) else {
             if error {
                 self.flow.fail(UpstreamError::parse(data), sink);
             }
@@ -141,7 +141,7 @@ impl Decoder {
         self.flow.delta(text, sink);
     }
 
-    /// Shows what can be shown of the calls, then what waited for them.
+    /// Emits what can be emitted of the calls, then what waited for them.
     fn advance(&mut self, last: bool, sink: &mut dyn Sink) {
         self.shown = None;
         self.calls.advance(last, &mut self.flow, sink);
@@ -165,7 +165,7 @@ impl Decoder {
     }
 }
 
-/// What a finish reason means.
+/// The meaning of a finish reason.
 fn stop(reason: &str) -> Stop {
     match reason {
         "tool_calls" | "function_call" => Stop::ToolUse,

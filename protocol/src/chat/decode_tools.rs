@@ -55,7 +55,7 @@ fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
     }
 }
 
-/// Tools as they were written before there were tools.
+/// The older `functions` form of tools.
 pub(super) fn functions<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
     for (at, node) in list.elements().enumerate() {
         let tool = function(node);

@@ -1,7 +1,7 @@
-//! A prompt as a chat request.
+//! Encodes a prompt as a chat request.
 //!
-//! The system prompt is one message, because many templates take no more; tool results are plain text, so pictures and documents
-//! among them go into a user message behind all of them.
+//! The system prompt is a single message, because many chat templates accept no more. Tool results are plain text, so pictures and
+//! documents among them go into a user message after all of them.
 
 use super::encode_turns::{messages, system};
 use crate::BadRequest;
@@ -12,7 +12,7 @@ use crate::translate::ids::tool_name;
 use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, ToolKind, Turn};
 use crate::translate::text::Writer;
 
-/// Most stop strings every server takes.
+/// The number of stop strings that every server accepts.
 const MAX_STOPS: usize = 4;
 
 pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {

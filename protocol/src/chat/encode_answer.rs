@@ -1,6 +1,6 @@
-//! Events as a chat answer, whole or streamed.
+//! Encodes events as a chat answer, whole or streamed.
 //!
-//! After an error there is neither a finish chunk nor `[DONE]`: a clean end would make clients go on as if all were well.
+//! After an error there is neither a finish chunk nor `[DONE]`: after a clean end clients would continue as if all were well.
 
 use super::synthetic::usage_json;
 use super::writer::error_event;
@@ -22,7 +22,7 @@ pub(crate) struct Encoder {
     started: bool,
     calls: usize,
     texts: usize,
-    /// Something else lay between the last text and this one.
+    /// Something else came between the last text and this one.
     between: bool,
     delta: Template,
     unwrap: Option<Unwrap>,
@@ -80,7 +80,7 @@ impl Encoder {
         out.extend(sse::data(&format!(r#"{{{},"choices":[{choice}]}}"#, self.head)));
     }
 
-    /// The frame of a delta whose text stands behind `before`.
+    /// The frame of a delta whose text follows `before`.
     fn template(&self, before: &str, behind: &str) -> Template {
         Template::new(
             format!("data: {{{},\"choices\":[{{\"index\":0,\"delta\":{{{before}\"", self.head),

@@ -1,4 +1,4 @@
-//! The conversation of a prompt as chat messages.
+//! Encodes the conversation of a prompt as chat messages.
 
 use crate::BadRequest;
 use crate::translate::abilities::{ReasoningEcho, SystemRole};
@@ -8,7 +8,7 @@ use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, 
 use crate::translate::order::{Rules, arrange};
 use crate::translate::text::{Escaped, Writer};
 
-/// The system prompt: one message, one string unless its parts carry marks that the target knows.
+/// The system prompt: one message, and one string unless its parts carry cache marks that the target supports.
 pub(super) fn system(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
     if blocks.is_empty() {
         return;
@@ -85,7 +85,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
     out.close('}');
 }
 
-/// Results first, one message each; then one user message with the rest and with what results cannot hold.
+/// Results first, one message each; then one user message with the rest and with what results cannot contain.
 fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
     let mut shown = Vec::new();
@@ -145,7 +145,7 @@ fn result<'a>(
     Ok(())
 }
 
-/// Texts and calls of one assistant turn are one message.
+/// Texts and calls of one assistant turn form one message.
 fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
     let calls: Vec<&Call<'_>> =
         blocks.iter().filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None }).collect();

@@ -1,4 +1,4 @@
-//! What chat calls each error case: the words that both families under `/v1` share.
+//! Chat's words for each error case; both families under `/v1` share them.
 
 use crate::error::v1_words;
 use crate::{Case, Words};

@@ -1,7 +1,7 @@
-//! What a chat request asks for.
+//! Inspects a chat request.
 //!
-//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
-//! A field in no table is unknown.
+//! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
+//! field in no table is unknown.
 
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
@@ -10,7 +10,7 @@ use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 
-/// Most answers one request may ask for.
+/// The most answers that one request may ask for.
 const MAX_CHOICES: u32 = 128;
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -139,8 +139,8 @@ fn prediction(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadR
     Ok(())
 }
 
-/// Chat streams never show all of a model's reasoning. Asking for none is the only sure way to have none, and only in the field
-/// whose values are words: `"reasoning": "none"` is one that no provider reads.
+/// A chat stream never shows all of a model's reasoning. Asking for none is the only sure way to have none, and only in the field
+/// whose values are words: no provider reads `"reasoning": "none"`.
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection, words: bool) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     let off = words && cursor.text_of(&value).is_some_and(|effort| effort == "none");

@@ -1,5 +1,5 @@
-//! Chat completions: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
-//! function names are in the other two families.
+//! Chat completions: the dialect as a whole. Only delegates; each file in this folder has one job, and the other two families have
+//! the same files with the same function names.
 
 mod calls;
 mod chunk;
@@ -31,7 +31,7 @@ use crate::{
     Usage, UsageWish, Words, Writer,
 };
 
-/// Where the simulated provider finds things; instructions are messages.
+/// Where the simulated provider finds the parts of a request; instructions are messages.
 const NAMES: Names = Names {
     limits: &["max_tokens", "max_completion_tokens"],
     instructions: "",

@@ -1,11 +1,13 @@
-//! What is changed in a chat request on its way upstream: streams always report usage, and nothing is stored.
+//! Edits to a chat request on its way upstream: streams always report usage, nothing is stored, and the output limit is in a
+//! field that the provider reads.
 
-use crate::json::Edit;
+use crate::json::{Edit, quoted};
 use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
 
 pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
     let mut changes = common(seen, edits);
+    changes.extend(limit_name(body, seen, edits));
     match &seen.places.stream_options {
         _ if !seen.stream => {}
         Some(at) => changes.extend(option(body, at, "include_usage", "true")),
@@ -13,4 +15,21 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
     }
     changes.extend(seen.places.store.as_ref().map(store));
     changes
+}
+
+/// A provider that knows only `max_tokens` may ignore a declared `max_completion_tokens`, and make as much as it likes of an answer
+/// whose money was held for the limit. So the limit stands under the name that this provider reads.
+fn limit_name(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Option<Edit<'static>> {
+    let places = &seen.places;
+    let ((declared, at), (known, limit)) = (places.limit.as_ref()?, edits.limit?);
+    if *declared == known || known != "max_tokens" || places.limit_twin.is_some() {
+        return None;
+    }
+    if let Some((_, null)) = places.nulls.iter().find(|(name, _)| *name == known) {
+        return Some(Edit::replace(null.clone(), limit.to_string().into_bytes()));
+    }
+    // Between the name and its number stand only a colon and white space, and no quote is in the name, however it is escaped.
+    let quote = |before: usize| body.get(..before)?.iter().rposition(|byte| *byte == b'"');
+    let end = quote(at.start)?;
+    Some(Edit::replace(quote(end)?..end + 1, quoted(known).into_bytes()))
 }

@@ -1,7 +1,7 @@
-//! What chat answers and frames say.
+//! Reads the facts of chat answers and frames.
 //!
-//! Usage may stand in the finish chunk, in a later chunk without choices, or cumulatively in every chunk: all are merged. A frame
-//! that is not JSON has no facts. Must not change frames: it only says where things stand.
+//! Usage may appear in the finish chunk, in a later chunk without choices, or cumulatively in every chunk: all are merged. A frame
+//! that is not JSON has no facts. Must not change frames: it only reports positions.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ const NAMES: &Names = &[
     ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
 ];
 
-/// What one chunk or one whole answer says.
+/// The content of one chunk or one whole answer.
 #[derive(Debug, Default)]
 struct Said {
     id: Option<Range<usize>>,
@@ -45,7 +45,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Where the text stands, without its quotes, if the choice shows nothing else.
+    /// The position of the text, without its quotes, if the choice shows nothing else.
     fn only_text(&self) -> Option<Range<usize>> {
         let text = self.text.as_ref().filter(|text| text.text_size() == self.shown)?;
         Some(text.span.start + 1..text.span.end - 1)
@@ -53,7 +53,7 @@ impl Choice {
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let said = say(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
@@ -75,12 +75,12 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
-    // What cannot be read was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
+    // What cannot be parsed was not shown.
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
     sample
 }
 
-/// What a stop reason means, in the words of the family and of servers that imitate it.
+/// The meaning of a stop reason, in the words of the family and of servers that imitate it.
 fn meaning(word: &str) -> Option<Stop> {
     match word {
         "" => None,
@@ -99,14 +99,14 @@ pub(super) struct Reader {
     usage: WireUsage,
     id: Option<String>,
     created: u64,
-    /// Choices asked for.
+    /// Choices requested.
     asked: usize,
     /// Choices seen, and whether they have ended.
     choices: Vec<(u64, bool)>,
-    /// Why the first choice that ended did.
+    /// Why the first choice that ended did so.
     stop: Option<Stop>,
     sample: Sample,
-    /// The last chunk: one that only brings another text is not parsed.
+    /// The last chunk, so that a chunk that differs only in its text is not parsed.
     known: Known,
 }
 
@@ -120,7 +120,7 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let said = say(&mut cursor, &mut self.sample)?;
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
@@ -148,7 +148,7 @@ impl Reader {
             facts.marks.usage_end = Some(frame.raw_position(usage.end));
             facts.marks.usage_empty = usage.empty;
             facts.usage_only = said.choices.is_empty();
-            // Usage alone ends nothing: some servers send it before the words, or between two choices.
+            // Usage alone ends nothing: some servers send it before the text, or between two choices.
             facts.last = self.all_stopped();
         }
         if said.error || frame.event() == Some("error") {
@@ -297,7 +297,7 @@ fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample, plac
     Ok(())
 }
 
-/// Names and arguments of tool calls, at any of the three levels they stand.
+/// Names and arguments of tool calls, at any of their three levels.
 fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize, sample: &mut Sample) -> Result<(), JsonError> {
     match cursor.peek()? {
         Kind::Array => {

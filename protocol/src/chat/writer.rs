@@ -1,4 +1,4 @@
-//! How a chat stream ends when it is ended here.
+//! Ends a chat stream that the gateway cuts.
 //!
 //! At a limit it ends as an upstream would; after an error there is no `[DONE]`, so that it never looks like a clean end.
 

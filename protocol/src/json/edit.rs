@@ -1,4 +1,4 @@
-//! Changes JSON text at named places. Every byte outside them stays as it was written.
+//! Changes JSON text at given positions. Every byte elsewhere stays as it was.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{Cursor, quoted};
 
-/// The object's text with some members set to other values, given as JSON; those it does not have are added. A text that is no
-/// object becomes one of these members only.
+/// The object's text with some members set to other values, given as JSON; missing members are added. A text that is not an object
+/// becomes an object of only these members.
 pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
     let mut edits = Vec::new();
     let mut missing: Vec<&(&str, &str)> = set.iter().collect();
@@ -45,27 +45,27 @@ fn places<'a>(
 /// One change to a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit<'a> {
-    /// The bytes to take out; an empty range inserts.
+    /// The bytes to remove; an empty range inserts.
     pub at: Range<usize>,
     /// The bytes to put there.
     pub with: Cow<'a, [u8]>,
 }
 
 impl<'a> Edit<'a> {
-    /// Takes bytes out.
+    /// Removes bytes.
     #[must_use]
     pub fn cut(at: Range<usize>) -> Self {
         Self { at, with: Cow::Borrowed(b"") }
     }
 
-    /// Puts other bytes there.
+    /// Replaces bytes.
     #[must_use]
     pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
         Self { at, with: with.into() }
     }
 }
 
-/// Bytes of a stretch that is worth a piece of its own: copying less costs less than sending one piece more.
+/// The shortest unchanged stretch that becomes a separate piece: copying fewer bytes costs less than sending another piece.
 const LONG: usize = 8 * 1024;
 
 /// Applies edits to a body, in one pass and one allocation. At the same position, insertions come before removals, and equal edits
@@ -80,7 +80,7 @@ pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
     out
 }
 
-/// The same as pieces that follow one another. Long stretches that stay as they are share the memory of the body.
+/// The same as consecutive pieces. Long unchanged stretches share the memory of the body.
 #[must_use]
 pub fn pieces(body: &Bytes, edits: &mut [Edit<'_>]) -> Vec<Bytes> {
     let mut out = Vec::new();
@@ -106,7 +106,7 @@ fn added(edits: &[Edit<'_>]) -> usize {
     edits.iter().map(|edit| edit.with.len()).sum()
 }
 
-/// A text of this length in order: what stays, and what comes behind it.
+/// The pieces of a text of this length, in order: what stays, and what follows it.
 fn parts<'e>(length: usize, edits: &'e mut [Edit<'_>]) -> impl Iterator<Item = (Range<usize>, &'e [u8])> {
     edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
     let mut done = 0;
@@ -121,11 +121,11 @@ fn parts<'e>(length: usize, edits: &'e mut [Edit<'_>]) -> impl Iterator<Item = (
     })
 }
 
-/// Collects the ranges of members or elements to take out of one list, each with one neighbouring comma.
+/// Collects the ranges of members or elements to remove from one list, each with one neighbouring comma.
 #[derive(Debug, Default)]
 pub(crate) struct Cuts {
     kept_end: Option<usize>,
-    /// Start of one that goes together with the comma behind it, because nothing before it stays.
+    /// Start of a member that is removed with the comma after it, because nothing before it stays.
     pending: Option<Range<usize>>,
     ranges: Vec<Range<usize>>,
 }
@@ -146,7 +146,7 @@ impl Cuts {
         }
     }
 
-    /// Whether all of the list goes.
+    /// Whether the whole list is removed.
     pub(crate) fn nothing_stays(&self) -> bool {
         self.kept_end.is_none()
     }

@@ -1,8 +1,8 @@
-//! Passes the inside of a JSON string: 16 bytes at a time where it is short, in registers that every CPU of its kind has, else 64
-//! bytes at a time in the widest registers of the CPU that it runs on.
+//! Scans the inside of a JSON string: short ones 16 bytes at a time in registers that every CPU of the architecture has, longer
+//! ones 64 bytes at a time in the widest registers of the CPU it runs on.
 //!
-//! It says how far it came, and never judges: at the closing quote, at the first byte that cannot stand in a string, and in the last
-//! bytes of the text it stops, and the caller goes on one byte at a time. Masks have one bit for each byte, the lowest for the first.
+//! It reports how far it got and never judges: it stops at the closing quote, at the first byte that cannot be in a string, and in
+//! the last bytes of the text; the caller then continues byte by byte. Masks have one bit for each byte, the lowest for the first.
 
 use fearless_simd::{Level, Simd, dispatch, i8x16, prelude::*, u8x16, u8x64};
 
@@ -10,21 +10,21 @@ use super::escape_length;
 
 /// Bytes of one block.
 const BLOCK: usize = 64;
-/// Bytes that are read before a block is: names and the dialects' own words end within them, and need none of what blocks can do.
+/// Bytes checked before the first block: names and the dialects' own words end within them, and need no block processing.
 const SHORT: usize = 32;
 
-/// How far a string is known to be good.
+/// How much of a string is known to be valid.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
     /// Where it stopped.
     pub(super) at: usize,
-    /// Whether there are escapes. True also where one follows within the same block.
+    /// Whether there are escapes. Also true if one follows within the same block.
     pub(super) has_escapes: bool,
     /// Bytes of characters that are not ASCII.
     pub(super) other: u64,
 }
 
-/// The place behind the closing quote of a string whose inside begins at `at`, if that is short, ASCII, and without escapes.
+/// The position after the closing quote of a string whose inside begins at `at`, if it is short, ASCII, and without escapes.
 #[inline]
 pub(super) fn short(bytes: &[u8], at: usize) -> Option<usize> {
     let chunk = bytes.get(at..)?.first_chunk::<SHORT>()?;
@@ -32,7 +32,7 @@ pub(super) fn short(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + length + 1)
 }
 
-/// How many bytes stand before the quote, if there is nothing before it but ASCII without backslashes and control characters.
+/// How many bytes precede the quote, if they are all ASCII without backslashes and control characters.
 #[inline(always)]
 fn plain<S: Simd>(simd: S, chunk: &[u8; SHORT]) -> Option<usize> {
     let (sixteens, _) = chunk.as_chunks::<16>();
@@ -51,7 +51,7 @@ fn plain<S: Simd>(simd: S, chunk: &[u8; SHORT]) -> Option<usize> {
     None
 }
 
-/// Passes what stands in a string from `at` on, which is not inside an escape.
+/// Scans a string from `at` on, which is not inside an escape.
 pub(super) fn pass(bytes: &[u8], at: usize) -> Passed {
     dispatch!(Level::new(), simd => blocks(simd, bytes, at))
 }
@@ -90,13 +90,13 @@ fn blocks<S: Simd>(simd: S, bytes: &[u8], at: usize) -> Passed {
     passed
 }
 
-/// The bits below the lowest one that is set; all, if none is.
+/// The bits below the lowest set bit; all bits if none is set.
 fn below(bits: u64) -> u64 {
     (bits & bits.wrapping_neg()).wrapping_sub(1)
 }
 
-/// The bytes behind a backslash that is not itself escaped. `open` says whether the block before ended in one, then whether this
-/// one does. Runs of backslashes are taken apart all at once: subtracting carries through each of them (after simdjson).
+/// The bytes after a backslash that is not itself escaped. `open` says whether the previous block ended in one, and then whether
+/// this one does. All runs of backslashes are handled at once: the subtraction carries through each of them (after simdjson).
 fn escaped(backslashes: u64, open: &mut bool) -> u64 {
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
     let first = u64::from(*open);
@@ -148,7 +148,7 @@ mod tests {
             ["a", "some more words, ", "é→", r"\n", r"\\", r#"\""#, r"\u00e9", r"\b\f\/\r\t", "\"", "\u{1}", r"\x", r"\u12"];
         let mut state = 7;
         for _ in 0..20_000 {
-            // Most texts are long and good: nothing else fills whole blocks.
+            // Most texts are long and valid: nothing else fills whole blocks.
             let mut draw = |most: u64| usize::try_from(crate::token_estimate::random(&mut state) % most).unwrap();
             let kinds = if draw(4) == 0 { 12 } else { 8 };
             let text: String = (0..draw(80)).map(|_| pieces[draw(kinds)]).chain(["\"", &" ".repeat(2 * BLOCK)]).collect();

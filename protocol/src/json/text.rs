@@ -1,10 +1,10 @@
-//! The text of JSON strings: taking escapes out and putting them in.
+//! The text of JSON strings: removing escapes and adding them.
 //!
-//! Works on inner text that a cursor has passed, so it never fails. A lone surrogate becomes U+FFFD, here and everywhere.
+//! Works on inner text that a cursor has passed, so it never fails. A lone surrogate always becomes U+FFFD.
 
 use std::borrow::Cow;
 
-/// Takes the escapes out of a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
+/// Removes the escapes from a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
 #[must_use]
 pub fn unescape(raw: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw.as_bytes()).is_none() {

@@ -6,7 +6,7 @@ use crate::json::{Cursor, Edit, JsonError, splice};
 use crate::translate::effort;
 use crate::usage::count;
 
-/// The body with a budget that leaves room for the answer under this limit; `None` when it fits as it is. The flag says that
+/// The body with a budget that leaves room for the answer under this limit; `None` if it fits as it is. The flag tells whether
 /// thinking had to be turned off.
 pub(crate) fn fit_budget(body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
     let found = Cursor::new(body).and_then(|mut cursor| budget(&mut cursor)).ok()?;

@@ -1,6 +1,7 @@
-//! A messages request as a prompt.
+//! Decodes a messages request into a prompt.
 //!
-//! What this family alone knows is judged by [`FIELDS`]; blocks that only its servers make become readable text or go.
+//! Fields that only this family has are judged by [`FIELDS`]; blocks that only its servers produce become readable text or are
+//! dropped.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use crate::translate::tree::Node;
 const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
-/// What becomes of each field.
+/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Row] = &[
     row("model",              Fate::Converted),
@@ -82,7 +83,8 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
     Ok(())
 }
 
-/// Blocks of the system prompt. A coding client puts a block with a new number into every request; it would spoil every cache.
+/// Blocks of the system prompt. One coding client puts a block with a new number into every request, which would defeat every
+/// cache.
 fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
     let mut out = blocks(value, "system", decoding)?;
     out.retain(|block| !matches!(block, Block::Text { text, .. } if text.as_str().starts_with("x-anthropic-billing-header:")));
@@ -92,7 +94,8 @@ fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block
     Ok(out)
 }
 
-/// A coding client names its session inside `user_id`; without one there is no key, because a key per person caches worse.
+/// A coding client names its session inside `user_id`. Without a session there is no cache key, because a key per person caches
+/// worse.
 fn session<'a>(user: &Node<'a>) -> Option<Escaped<'a>> {
     let plain = user.plain()?;
     let inner: serde_json::Value = serde_json::from_str(&plain).ok()?;
@@ -165,7 +168,7 @@ fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut
             out.push(Block::words(&format!("Tool {name} is now available.")));
         }
         "web_search_tool_result" => out.extend(found_pages(node)),
-        // Its vendor reads nothing before a summary, and clients may have left that out.
+        // The vendor ignores everything before a summary, and clients may have left that out.
         "compaction" => match node.get("content").text() {
             Some(summary) => {
                 let text = Escaped::join(&[Escaped::raw("[summary of the conversation so far]"), summary], "\\n");
@@ -235,7 +238,7 @@ fn search_result<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -
     Ok(Block::Text { text: Escaped::join(&texts, "\\n"), cache: cache(node) })
 }
 
-/// What a server's search found: titles and addresses.
+/// The results of a server-side search: titles and addresses.
 fn found_pages<'a>(node: &Node<'a>) -> Option<Block<'a>> {
     let line = |page: &Node<'_>| {
         let part = |name: &str| page.get(name).text().map(|text| unescape(text.as_str()).into_owned()).unwrap_or_default();

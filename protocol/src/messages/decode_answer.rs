@@ -1,6 +1,6 @@
-//! A messages answer as events, whole or streamed.
+//! Decodes a messages answer, whole or streamed, into events.
 //!
-//! Blocks that only this family's servers make are reported as lost. Blocks that overlap wait for each other.
+//! Blocks that only this family's servers produce are reported as lost. Overlapping blocks wait for each other.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{Frame, UpstreamError};
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     flow: Flow,
-    /// Blocks that have begun and not ended, in order. Only the first one is shown.
+    /// Blocks that have begun and not ended, in order. Only the first one is emitted.
     blocks: Vec<Block>,
     begun: bool,
     stop: Option<Stop>,
@@ -26,9 +26,9 @@ pub(crate) struct Decoder {
 struct Block {
     index: u64,
     kind: Kinds,
-    /// What was not shown yet, escaped.
+    /// Not emitted yet, escaped.
     waiting: String,
-    /// The input a call began with, escaped; shown when no more comes.
+    /// The input with which a call began, escaped; emitted if no more arrives.
     input: String,
     opened: bool,
     sent: bool,
@@ -43,7 +43,7 @@ enum Kinds {
     Swallowed,
 }
 
-/// Blocks that no other family has. Names that are not listed are not repeated: they are a server's own words.
+/// Blocks that no other family has. Unlisted names are not repeated, because they are a server's own words.
 const OWN: [&str; 14] = [
     "advisor_tool_result",
     "bash_code_execution_tool_result",
@@ -61,12 +61,12 @@ const OWN: [&str; 14] = [
     "web_search_tool_result",
 ];
 
-/// What one event says.
+/// The content of one event.
 #[derive(Debug, Default)]
 struct Said<'a> {
     kind: Cow<'a, str>,
     index: Option<u64>,
-    /// The text of a delta, escaped, by the member it stands in.
+    /// The text of a delta, escaped, by the name of its member.
     text: Option<&'a str>,
     seal: bool,
     citation: bool,
@@ -99,7 +99,7 @@ impl flow::Decoder for Decoder {
             return;
         }
         let Some(data) = frame.data() else { return self.flow.ping(sink) };
-        let Ok(mut said) = Cursor::new(&data).and_then(|mut cursor| said(&mut cursor)) else {
+        let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
             if frame.event() == Some("error") {
                 self.flow.fail(UpstreamError::parse(&data), sink);
             }
@@ -152,7 +152,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the answer; blocks the upstream never ended end with it.
+    /// Ends the answer, and with it the blocks that the upstream never ended.
     fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
         let cut = matches!(stop, Stop::Length | Stop::ContextFull);
         let count = self.blocks.len();
@@ -193,7 +193,7 @@ impl Decoder {
         }
         let Some(text) = said.text.filter(|text| !text.is_empty() && !said.seal) else { return };
         let found = self.blocks.iter().rposition(|block| Some(block.index) == said.index && !block.ended);
-        // Some servers number deltas wrongly; with one block open there is no doubt which is meant.
+        // Some servers number deltas wrongly; with only one block open, it is clear which one is meant.
         let at = found.or_else(|| (self.blocks.len() == 1).then_some(0));
         let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else { return };
         if matches!(block.kind, Kinds::Swallowed) {
@@ -216,7 +216,7 @@ impl Decoder {
         self.show(sink);
     }
 
-    /// Shows the first open block as far as it has arrived, and the blocks after it once it has ended.
+    /// Emits the first open block as far as it has arrived, and the blocks after it once it has ended.
     fn show(&mut self, sink: &mut dyn Sink) {
         while let Some(block) = self.blocks.first_mut() {
             let open = match &block.kind {
@@ -249,7 +249,7 @@ impl Decoder {
     }
 }
 
-/// What a stop reason means.
+/// The meaning of a stop reason.
 fn stop(reason: &str, sequence: &str) -> Stop {
     match reason {
         "end_turn" => Stop::End,

@@ -1,5 +1,5 @@
-//! The tools of a messages request. Typed client tools become functions with the schema their clients follow; tools that run on a
-//! server go, and are refused when nothing else is left or they are forced.
+//! The tools of a messages request. Typed client tools become functions with the schema their clients follow. Tools that run on a
+//! server are dropped, and refused if nothing else is left or they are forced.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ const BASH: &str = r#"{"type":"object","properties":{"command":{"type":"string",
 const EDITOR: &str = r#"{"type":"object","properties":{"command":{"type":"string","enum":["view","create","str_replace","insert"]},"path":{"type":"string"},"view_range":{"type":"array","items":{"type":"integer"}},"old_str":{"type":"string"},"new_str":{"type":"string"},"file_text":{"type":"string"},"insert_line":{"type":"integer"},"insert_text":{"type":"string"}},"required":["command","path"]}"#;
 const MEMORY: &str = r#"{"type":"object","properties":{"command":{"type":"string","enum":["view","create","str_replace","insert","delete","rename"]},"path":{"type":"string"},"view_range":{"type":"array","items":{"type":"integer"}},"old_str":{"type":"string"},"new_str":{"type":"string"},"file_text":{"type":"string"},"insert_line":{"type":"integer"},"insert_text":{"type":"string"},"old_path":{"type":"string"},"new_path":{"type":"string"}},"required":["command"]}"#;
 
-/// Client tools that are known by their type: its beginning, what they do, their schema.
+/// Client tools that are recognised by their type: its prefix, a description, their schema.
 const TYPED: &[(&str, &str, &str)] = &[
     ("bash_", "Run a command in a persistent shell.", BASH),
     ("text_editor_", "View, create and edit text files.", EDITOR),

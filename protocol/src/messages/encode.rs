@@ -1,6 +1,6 @@
-//! A prompt as a messages request.
+//! Encodes a prompt as a messages request.
 //!
-//! Every content is a list of blocks. A limit is always written, because this family demands one.
+//! Every content is a list of blocks. A limit is always written, because this family requires one.
 
 use super::encode_turns::{arranged, messages, text_block};
 use super::marks::Marks;
@@ -62,7 +62,7 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     Ok(out.finish().into_bytes())
 }
 
-/// Whether reasoning is requested, and how.
+/// Whether and how reasoning is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thinks {
     Unsaid,

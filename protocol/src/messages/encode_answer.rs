@@ -1,7 +1,7 @@
-//! Events as a messages answer, whole or streamed.
+//! Encodes events as a messages answer, whole or streamed.
 //!
-//! Counts stand in `message_delta` only: an early guess would stay on a client's screen after a cut. Thinking of another family
-//! gets a signature of our own, without which clients could not send it back.
+//! Counts are only in `message_delta`: an early guess would stay on a client's screen after a cut. Thinking of another family gets
+//! a signature of our own, without which clients could not send it back.
 
 use serde_json::json;
 
@@ -118,7 +118,7 @@ impl Encoder {
     }
 }
 
-/// An id of a call as this family's clients take it.
+/// The id of a call in the form this family's clients accept.
 fn call_id(id: &str) -> std::borrow::Cow<'_, str> {
     use crate::translate::abilities::ToolIds;
     crate::translate::ids::call_id(id, crate::Family::Messages, ToolIds::Any)
@@ -140,7 +140,7 @@ fn words(stop: &Stop) -> (&'static str, String) {
     (reason, "null".to_owned())
 }
 
-/// The whole answer. A call that the limit cut has no input that could be written, so it is left out.
+/// The whole answer. A call that the limit cut has no valid input to write, so it is left out.
 pub(crate) fn encode_answer(
     answer: &Answer,
     stop: &Stop,
@@ -163,7 +163,7 @@ pub(crate) fn encode_answer(
     message(wish, &content, &quoted(reason), &sequence, &usage_value(usage).to_string()).into_bytes()
 }
 
-/// What a whole answer in this family cannot say as it came.
+/// What a whole answer loses or changes in this family.
 pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
     for block in answer.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Call { .. })) {
         match input(answer, block) {
@@ -174,7 +174,7 @@ pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
     }
 }
 
-/// A call's arguments as an object, and whether they had to be wrapped to be one; `None` for a call that the limit cut.
+/// A call's arguments as an object, and whether they had to be wrapped; `None` for a call that the limit cut.
 fn input(answer: &Answer, block: &AnswerBlock) -> Option<(String, bool)> {
     let json = unescape(&block.text);
     let text = json.trim();

@@ -1,4 +1,4 @@
-//! The conversation of a prompt as native messages.
+//! Encodes the conversation of a prompt as native messages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,10 +12,10 @@ use crate::translate::neutral::{Block, CallResult, Role, Source, Turn};
 use crate::translate::order::{Rules, arrange};
 use crate::translate::text::{Escaped, Writer};
 
-/// Pictures this family reads.
+/// Picture types that this family reads.
 const PICTURES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// The conversation as this family takes it.
+/// The conversation as this family accepts it.
 pub(super) fn arranged<'a>(mut turns: Vec<Turn<'a>>, encoding: &mut Encoding<'_>) -> Vec<Turn<'a>> {
     for turn in &mut turns {
         turn.blocks.retain(|block| {
@@ -54,8 +54,8 @@ pub(super) fn messages(
     Ok(())
 }
 
-/// System messages where this family takes them: directly behind a user turn, and before an assistant turn or last. One behind an
-/// assistant turn slides behind the next user turn; one that finds none is said by the user.
+/// Places system messages where this family accepts them: directly after a user turn, and before an assistant turn or at the end.
+/// One after an assistant turn moves behind the next user turn; without one it becomes a user message.
 fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     let mut out: Vec<Turn<'_>> = Vec::with_capacity(turns.len());
     let mut held: Option<Turn<'_>> = None;
@@ -84,7 +84,7 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     out
 }
 
-/// A block of text with its mark.
+/// A block of text with its cache mark.
 pub(super) fn text_block(out: &mut Writer, block: &Block<'_>, marks: &mut Marks) {
     let Block::Text { text, cache } = block else { return };
     out.open('{');

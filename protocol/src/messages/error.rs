@@ -1,4 +1,4 @@
-//! What messages calls each error case. Native clients know types only, so there are no codes.
+//! The native words for each error case. Native clients know types only, so there are no codes.
 
 use crate::{Case, Words};
 
@@ -7,6 +7,7 @@ pub(super) fn words(case: Case) -> Words {
         Case::Unauthenticated => (401, "authentication_error"),
         Case::Forbidden => (403, "permission_error"),
         Case::NoPath | Case::NoModel => (404, "not_found_error"),
+        Case::WrongMethod => (405, "invalid_request_error"),
         Case::OutOfBalance => (429, "billing_error"),
         Case::BalanceInUse | Case::RateLimited => (429, "rate_limit_error"),
         Case::BadRequest => (400, "invalid_request_error"),

@@ -1,7 +1,7 @@
-//! What a messages request asks for.
+//! Inspects a messages request.
 //!
-//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
-//! A field in no table is unknown.
+//! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
+//! field in no table is unknown.
 
 use std::borrow::Cow;
 
@@ -98,7 +98,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
     Ok(Verdict::Stays)
 }
 
-/// What a stream shows of thinking is a summary at best, and often nothing.
+/// A stream shows a summary of thinking at best, and often nothing.
 fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut kind = Cow::Borrowed("");
     let mut budget = None;

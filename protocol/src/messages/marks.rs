@@ -1,17 +1,17 @@
-//! Marks of the prompt cache in a messages request: at most four, long ones before short ones.
+//! Prompt cache marks in a messages request: at most four, long ones before short ones.
 //!
-//! Of more, those of the last tool, of the last system block and of the last two places in the conversation stay. A long mark
-//! without a price becomes a short one.
+//! If there are more, those of the last tool, of the last system block and of the last two places in the conversation stay. A long
+//! mark without a price becomes a short one.
 
 use crate::translate::encode::Encoding;
 use crate::translate::losses::Losses;
 use crate::translate::neutral::{Block, Cache, Prompt, Role, Turn};
 use crate::translate::text::Writer;
 
-/// Most marks the family takes.
+/// Most marks the family accepts.
 const MOST: usize = 4;
 
-/// Which marks are written, in the order they are met.
+/// Decides which marks are written, in the order in which they are met.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// For each mark still to be met: whether it stays, and for how long.
@@ -54,7 +54,7 @@ impl Marks {
     }
 }
 
-/// Whether the block is written at all: no empty text can be marked.
+/// Whether the block is written at all: an empty text cannot be marked.
 fn is_written(block: &Block<'_>) -> bool {
     !matches!(block, Block::Text { text, .. } if text.is_blank())
 }

@@ -1,5 +1,5 @@
-//! Native messages: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
-//! function names are in the other two families.
+//! Native messages: the dialect as a whole. Only delegates; each file in this folder has one job, and the other two families have
+//! the same files with the same function names.
 
 mod budget;
 mod decode;
@@ -31,7 +31,7 @@ use crate::{
     Usage, UsageWish, Words, Writer,
 };
 
-/// The facts of a request whose input is only to be counted: like [`Protocol::inspect`], but no `max_tokens` is needed.
+/// Inspects a request whose input is only to be counted: like [`Protocol::inspect`], but `max_tokens` is not required.
 ///
 /// # Errors
 /// As [`Protocol::inspect`].
@@ -39,7 +39,7 @@ pub fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     inspect::inspect_count(body, seed)
 }
 
-/// Where the simulated provider finds things.
+/// Where the simulated provider finds the parts of a request.
 const NAMES: Names = Names {
     limits: &["max_tokens"],
     instructions: "system",

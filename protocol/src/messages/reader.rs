@@ -1,7 +1,7 @@
-//! What messages answers and frames say.
+//! Reads the facts of messages answers and frames.
 //!
-//! Usage stands in `message_start` and again, cumulatively and sometimes with other input counts, in `message_delta`. A frame
-//! that is not JSON has no facts. Must not change frames: it only says where things stand.
+//! Usage is in `message_start` and again, cumulatively and sometimes with other input counts, in `message_delta`. A frame that is
+//! not JSON has no facts. Must not change frames: it only reports positions.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const NAMES: &Names = &[
     ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
 ];
 
-/// What one event, its `message`, or one whole answer says: the names do not clash.
+/// The content of one event, its `message`, or one whole answer: their names do not clash.
 #[derive(Debug, Default)]
 struct Said {
     kind: Option<Range<usize>>,
@@ -39,7 +39,7 @@ struct Said {
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let mut said = Said::default();
     say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
@@ -63,12 +63,12 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
-    // What cannot be read was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
+    // What cannot be parsed was not shown.
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
     sample
 }
 
-/// What a stop reason means.
+/// The meaning of a stop reason.
 fn meaning(word: &str) -> Option<Stop> {
     match word {
         "" => None,
@@ -95,7 +95,7 @@ pub(super) struct Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let mut said = Said::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said.kind.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
@@ -201,7 +201,7 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
     Ok(())
 }
 
-/// Members that a whole answer has and the `message` of `message_start`, and `usage` also an event.
+/// Members that a whole answer shares with the `message` of `message_start`; `usage` also occurs in an event.
 fn named((name, kind): (&str, Kind), cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,

@@ -1,6 +1,6 @@
-//! How a messages stream ends when it is ended here.
+//! Ends a messages stream that the gateway cuts.
 //!
-//! At a limit every open block is closed before the message is; an error event is the last word and no `message_stop` follows.
+//! At a limit every open block is closed before the message is; an error event comes last and no `message_stop` follows.
 
 use serde_json::{Value, json};
 

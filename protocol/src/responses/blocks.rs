@@ -1,4 +1,4 @@
-//! The blocks of a streamed responses answer, by the item they belong to. Only the first unfinished one is shown.
+//! The blocks of a streamed responses answer, by the item they belong to. Only the first unfinished one is emitted.
 
 use crate::translate::event::{Open, Sink};
 use crate::translate::flow::Flow;
@@ -6,7 +6,7 @@ use crate::translate::freeform::WRAP;
 use crate::translate::ids::made_id;
 use crate::translate::text::escape;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Text,
@@ -32,13 +32,13 @@ struct Block {
     class: Class,
     id: String,
     name: String,
-    /// Escaped text that was not shown yet.
+    /// Escaped text not emitted yet.
     waiting: String,
-    /// Of a call: all that arrived, to be compared with what its end repeats.
+    /// For a call: everything that has arrived, to compare with what its end repeats.
     all: String,
     /// Whether any text arrived.
     some: bool,
-    /// The last part a text came from.
+    /// The last part that brought text.
     part: u64,
     /// Its arguments are free text, which events wrap as a function's.
     free: bool,
@@ -47,13 +47,13 @@ struct Block {
 }
 
 impl Blocks {
-    /// Whether anything was heard of the item. Some servers number no event: then everything that came may have been of it.
+    /// Whether any event named the item. Some servers number no events; then any of them may have belonged to it.
     pub(super) fn knows(&self, index: u64) -> bool {
         let mut heard = self.ended.iter().copied().chain(self.list.iter().map(|block| block.index));
         heard.any(|heard| heard.is_none_or(|heard| heard == index))
     }
 
-    /// A call is announced, or named at last.
+    /// A call is announced, or finally named.
     pub(super) fn call(&mut self, index: Option<u64>, id: &str, name: &str, free: bool) {
         if self.ended.contains(&index) {
             return;
@@ -91,7 +91,7 @@ impl Blocks {
         })
     }
 
-    /// More of a block.
+    /// More text of a block.
     pub(super) fn delta(
         &mut self,
         index: Option<u64>,
@@ -122,7 +122,7 @@ impl Blocks {
         self.show(flow, sink);
     }
 
-    /// A block as its final event repeats it: text that was not streamed is shown now.
+    /// A block as its final event repeats it: text that was not streamed is emitted now.
     pub(super) fn whole(&mut self, index: Option<u64>, class: Class, text: &str, flow: &mut Flow, sink: &mut dyn Sink) {
         let over = index.is_some() && self.ended.contains(&index);
         if text.is_empty() || over || self.other_thinking(index, class) {
@@ -143,7 +143,7 @@ impl Blocks {
         self.show(flow, sink);
     }
 
-    /// Reasoning comes as text or as its summary; what comes first is shown, the other is not.
+    /// Reasoning arrives as text or as its summary; whichever comes first is emitted, the other is not.
     fn other_thinking(&self, index: Option<u64>, class: Class) -> bool {
         let other = match class {
             Class::Summary => Class::Reasoning,
@@ -174,7 +174,7 @@ impl Blocks {
         self.show(flow, sink);
     }
 
-    /// Shows what can be shown.
+    /// Emits what can be emitted.
     pub(super) fn show(&mut self, flow: &mut Flow, sink: &mut dyn Sink) {
         let after = self.list.len();
         while let Some(block) = self.list.get_mut(self.closed) {
@@ -197,7 +197,7 @@ impl Blocks {
                 }
                 block.waiting.clear();
             }
-            // A server that leaves out an item's end goes on with the next one.
+            // A server that omits an item's end continues with the next one.
             let left = self.closed + 1 < after && block.class != Class::Call;
             if !block.done && !left {
                 return;

@@ -1,4 +1,4 @@
-//! A responses request as a prompt. What this family alone knows is judged by [`FIELDS`].
+//! Decodes a responses request into a prompt. Fields that only this family has are judged by [`FIELDS`].
 
 use super::decode_items::input;
 use super::decode_tools::{choice, tools};
@@ -12,7 +12,7 @@ use crate::translate::tree::Node;
 const WHOLE: &str = "Send the whole conversation as `input`.";
 const NO_LOGPROBS: &str = "Leave it out.";
 
-/// What becomes of each field.
+/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Row] = &[
     row("model",                  Fate::Converted),

@@ -1,7 +1,7 @@
-//! A responses answer as events, whole or streamed.
+//! Decodes a responses answer, whole or streamed, into events.
 //!
-//! Items are known by their `output_index`, because servers change ids on the way. What was never streamed is taken from the events
-//! that repeat it; whether tools are called is judged by the calls seen, because the last event may repeat nothing.
+//! Items are identified by their `output_index`, because servers change ids on the way. Content that was never streamed is taken
+//! from the events that repeat it. Whether tools are called is judged by the calls seen, because the last event may repeat nothing.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::translate::tree::Node;
 use crate::usage::count;
 use crate::{Frame, UpstreamError};
 
-/// Items that no other family has. Names that are not listed are not repeated: they are a server's own words.
+/// Items that no other family has. Unlisted names are not repeated, because they are a server's own words.
 const OWN: [&str; 17] = [
     "apply_patch_call",
     "apply_patch_call_output",
@@ -43,7 +43,7 @@ pub(crate) struct Decoder {
     refused: bool,
 }
 
-/// What one event says. Texts are escaped, objects are JSON.
+/// The content of one event. Texts are escaped, objects are JSON.
 #[derive(Debug, Default)]
 struct Said<'a> {
     kind: Cow<'a, str>,
@@ -73,7 +73,7 @@ impl flow::Decoder for Decoder {
             return;
         }
         let Some(data) = frame.data() else { return self.flow.ping(sink) };
-        let Ok(mut said) = Cursor::new(&data).and_then(|mut cursor| said(&mut cursor)) else {
+        let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
             if frame.event() == Some("error") {
                 self.flow.fail(UpstreamError::parse(&data), sink);
             }
@@ -133,7 +133,7 @@ impl Decoder {
         }
     }
 
-    /// An item that begins or, with all it holds, ends.
+    /// An item that begins or, with all its content, ends.
     fn item(&mut self, index: Option<u64>, item: Option<&str>, done: bool, sink: &mut dyn Sink) {
         let Some(Ok(item)) = item.map(|item| Node::parse(item.as_bytes())) else { return };
         self.node(index, &item, done, sink);
@@ -195,7 +195,7 @@ impl Decoder {
         }
     }
 
-    /// The end: items that were never announced are shown now.
+    /// The end: items that were never announced are emitted now.
     fn complete(&mut self, response: &Node<'_>, sink: &mut dyn Sink) {
         self.flow.start(sink);
         for (at, item) in response.get("output").elements().enumerate() {

@@ -1,4 +1,4 @@
-//! The input items of a responses request as turns. Each item is a turn of its own; the order pass puts calls and results together.
+//! Decodes the input items of a responses request into turns. Each item is a turn; the order pass joins calls and results.
 
 use std::borrow::Cow;
 
@@ -137,7 +137,7 @@ fn text_or_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
     node.plain().or_else(|| node.object().map(compact)).unwrap_or_default()
 }
 
-/// The action of a shell as the arguments of a function.
+/// A shell action as the arguments of a function.
 fn shell<'a>(action: &Node<'a>) -> Cow<'a, str> {
     let members = action.members().filter(|(name, value)| *name != "type" && !value.is_null());
     let members: Vec<String> = members.map(|(name, value)| format!("{}:{}", crate::json::quoted(name), value.raw)).collect();
@@ -155,7 +155,7 @@ fn output<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Ca
     Ok(CallResult { id: id(node), blocks, is_error: false, cache: cache(node) })
 }
 
-/// What a reasoning item shows: its text, else its summary.
+/// The visible part of a reasoning item: its text, else its summary.
 fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
     let texts = |list: &Node<'a>| {
         let texts: Vec<Escaped<'_>> = list.elements().filter_map(|part| part.get("text").text()).collect();
@@ -164,7 +164,7 @@ fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
     texts(node.get("content")).or_else(|| texts(node.get("summary"))).filter(|text| !text.is_empty())
 }
 
-/// A compacted history that can be read stays; an encrypted one is the whole history, so it is refused.
+/// A readable compacted history stays. An encrypted one is the whole history, so it is refused.
 fn compaction<'a>(node: &Node<'a>, path: &str) -> Result<Option<Turn<'a>>, BadRequest> {
     let summary = node.get("summary");
     if let Some(text) = summary.text().or_else(|| reasoning(node)) {

@@ -8,7 +8,7 @@ use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, w
 use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
 use crate::translate::tree::Node;
 
-/// Adds the tools of a list; those that run on a server go, and are refused when nothing else is left.
+/// Adds the tools of a list. Tools that run on a server are dropped, and refused if nothing else is left.
 pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
     let mut gone = None;
     for (at, node) in list.elements().enumerate() {
@@ -55,7 +55,7 @@ fn add<'a>(node: &Node<'a>, namespace: Option<Cow<'a, str>>, at: usize, prompt: 
     Ok(())
 }
 
-/// A tool that a search brought may have been offered before; the same one again is no second tool.
+/// A tool found by a search may have been offered before; a repeated one does not count as a second tool.
 fn push<'a>(tool: Tool<'a>, prompt: &mut Prompt<'a>) {
     if !prompt.tools.contains(&tool) {
         prompt.tools.push(tool);

@@ -1,7 +1,7 @@
-//! A prompt as a responses request.
+//! Encodes a prompt as a responses request.
 //!
-//! Nothing is stored, `strict` is always written out because its default differs between the families, and no item gets an id:
-//! vendors look invented ids up and refuse them.
+//! Nothing is stored, `strict` is always written because its default differs between the families, and no item gets an id: vendors
+//! look invented ids up and refuse them.
 
 use super::encode_turns::{input, instructions};
 use crate::BadRequest;
@@ -14,10 +14,10 @@ use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Tool, Tool
 use crate::translate::schema::is_strict;
 use crate::translate::text::Writer;
 
-/// The smallest limit that vendors of this family take.
+/// The smallest limit that vendors of this family accept.
 const MIN_LIMIT: u32 = 16;
 
-/// Members that a request for a count of its input may have.
+/// Members allowed in a request that only counts its input.
 const COUNTED: &[&str] = &["model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"];
 
 pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
@@ -58,7 +58,7 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     Ok(out.finish().into_bytes())
 }
 
-/// What of a request made here a count of its input takes.
+/// The part of an encoded request that a count of its input accepts.
 pub(crate) fn for_counting(body: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut cursor = Cursor::new(body)?;
     let mut walk = cursor.enter_object()?;
@@ -74,7 +74,7 @@ pub(crate) fn for_counting(body: &[u8]) -> Result<Vec<u8>, JsonError> {
     Ok(out.finish().into_bytes())
 }
 
-/// Whether the tool goes out with its free text instead of as a function.
+/// Whether the tool is sent with its free text instead of as a function.
 fn is_free(tool: &Tool<'_>, encoding: &Encoding<'_>) -> bool {
     tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
 }
@@ -109,7 +109,7 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     out.close(']');
 }
 
-/// Whether the arguments must follow the schema to the letter. Schemas of native clients may be looser than this family allows.
+/// Whether the arguments must follow the schema exactly. Schemas of native clients may be looser than this family allows.
 fn strict(tool: &Tool<'_>, encoding: &mut Encoding<'_>) -> bool {
     if tool.strict != Some(true) {
         return false;
@@ -152,7 +152,7 @@ fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>
     }
 }
 
-/// Native clients read summaries unless they said otherwise; chat clients never asked for any.
+/// Native clients read summaries unless they decline; chat clients never ask for any.
 fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     let wish = prompt.thinking;
     let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);

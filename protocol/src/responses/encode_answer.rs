@@ -1,6 +1,6 @@
-//! Events as a responses answer, whole or streamed.
+//! Encodes events as a responses answer, whole or streamed.
 //!
-//! The terminal event repeats the whole output, so finished items are kept. Every event has its number. An item the limit cut is
+//! The terminal event repeats the whole output, so finished items are kept. Events are numbered. An item that the limit cut is
 //! closed as incomplete.
 
 use std::borrow::Cow;
@@ -65,7 +65,7 @@ fn begun(wish: &Wish<'_>) -> String {
     set_members(&empty, &set)
 }
 
-/// Tools as a response lists them: a function says whether it is strict and what its parameters are, also when the request did not.
+/// Tools as a response lists them: each function states whether it is strict and its parameters, even if the request did not.
 fn written_out(tools: &str) -> String {
     let Ok(list) = Node::parse(tools.as_bytes()) else { return tools.to_owned() };
     let tool = |tool: &Node<'_>| {
@@ -151,7 +151,7 @@ fn status(stop: &Stop) -> &'static str {
     if matches!(stop, Stop::Length | Stop::ContextFull | Stop::Filter) { "incomplete" } else { "completed" }
 }
 
-/// The response object as it ends.
+/// The response object at its end.
 fn ended(begun: &str, stop: &Stop, output: &[String], usage: &Usage, wish: UsageWish<'_>) -> String {
     let details = match stop {
         Stop::Length | Stop::ContextFull => r#"{"reason":"max_output_tokens"}"#,

@@ -1,4 +1,4 @@
-//! The output items of a responses answer: how each kind begins, goes on and ends.
+//! The output items of a responses answer: how each kind begins, continues and ends.
 
 use super::numbered::Numbered;
 use crate::json::{Cursor, Kind, quoted, unescape};
@@ -33,7 +33,7 @@ enum ItemKind {
         head: String,
         unwrap: Unwrap,
     },
-    /// Shown only when it is whole, because its arguments become an action.
+    /// Emitted only when it is complete, because its arguments become an action.
     Shell {
         head: String,
     },
@@ -91,7 +91,7 @@ pub(super) fn added(item: &Item, numbers: &mut Numbered, out: &mut Vec<u8>) {
     }
 }
 
-/// The events that end an item; the item as it is then.
+/// The events that end an item, and the item in its final form.
 pub(super) fn finished(item: &mut Item, status: &str, numbers: &mut Numbered, out: &mut Vec<u8>) -> String {
     if let ItemKind::Custom { unwrap, .. } = &mut item.kind {
         let mut shown = String::new();
@@ -130,7 +130,7 @@ pub(super) fn finished(item: &mut Item, status: &str, numbers: &mut Numbered, ou
 }
 
 impl Item {
-    /// More of it, escaped.
+    /// More of its text, escaped.
     pub(super) fn delta(&mut self, text: &str, numbers: &mut Numbered, out: &mut Vec<u8>) {
         match &mut self.kind {
             ItemKind::Custom { unwrap, .. } => {
@@ -153,7 +153,7 @@ impl Item {
         out.extend_from_slice(b"}\n\n");
     }
 
-    /// A part's name, where it stands, and the part with this text; calls have none.
+    /// A part's name, its position, and the part with this text; calls have none.
     fn part(&self, text: &str) -> Option<(&'static str, String, String)> {
         let (id, index) = (&self.id, self.index);
         let (event, place, part) = match self.kind {
@@ -173,7 +173,7 @@ impl Item {
         Some((event, format!(r#""item_id":{id},"output_index":{index},"{place}":0"#), part))
     }
 
-    /// The item; `whole`: with what it holds.
+    /// The item; `whole`: including its content.
     fn json(&self, status: &str, whole: bool) -> String {
         let text = if whole { self.text.as_str() } else { "" };
         let part = self.part(text).filter(|_| whole).map(|(.., part)| part).unwrap_or_default();
@@ -197,7 +197,7 @@ impl Item {
     }
 }
 
-/// A shell's arguments as the action its clients know.
+/// A shell's arguments as the action that its clients know.
 fn action(arguments: &str) -> String {
     let json = unescape(arguments);
     let whole =

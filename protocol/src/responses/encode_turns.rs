@@ -1,4 +1,4 @@
-//! The conversation of a prompt as input items. No item has an id or a status: both belong to the vendor that made it.
+//! Encodes the conversation of a prompt as input items. No item has an id or a status: both belong to the vendor that created it.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, 
 use crate::translate::order::{Rules, arrange};
 use crate::translate::text::{Escaped, Writer};
 
-/// The system prompt as `instructions`. What comes back stands before the conversation instead: parts with marks that the target
-/// knows, or the words of a user where the model has no system prompt.
+/// The system prompt as `instructions`. The returned items go before the conversation instead: parts with marks that the target
+/// supports, or a user message if the model has no system prompt.
 pub(super) fn instructions<'a>(out: &mut Writer, blocks: Vec<Block<'a>>, encoding: &mut Encoding<'_>) -> Option<Turn<'a>> {
     if blocks.is_empty() {
         return None;
@@ -94,7 +94,7 @@ fn assistant(out: &mut Writer, blocks: &[Block<'_>], free: &mut HashSet<String>,
     said(out, &mut texts);
 }
 
-/// What the model said, as one message.
+/// The model's text, as one message.
 fn said(out: &mut Writer, texts: &mut Vec<Block<'_>>) {
     if texts.is_empty() {
         return;
@@ -120,7 +120,7 @@ fn message(out: &mut Writer, role: &str, blocks: &[Block<'_>], encoding: &mut En
     out.close('}');
 }
 
-/// Whether the blocks have marks and the target knows them; marks it does not know are lost.
+/// Whether the blocks have marks and the target supports them; unsupported marks are lost.
 fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
     let marks = blocks.iter().filter(|block| block.cache().is_some()).count();
     let kept = marks > 0 && encoding.abilities().cache_breakpoints;
@@ -168,7 +168,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
     out.close('}');
 }
 
-/// What a call gave: text, or parts when it holds pictures or documents.
+/// The result of a call: text, or parts if it contains pictures or documents.
 fn result(
     out: &mut Writer,
     mut given: CallResult<'_>,

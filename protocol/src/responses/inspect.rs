@@ -1,7 +1,7 @@
-//! What a responses request asks for.
+//! Inspects a responses request.
 //!
-//! Three tables say which fields may be bought, which pass, and which tools; the fields below them are the ones the gateway needs.
-//! A field in no table is unknown.
+//! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
+//! field in no table is unknown.
 
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
@@ -49,7 +49,7 @@ const KNOWN: &[&str] = &[
     "prompt_cache_key", "prompt_cache_retention",
 ];
 
-/// Members of `reasoning` that do.
+/// Members of `reasoning` that pass untouched.
 const REASONING: &[Rule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
@@ -97,7 +97,7 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
     Ok(Verdict::Stays)
 }
 
-/// A stream shows summaries of reasoning at best. A mode other than the standard one is another service.
+/// A stream shows summaries of reasoning at best. Any mode except the standard one is a different service.
 fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut none = false;
     let given = options("reasoning", cursor, |name, cursor| match name {

@@ -1,7 +1,7 @@
 //! The output items of a streamed responses answer, collected from its events.
 //!
-//! Texts keep their JSON escaping, so that nothing is unescaped and escaped again. Only an ending that the gateway writes reads
-//! them.
+//! Texts keep their JSON escaping, so that nothing is unescaped and escaped again. They are only read for an ending that the
+//! gateway writes.
 
 use crate::json::{Cursor, set_members};
 use crate::{Brings, ItemEvent};
@@ -18,7 +18,7 @@ pub(super) struct Item {
     pub(super) index: u64,
     pub(super) kind: String,
     pub(super) id: String,
-    /// The item as its last event wrote it.
+    /// The item in its last event.
     raw: String,
     /// Content or summary parts.
     pub(super) parts: Vec<Part>,
@@ -41,7 +41,7 @@ pub(super) struct Part {
 impl Items {
     /// Applies one event; `text` is its text.
     pub(super) fn note(&mut self, event: &ItemEvent, text: &str) {
-        // Some servers leave indices out: then an event means the latest item.
+        // Some servers omit indices; such an event refers to the latest item.
         let known = match event.output_index {
             Some(index) => self.list.iter().position(|item| item.index == index),
             None => self.list.len().checked_sub(1),
@@ -68,7 +68,7 @@ impl Items {
         self.list.iter().filter(|item| !item.done)
     }
 
-    /// All items as a JSON list; those that have not ended are incomplete.
+    /// All items as a JSON list; items that have not ended are marked incomplete.
     pub(super) fn to_json(&self) -> String {
         let items: Vec<String> = self.list.iter().map(|item| if item.done { item.raw.clone() } else { item.to_json() }).collect();
         format!("[{}]", items.join(","))
@@ -128,7 +128,7 @@ impl Item {
         if self.kind == "custom_tool_call" { "input" } else { "arguments" }
     }
 
-    /// The item as it ends now.
+    /// The item in its present state.
     pub(super) fn to_json(&self) -> String {
         let parts: Vec<String> = self.parts.iter().map(Part::to_json).collect();
         let parts = format!("[{}]", parts.join(","));
@@ -148,7 +148,7 @@ impl Part {
         if self.kind == "refusal" { "refusal" } else { "text" }
     }
 
-    /// The part as it ends now.
+    /// The part in its present state.
     pub(super) fn to_json(&self) -> String {
         if self.done {
             return self.raw.clone();
@@ -157,7 +157,7 @@ impl Part {
     }
 }
 
-/// A string member of the object at `at`, unescaped, or nothing.
+/// A string member of the object at `at`, unescaped; `None` if there is none.
 pub(super) fn member(cursor: &Cursor<'_>, at: usize, name: &str) -> String {
     let mut cursor = cursor.back_to(at);
     let Ok(mut walk) = cursor.enter_object() else { return String::new() };

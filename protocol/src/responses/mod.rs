@@ -1,6 +1,5 @@
-//! Responses: the dialect as a whole. Only delegates; each file of this folder has one job, and the same files with the same
-//! function names are in the other two families. `items` is this family's
-//! own: its endings must repeat what was streamed.
+//! Responses: the dialect as a whole. Only delegates; each file in this folder has one job, and the other two families have the
+//! same files with the same function names. Only this family has `items`, because its endings must repeat what was streamed.
 
 mod blocks;
 mod decode;
@@ -35,7 +34,7 @@ use crate::{
     Usage, UsageWish, Words, Writer,
 };
 
-/// Where the simulated provider finds things.
+/// Where the simulated provider finds the parts of a request.
 const NAMES: Names = Names {
     limits: &["max_output_tokens"],
     instructions: "instructions",

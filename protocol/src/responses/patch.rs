@@ -1,4 +1,4 @@
-//! What is changed in a responses request on its way upstream: nothing is stored.
+//! Edits to a responses request on its way upstream: nothing is stored.
 
 use crate::json::Edit;
 use crate::patch::{common, member, store};

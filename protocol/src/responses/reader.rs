@@ -1,7 +1,7 @@
-//! What responses answers and events say.
+//! Reads the facts of responses answers and events.
 //!
-//! Usage is in the event that ends the answer. The facts of an event include its effect on the items, because an ending that the
-//! gateway writes must repeat them. A frame that is not JSON has no facts. Must not change frames.
+//! Usage is in the event that ends the answer. The facts of an event include its effect on the items, because an ending written by
+//! the gateway must repeat them. A frame that is not JSON has no facts. Must not change frames.
 
 use std::ops::Range;
 
@@ -22,21 +22,21 @@ const NAMES: &Names = &[
     ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
 ];
 
-/// What a response object says, whole or inside an event.
+/// The content of a response object, whole or inside an event.
 #[derive(Debug, Default)]
 struct Response {
     id: Option<Range<usize>>,
     status: Option<Range<usize>>,
     reason: Option<Range<usize>>,
     shown: TextSize,
-    /// Some item asks the client to run a tool.
+    /// Whether some item asks the client to run a tool.
     calls: bool,
     usage: Option<UsageObject>,
     places: Places,
     error: bool,
 }
 
-/// What one event says. Values are kept by their places.
+/// The content of one event. Values are kept by their positions.
 #[derive(Debug, Default)]
 struct Event {
     kind: Option<Range<usize>>,
@@ -48,13 +48,13 @@ struct Event {
     part: Option<Value>,
     delta: Option<Value>,
     response: Option<Range<usize>>,
-    /// What is changed outside of the response object.
+    /// The edits outside the response object.
     places: Places,
     error: bool,
 }
 
 pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::new(body).ok()?;
+    let mut cursor = Cursor::of_answer(body).ok()?;
     let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
@@ -75,8 +75,8 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
-    // What cannot be read was not shown.
-    let _ = Cursor::new(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
+    // What cannot be parsed was not shown.
+    let _ = Cursor::of_answer(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
     sample
 }
 
@@ -84,7 +84,7 @@ pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
 const CLIENT_CALLS: [&str; 6] =
     ["function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
 
-/// A finished item has more text than its deltas by at most this, and by the marks that JSON needs: the name of a call.
+/// By how much a finished item's text may exceed its deltas (the name of a call), apart from JSON punctuation.
 const REPEATED: u64 = 256;
 
 /// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
@@ -121,7 +121,7 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::new(data)?;
+        let mut cursor = Cursor::of_answer(data)?;
         let mut event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Reader {
             facts.stop = stop.filter(|_| stopped);
         }
         if stopped && facts.stop.is_none() {
-            // The event's own name says it where the response object does not.
+            // The event's own name tells, if the response object does not.
             facts.stop = Some(if kind == "response.completed" { Stop::End } else { Stop::Other });
         }
         if event.error || matches!(kind, "error" | "response.failed") {
@@ -200,12 +200,12 @@ impl Reader {
     }
 }
 
-/// A response object as the upstream wrote it, as customers may see it.
+/// A response object of the upstream, as customers may see it.
 pub(super) fn public_response(text: String, slug: &str) -> String {
     public(text, slug, |cursor| Ok(response(cursor, &mut Sample::default())?.places))
 }
 
-/// The same of a list of items, an item or a part.
+/// The same for a list of items, an item or a part.
 pub(super) fn public_items(text: String, slug: &str) -> String {
     public(text, slug, |cursor| {
         let mut places = Places::default();
@@ -215,7 +215,7 @@ pub(super) fn public_items(text: String, slug: &str) -> String {
 }
 
 fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>) -> String {
-    let Ok(places) = Cursor::new(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
+    let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
     let marks = Marks::at(places, |span| span);
     let slug = quoted(slug);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
@@ -224,7 +224,7 @@ fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Pla
     clean.unwrap_or(text)
 }
 
-/// What an event brings, as an ending may have to repeat it.
+/// The content of an event, as an ending may have to repeat it.
 fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
     let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
     let text = |delta: Option<Value>| {
@@ -339,7 +339,7 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
     Ok(reason)
 }
 
-/// Adds texts and arguments of output items, at whatever level they stand; whether one asks the client to run a tool.
+/// Adds texts and arguments of output items, at any level; returns whether one asks the client to run a tool.
 fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample, places: &mut Places) -> Result<bool, JsonError> {
     let mut calls = false;
     match cursor.peek()? {

@@ -145,7 +145,7 @@ fn finished(draft: &SyntheticAnswer, output: &[Value]) -> Value {
     response["status"] = json!(status(draft));
     response["output"] = json!(output);
     if draft.stop != SyntheticStop::Length {
-        // An answer that is made at once ends in the second in which it began.
+        // An answer that is complete at once ends in the second in which it began.
         response["completed_at"] = json!(draft.created);
     }
     if draft.stop == SyntheticStop::Length {

@@ -1,7 +1,7 @@
-//! How a responses stream ends when it is ended here.
+//! Ends a responses stream that the gateway cuts.
 //!
-//! Every open part and item gets its done events, then comes `response.incomplete` or `response.failed` with the response object
-//! the upstream began; sequence numbers go on where the upstream's stopped.
+//! Every open part and item gets its done events; then comes `response.incomplete` or `response.failed` with the response object
+//! that the upstream began. Sequence numbers continue where the upstream's stopped.
 
 use serde_json::{Map, Value, json};
 
@@ -68,7 +68,7 @@ impl crate::Writer for Writer {
     }
 
     fn missing_end(&self) -> Vec<u8> {
-        // The last event carries the answer itself; without it there is nothing to close.
+        // The last event carries the answer itself; without one there is nothing to close.
         Vec::new()
     }
 
@@ -96,7 +96,7 @@ impl Writer {
         public_items(self.items.to_json(), answer.slug)
     }
 
-    /// The response object as the upstream began it, under the public slug; what it left out is filled in.
+    /// The response object as the upstream began it, under the public slug, with missing members filled in.
     fn begun(&self, answer: PublicAnswer<'_>) -> String {
         let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.slug, 0);
         if let (Value::Object(members), Ok(begun)) = (&mut response, serde_json::from_str::<Map<String, Value>>(&self.response)) {

@@ -1,9 +1,9 @@
-//! What a target can do, as far as it matters for a translation. Data from the operator; unknown is the careful value.
+//! A target's abilities, as far as they matter for a translation. Configured by the operator; the defaults are the cautious values.
 
 use super::neutral::Effort;
 use crate::Family;
 
-/// How much a target lets callers say about sampling.
+/// Which sampling parameters a target accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// Temperature and top_p.
@@ -29,18 +29,18 @@ pub enum ThinkingWay {
     Switch,
 }
 
-/// Which earlier thinking a chat target wants back as `reasoning_content`.
+/// Which earlier thinking a chat target expects back as `reasoning_content`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReasoningEcho {
     /// None.
     None,
     /// Of turns with calls.
     Tools,
-    /// Of all turns; one that has none sends a space.
+    /// Of all turns; a turn without any sends a space.
     All,
 }
 
-/// Which ids of calls a chat target takes.
+/// Which call ids a chat target accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolIds {
     /// Any.
@@ -54,7 +54,7 @@ impl ToolIds {
     pub const NAMES: [(&'static str, Self); 2] = [("any", Self::Any), ("mistral9", Self::Nine)];
 }
 
-/// Under which role a chat target takes the system prompt.
+/// The role in which a chat target takes the system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SystemRole {
     /// `system`
@@ -65,7 +65,7 @@ pub enum SystemRole {
     User,
 }
 
-/// What a target can do.
+/// A target's abilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abilities {
     /// The name of a chat target's limit field.
@@ -76,9 +76,9 @@ pub struct Abilities {
     pub thinking: ThinkingWay,
     /// Efforts it knows.
     pub efforts: Vec<Effort>,
-    /// The answer may go on where a last assistant turn ends.
+    /// The answer may continue a last assistant turn.
     pub prefill: bool,
-    /// System messages may stand between turns.
+    /// System messages may appear between turns.
     pub system_midway: bool,
     /// `strict` schemas of tools.
     pub strict_tools: bool,
@@ -90,11 +90,11 @@ pub struct Abilities {
     pub cache_breakpoints: bool,
     /// Cache writes of one hour are priced.
     pub long_cache: bool,
-    /// A mark is added to conversations that bring none, where writes are priced.
+    /// A cache mark is added to conversations without one, if cache writes are priced.
     pub auto_cache: bool,
     /// Earlier thinking.
     pub reasoning_echo: ReasoningEcho,
-    /// The most output it gives.
+    /// The longest output it gives.
     pub max_output: u32,
     /// Pictures.
     pub vision: bool,
@@ -107,8 +107,8 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// What is taken for granted of an unknown target of this family. Strict tools, JSON schemas and tools with free text are part
-    /// of responses itself.
+    /// The assumptions about an unknown target of this family. Strict tools, JSON schemas and tools with free text are part of the
+    /// responses family itself.
     #[must_use]
     pub fn careful(family: Family) -> Self {
         let responses = family == Family::Responses;
@@ -134,7 +134,8 @@ impl Abilities {
         }
     }
 
-    /// The same where it is known whether the model reasons: on responses, one that does takes an effort and no sampling.
+    /// The same if it is known whether the model reasons: on responses, a reasoning model takes an effort and no sampling
+    /// parameters.
     #[must_use]
     pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
         match (reasons, family) {
@@ -143,7 +144,7 @@ impl Abilities {
         }
     }
 
-    /// The effort it knows that comes nearest: the next lower one, else its lowest.
+    /// The supported effort closest to this one: the next lower one, else the lowest.
     #[must_use]
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         let known = self.efforts.iter().copied().filter(|effort| *effort != Effort::None);

@@ -1,4 +1,4 @@
-//! What the decoders of requests share: shapes that several families write alike.
+//! Shared by the decoders of requests: shapes that several families write alike.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{BadRequest, Family};
 pub(crate) struct Decoding<'l> {
     /// The family of the target.
     pub(crate) target: Family,
-    /// What is left out.
+    /// The losses so far.
     pub(crate) losses: &'l mut Losses,
 }
 
@@ -39,7 +39,7 @@ impl Decoding<'_> {
         Ok(prompt)
     }
 
-    /// Collects what is left out.
+    /// Collects losses.
     pub(crate) fn drop(&mut self, field: &str) {
         self.losses.add(field, "dropped");
     }
@@ -59,7 +59,7 @@ pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
     (node.get("prompt_cache_breakpoint").kind == Kind::Object).then_some(Cache::Short)
 }
 
-/// Where a URL says that something is: inline or elsewhere. Takes the text as it is escaped.
+/// Whether a URL is inline data or an address. Takes the text in escaped form.
 fn source(url: &str) -> Source<'_> {
     let inline = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| url.get(5..)?.split_once(','));
     match inline {
@@ -71,7 +71,7 @@ fn source(url: &str) -> Source<'_> {
     }
 }
 
-/// A picture of chat or responses: an address, or an object that holds one.
+/// A picture of chat or responses: an address, or an object that contains one.
 pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
     let place = part.get("image_url");
     let (url, detail) =
@@ -82,7 +82,7 @@ pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadR
     Ok(Block::Image { source: source(url.word()), detail: detail.text(), cache: cache(part) })
 }
 
-/// A document of chat or responses; `file` is the object that holds it.
+/// A document of chat or responses; `file` is the object that contains it.
 pub(crate) fn file<'a>(file: &Node<'a>, part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
     if let Some(url) = file.get("file_url").text() {
         return Ok(Block::File { source: Source::Url(url), name: file.get("filename").text(), cache: cache(part) });
@@ -113,7 +113,7 @@ pub(crate) fn no_equal(path: &str, kind: &str, target: Family) -> BadRequest {
     )
 }
 
-/// The refusal of a tool that runs on a server and has no equal.
+/// The refusal of a tool that runs on a server and has no equivalent.
 pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
     let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
     unsupported(
@@ -124,7 +124,7 @@ pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
     )
 }
 
-/// The schema of a tool: an object's, whatever was sent.
+/// The schema of a tool, made an object schema whatever was sent.
 pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
     let raw = schema.object()?;
     let (mut typed, mut listed, mut combined) = (false, false, false);

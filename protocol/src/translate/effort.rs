@@ -18,7 +18,7 @@ pub(crate) fn budget(effort: Effort) -> u32 {
     }
 }
 
-/// The effort that comes nearest to a budget; the two highest are never chosen for anybody.
+/// The effort closest to a budget; never one of the two highest.
 pub(crate) fn of_budget(tokens: u32) -> Effort {
     match tokens {
         0..=2_048 => Effort::Low,
@@ -27,7 +27,8 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
     }
 }
 
-/// What is left of a budget under a limit: the answer keeps a quarter of it, and at least 1,024 tokens. `None`: too little.
+/// A budget reduced to fit under a limit: the answer keeps a quarter of the limit, and at least 1,024 tokens. `None`: too little is
+/// left.
 pub(crate) fn within(budget: u32, limit: u32) -> Option<u32> {
     let room = limit.saturating_sub(MIN_BUDGET.max(limit / 4));
     Some(budget.min(room)).filter(|budget| *budget >= MIN_BUDGET)

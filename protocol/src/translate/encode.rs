@@ -1,4 +1,4 @@
-//! What the encoders of requests share: the target, the tools as it knows them, and checks of what it can take.
+//! Shared by the encoders of requests: the target, the tools as it knows them, and checks of what it accepts.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use super::text::{Escaped, Writer};
 use crate::json::{Cursor, Kind, quoted};
 use crate::{BadRequest, Family};
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'t> {
     /// The upstream's name of the model.
     pub model: &'t str,
-    /// What it can do.
+    /// Its abilities.
     pub abilities: &'t Abilities,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Field {
 }
 
 impl Encoding<'_> {
-    /// The caller's name of a field.
+    /// The caller's name for a field.
     pub(crate) fn field(&self, field: Field) -> &'static str {
         let [chat, responses, messages] = match field {
             Field::Turns => ["messages", "input", "messages"],
@@ -71,7 +71,7 @@ impl Encoding<'_> {
         self.target.abilities
     }
 
-    /// An id of a call as the target takes it.
+    /// A call id in the form the target accepts.
     pub(crate) fn id<'i>(&self, id: &'i str) -> Cow<'i, str> {
         call_id(id, self.family, self.abilities().tool_ids)
     }
@@ -94,7 +94,7 @@ impl Encoding<'_> {
         format!("{{\"_raw\":{}}}", quoted(text))
     }
 
-    /// The arguments of a call as a family takes them that knows them as text: a function's own text, if there is any.
+    /// The arguments of a call for a family in which they are text: a function's own text, if there is any.
     pub(crate) fn arguments<'c>(&mut self, call: &'c Call<'_>) -> Cow<'c, str> {
         if call.kind == ToolKind::Function && !call.arguments.trim().is_empty() {
             return Cow::Borrowed(&call.arguments);
@@ -102,8 +102,8 @@ impl Encoding<'_> {
         Cow::Owned(self.object(call))
     }
 
-    /// The tools offered and the choice among them, as a family without namespaces says it. Only responses knows lists of allowed
-    /// tools; elsewhere the others are not offered.
+    /// The tools offered and the choice among them, for a family without namespaces. Only responses has lists of allowed tools;
+    /// elsewhere the other tools are not offered.
     pub(crate) fn offered<'p>(&mut self, prompt: &mut Prompt<'p>) -> Result<Option<Choice<'p>>, BadRequest> {
         let mut choice = prompt.choice.take();
         if let Some(Choice::Allowed { names, required }) = &mut choice
@@ -141,7 +141,7 @@ impl Encoding<'_> {
         Ok(choice.filter(|_| !prompt.tools.is_empty()))
     }
 
-    /// The temperature and top_p that the target takes.
+    /// The temperature and top_p that the target accepts.
     pub(crate) fn sampling<'p>(&mut self, prompt: &Prompt<'p>) -> (Option<&'p str>, Option<&'p str>) {
         let (temperature, top_p) = (prompt.temperature, prompt.top_p);
         match self.abilities().sampling {
@@ -173,8 +173,8 @@ impl Encoding<'_> {
         known
     }
 
-    /// The members of a JSON schema for the answer. Only chat and responses clients say whether it holds to the letter; for others
-    /// it does where the schema allows it.
+    /// The members of a JSON schema for the answer. Only chat and responses clients say whether it is strict; for others it is
+    /// strict if the schema allows it.
     pub(crate) fn schema(
         &mut self,
         out: &mut Writer,
@@ -223,13 +223,13 @@ impl Encoding<'_> {
 /// Longest key or name of a user.
 const MAX_KEY: usize = 64;
 
-/// A key of the prompt cache as every vendor takes it.
+/// A prompt cache key that every vendor accepts.
 pub(crate) fn key(text: &Escaped<'_>) -> String {
     let plain = text.plain();
     if plain.len() > MAX_KEY { hex(&plain, MAX_KEY) } else { plain.into_owned() }
 }
 
-/// The customer's own user as every vendor takes him.
+/// The customer's end user in a form that every vendor accepts.
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
     if name.len() > MAX_KEY { Cow::Owned(hex(name, MAX_KEY)) } else { Cow::Borrowed(name) }
 }
@@ -250,7 +250,7 @@ pub(crate) fn data_url(out: &mut Writer, source: &Source<'_>) {
     }
 }
 
-/// What a tool does, in words for a target that knows functions only.
+/// A tool's description for a target that knows only functions.
 pub(crate) fn description<'d>(tool: &'d Tool<'_>) -> Option<Escaped<'d>> {
     let told = tool.description.as_ref().map(Escaped::as_str);
     if tool.kind != ToolKind::Custom {
@@ -273,7 +273,7 @@ pub(crate) fn schema<'s>(tool: &'s Tool<'_>) -> &'s str {
     }
 }
 
-/// Whether two neighbouring texts of one turn are all there is: then they can be joined into one string.
+/// Whether a turn consists of two neighbouring texts only, which can then be joined into one string.
 pub(crate) fn only_text(blocks: &[Block<'_>]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Text { .. }))
 }

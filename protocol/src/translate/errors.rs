@@ -1,11 +1,11 @@
-//! Errors of one family in the words that another family's clients act on.
+//! Rewrites errors of one family into the words that another family's clients act on.
 //!
-//! Only a context that is too long has such words: coding clients compact their conversation when they read them. Whose fault an
-//! error is and what a customer may read of it is decided elsewhere.
+//! Only a context that is too long has such words: coding clients compact their conversation when they read them. Who is at fault,
+//! and what a customer may read, is decided elsewhere.
 
 use crate::{Family, UpstreamError};
 
-/// Phrases of servers for a prompt that does not fit, in lower case.
+/// Phrases in which servers refuse a prompt that does not fit, in lower case.
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "maximum context length",

@@ -1,7 +1,7 @@
-//! An answer before any family gives it a shape: events in order, and their fold.
+//! An answer in neutral form: events in order, and their fold.
 //!
-//! Laws: blocks never overlap; exactly one [`Event::Stop`] or [`Event::Fail`], and it is the last. Texts stay in their JSON
-//! escaping. An upstream's seals of thinking are not events: none is ever handed on.
+//! Laws: blocks never overlap; there is exactly one [`Event::Stop`] or [`Event::Fail`], and it is the last. Texts keep their JSON
+//! escaping. An upstream's seals of thinking are not events, because none is ever passed on.
 
 use super::losses::Losses;
 use crate::UpstreamError;
@@ -13,13 +13,13 @@ pub enum Event<'a> {
     Start,
     /// A block begins.
     Open(Open<'a>),
-    /// More text of the open block, escaped. Of a call: more of its arguments' JSON.
+    /// More text of the open block, escaped. For a call: more of its arguments' JSON.
     Delta(&'a str),
     /// The open block ends.
     Close,
-    /// The upstream is alive.
+    /// A sign of life from the upstream.
     Ping,
-    /// The answer holds something that only its own family has, by the name this family gives it; nobody is shown it.
+    /// The answer contains something that only its own family has, by that family's name for it; it is not shown.
     Lost(&'static str),
     /// The answer is complete.
     Stop(Stop),
@@ -32,7 +32,7 @@ pub enum Event<'a> {
 pub enum Open<'a> {
     /// Text.
     Text,
-    /// Why the model does not answer.
+    /// Why the model refuses to answer.
     Refusal,
     /// Thinking that is shown.
     Thinking,
@@ -54,13 +54,13 @@ pub enum Stop {
     Length,
     /// The context is full.
     ContextFull,
-    /// At this stop string, escaped; empty when the upstream did not say which.
+    /// At this stop string, escaped; empty if the upstream did not say which.
     StopString(String),
     /// To have tools called.
     ToolUse,
-    /// The model does not answer that.
+    /// The model refused.
     Refusal,
-    /// A filter took the rest.
+    /// A filter removed the rest.
     Filter,
     /// A server-side turn was paused.
     Pause,
@@ -69,7 +69,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The reason as it fits what was delivered: calls of tools make it [`Stop::ToolUse`], and without any it is none.
+    /// The reason corrected by what was delivered: with tool calls it is [`Stop::ToolUse`], and without any it never is.
     #[must_use]
     pub fn corrected(self, calls: bool) -> Self {
         match self {
@@ -95,7 +95,7 @@ pub struct Answer {
     pub closed: bool,
     /// How it ended; `None` until it has.
     pub end: Option<Result<Stop, UpstreamError>>,
-    /// What it held that other families have no words for.
+    /// Content that other families have no words for.
     pub losses: Losses,
 }
 
@@ -104,16 +104,16 @@ pub struct Answer {
 pub struct AnswerBlock {
     /// What kind.
     pub kind: BlockKind,
-    /// Its text, escaped; of a call, the JSON of its arguments, escaped.
+    /// Its text, escaped; for a call, the JSON of its arguments, escaped.
     pub text: String,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockKind {
     /// Text.
     Text,
-    /// Why the model does not answer.
+    /// Why the model refuses to answer.
     Refusal,
     /// Thinking.
     Thinking,

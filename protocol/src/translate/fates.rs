@@ -1,18 +1,18 @@
-//! What becomes of each field of a request on its way to another family: one table per family, read by the code and printed in
+//! The fate of each field of a request on its way to another family: one table per family, read by the code and printed in
 //! `docs/translation.md`.
 //!
-//! A field no table names is dropped and reported. Must not decide anything that depends on a target's abilities.
+//! A field that no table names is dropped and reported. Must not decide anything that depends on a target's abilities.
 
 use super::losses::Losses;
 use super::tree::Node;
 use crate::{BadRequest, Family};
 
-/// What becomes of a field.
+/// The fate of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// The same field is there.
+    /// The target's family has the same field.
     Carried,
-    /// It is said in other words.
+    /// It is expressed in other words.
     Converted,
     /// A hint: left out and reported.
     Dropped,
@@ -22,7 +22,7 @@ pub enum Fate {
     Refused(&'static str),
 }
 
-/// One row: the field, its fate towards chat, responses and messages, and values that ask for nothing and are simply left out.
+/// One row: the field, its fate towards chat, responses and messages, and its default values, which are silently left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The field.
@@ -38,12 +38,12 @@ pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
     Row { name, fates: [fate; 3], defaults: &[] }
 }
 
-/// A row whose default values are simply left out.
+/// A row whose default values are silently left out.
 pub(crate) const fn unless(name: &'static str, fate: Fate, defaults: &'static [&'static str]) -> Row {
     Row { name, fates: [fate; 3], defaults }
 }
 
-/// A row whose field only one family takes over.
+/// A row whose field only one family accepts.
 pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row {
     let other = Fate::Dropped;
     let fates = match family {
@@ -54,12 +54,12 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
     Row { name, fates, defaults: &[] }
 }
 
-/// A row whose field asks for something only where it is converted; messages models lose nothing without it.
+/// A row whose field only matters where it is converted; messages models lose nothing without it.
 pub(crate) const fn silent_for_messages(name: &'static str) -> Row {
     Row { name, fates: [Fate::Converted, Fate::Converted, Fate::Silent], defaults: &[] }
 }
 
-/// A row whose field one family refuses; elsewhere it is said in other words.
+/// A row whose field one family refuses; elsewhere it is expressed in other words.
 pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'static str) -> Row {
     let (refused, other) = (Fate::Refused(remedy), Fate::Converted);
     let fates = match family {
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-/// What of a family's requests a target of another family does not get: fields that are left out, and fields that are refused.
+/// The part of a family's requests that a target of another family does not get: fields left out, and fields refused.
 #[must_use]
 pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
     let named = |wanted: fn(Fate) -> bool| {
@@ -93,7 +93,7 @@ pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static
     (named(|fate| fate == Fate::Dropped), named(|fate| matches!(fate, Fate::Refused(_))))
 }
 
-/// Judges one top-level field: `true` when the decoder takes it.
+/// Judges one top-level field: `true` if the decoder handles it.
 pub(crate) fn judge(
     table: &[Row],
     target: Family,
@@ -118,7 +118,7 @@ fn refuse(name: &str, value: &Node<'_>, target: Family, remedy: &str) -> BadRequ
     unsupported(name, format!("{shown}: this model is served through the {target} family, which does not know that. {remedy}"))
 }
 
-/// The refusal of what a target cannot carry.
+/// The refusal of a field that the target cannot carry.
 pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> BadRequest {
     BadRequest { code: Some("unsupported_by_model"), ..BadRequest::at(param, message) }
 }

@@ -3,7 +3,7 @@
 use super::event::{Event, Open, Sink, Stop};
 use crate::UpstreamError;
 
-/// How far an answer is.
+/// The state of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     started: bool,
@@ -22,7 +22,7 @@ impl Flow {
         }
     }
 
-    /// A block begins; one that is open ends before.
+    /// A block begins; the open one ends first.
     pub(crate) fn open(&mut self, open: Open<'_>, sink: &mut dyn Sink) {
         self.start(sink);
         self.close(sink);
@@ -49,7 +49,7 @@ impl Flow {
         }
     }
 
-    /// Something of the answer that only its own family has.
+    /// Content that only the answer's own family has.
     pub(crate) fn lose(&mut self, what: &'static str, sink: &mut dyn Sink) {
         if !self.ended {
             sink.event(Event::Lost(what));
@@ -62,7 +62,7 @@ impl Flow {
         }
     }
 
-    /// The answer is complete. What the limit cut off stays open: its encoder closes it as cut.
+    /// The answer is complete. A block that the limit cut stays open: its encoder closes it as cut.
     pub(crate) fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
         self.start(sink);
         let stop = stop.corrected(self.calls);
@@ -83,7 +83,7 @@ impl Flow {
         }
     }
 
-    /// The answer broke without the upstream's words.
+    /// The answer broke without an error from the upstream.
     pub(crate) fn broke(&mut self, why: &str, sink: &mut dyn Sink) {
         self.fail(UpstreamError { message: why.to_owned(), ..UpstreamError::default() }, sink);
     }

@@ -1,6 +1,6 @@
-//! Custom tools on targets that only know functions: free text goes out wrapped in `{"input": …}` and comes back unwrapped.
+//! Custom tools on targets that only know functions: free text is sent wrapped in `{"input": …}` and comes back unwrapped.
 //!
-//! A model may answer in another shape; then the caller gets the arguments as they are, never an error.
+//! If a model answers in another shape, the caller gets the arguments as they are, never an error.
 
 use crate::json::{Cursor, Kind, quoted, unescape};
 
@@ -11,7 +11,7 @@ pub(crate) const SCHEMA: &str =
 /// The schema of a shell.
 pub(crate) const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}},"working_directory":{"type":"string"},"timeout_ms":{"type":"number"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
 
-/// What stands before and behind free text in a function's arguments, escaped.
+/// What precedes and follows free text in a function's arguments, escaped.
 pub(crate) const WRAP: [&str; 2] = ["{\\\"input\\\":\\\"", "\\\"}"];
 
 /// Free text as a function's arguments.
@@ -19,33 +19,33 @@ pub(crate) fn wrapped(input: &str) -> String {
     format!("{{\"input\":{}}}", quoted(input))
 }
 
-/// How far the arguments have been followed.
+/// How far the arguments have been parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum At {
-    /// Before the text: how much of [`HEAD`] was met.
+    /// Before the text: how much of [`HEAD`] has matched.
     #[default]
     Head,
     /// Inside the text.
     Text,
-    /// Behind it.
+    /// After it.
     Done,
     /// They have another shape.
     Raw,
 }
 
-/// What stands before the text, white space aside.
+/// What precedes the text, ignoring white space.
 const HEAD: &str = "{\"input\":\"";
 
-/// Takes the text out of arguments while they arrive.
+/// Extracts the text from arguments as they arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Unwrap {
     at: At,
-    /// What was read and not given out: the head, or half an escape.
+    /// Input held back: the head, or half an escape.
     held: String,
 }
 
 impl Unwrap {
-    /// The next piece of the arguments, escaped as their upstream wrote it; what can be shown of the text goes to `out`, escaped.
+    /// The next piece of the arguments, escaped as their upstream wrote it; the available part of the text goes to `out`, escaped.
     pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
         let json = unescape(piece);
         match self.at {
@@ -62,7 +62,7 @@ impl Unwrap {
         }
     }
 
-    /// The end of the arguments: text that was held back and never matched is shown unchanged.
+    /// The end of the arguments: held text that never matched is emitted unchanged.
     pub(crate) fn finish(&mut self, out: &mut String) {
         if self.at == At::Head {
             out.push_str(&super::text::escape(&self.held));
@@ -94,7 +94,7 @@ impl Unwrap {
         }
     }
 
-    /// Gives out what is whole of the text: it stands in its own escaping, which fits the caller's string as it is.
+    /// Emits the complete part of the text: its escaping fits the caller's string as it is.
     fn text(&mut self, out: &mut String) {
         let bytes = self.held.as_bytes();
         let mut at = 0;
@@ -124,7 +124,7 @@ impl Unwrap {
     }
 }
 
-/// Text from inside a JSON string that nobody checked: control characters and unknown escapes become good ones.
+/// Unchecked text from inside a JSON string: control characters and unknown escapes are made valid.
 fn push_valid(text: &str, out: &mut String) {
     let quoted_text = format!("\"{text}\"");
     let good = Cursor::new(quoted_text.as_bytes()).and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end())).is_ok();
@@ -135,7 +135,7 @@ fn push_valid(text: &str, out: &mut String) {
     }
 }
 
-/// The text of whole arguments, escaped; the arguments themselves when they have another shape.
+/// The text of complete arguments, escaped; the arguments themselves if they have another shape.
 pub(crate) fn unwrapped(arguments: &str) -> String {
     let json = unescape(arguments);
     sole_input(&json).unwrap_or_else(|| arguments.to_owned())

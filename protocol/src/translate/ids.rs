@@ -1,4 +1,4 @@
-//! Ids of calls and names of tools as a target takes them.
+//! Call ids and tool names in the form that a target accepts.
 //!
 //! Pure functions of the text alone: a call and its result agree without a table, and so do this turn and the next.
 
@@ -10,10 +10,10 @@ use super::abilities::ToolIds;
 use super::neutral::{Tool, ToolKind};
 use crate::{BadRequest, Family};
 
-/// Longest name of a tool that every server takes.
+/// Longest tool name that every server accepts.
 const MAX_NAME: usize = 64;
 
-/// The id of a call as the target takes it: unchanged if it fits.
+/// The call id in the form the target accepts: unchanged if it fits.
 pub(crate) fn call_id<'i>(id: &'i str, target: Family, ids: ToolIds) -> Cow<'i, str> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let fits = match (target, ids) {
@@ -29,7 +29,7 @@ pub(crate) fn call_id<'i>(id: &'i str, target: Family, ids: ToolIds) -> Cow<'i, 
     }
 }
 
-/// An id made of other facts.
+/// An id derived from other facts.
 pub(crate) fn made_id(facts: &[&str]) -> String {
     format!("fb_{}", base32(facts, 26))
 }
@@ -73,7 +73,7 @@ pub(crate) fn tool_name<'n>(namespace: Option<&str>, name: &'n str) -> Cow<'n, s
     Cow::Owned(format!("{head}_{}", hex(&whole, 8)))
 }
 
-/// What the encoder of a request leaves for the encoder of its answer: the tools as the caller declared them.
+/// What a request's encoder leaves for its answer's encoder: the tools as the caller declared them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memo {
     tools: Vec<Declared>,
@@ -88,7 +88,7 @@ pub struct Declared {
     pub name: String,
     /// The caller's namespace.
     pub namespace: Option<String>,
-    /// How the caller wants it called.
+    /// How the caller expects it to be called.
     pub kind: ToolKind,
 }
 
@@ -96,7 +96,7 @@ impl Memo {
     /// The tools of a request.
     ///
     /// # Errors
-    /// Two tools have one name for the target.
+    /// Two tools have the same name for the target.
     pub(crate) fn of(tools: &[Tool<'_>]) -> Result<Self, BadRequest> {
         let mut memo = Self::default();
         let mut seen = std::collections::HashMap::new();

@@ -1,4 +1,4 @@
-//! What a translation left out or changed, for the customer to read.
+//! What a translation dropped or changed, for the customer to read.
 //!
 //! A loss is a field of the customer's request and one word. Must never hold a value of the request.
 
@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 /// Longest header value.
 const MAX_BYTES: usize = 1_024;
 
-/// What was lost on the way to one target.
+/// The losses on the way to one target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Losses {
     list: BTreeMap<(String, String), u32>,
 }
 
 impl Losses {
-    /// One more loss of `word` at `field`. Names of fields that are not plain words are not repeated.
+    /// Adds a loss of `word` at `field`. Field names that are not plain words are not repeated.
     pub fn add(&mut self, field: &str, word: &str) {
         let plain = !field.is_empty()
             && field.len() <= 64
@@ -25,12 +25,12 @@ impl Losses {
         *count = count.saturating_add(1);
     }
 
-    /// One more loss on the way back: fields of answers stand behind `answer.`.
+    /// Adds a loss on the way back: fields of answers are prefixed with `answer.`.
     pub(crate) fn add_to_answer(&mut self, field: &str, word: &str) {
         self.add(&format!("answer.{field}"), word);
     }
 
-    /// These losses too.
+    /// Adds these losses.
     pub fn merge(&mut self, more: &Self) {
         for (key, more) in &more.list {
             let count = self.list.entry(key.clone()).or_default();
@@ -49,7 +49,7 @@ impl Losses {
         self.list.iter().map(|((field, word), count)| (field.as_str(), word.as_str(), *count))
     }
 
-    /// The value of `x-farebox-lost`: `field=word` or `field=word(n)`, sorted, at most 1 KB. What has no room is counted:
+    /// The value of `x-farebox-lost`: `field=word` or `field=word(n)`, sorted, at most 1 KB. What does not fit is counted:
     /// `more=3`.
     #[must_use]
     pub fn header(&self) -> String {

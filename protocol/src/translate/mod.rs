@@ -1,8 +1,8 @@
-//! Translation between families: a request in the words of another family, and its answer back.
+//! Translation between families: a request in another family's words, and its answer back.
 //!
-//! A family has a decoder and an encoder of its own; here they are paired by way of [`neutral`] requests and [`event`]s. Pure: no
-//! clock, no ids of its own, no counting. Stop and usage are written only by a last call with settled counts, and after an error
-//! nothing is written.
+//! Each family has its own decoder and encoder; they are paired here through [`neutral`] requests and [`event`]s. Pure: no clock,
+//! no ids of its own, no counting. Stop and usage are written only by a last call with settled counts, and after an error nothing
+//! more is written.
 
 pub mod abilities;
 pub(crate) mod decode;
@@ -44,10 +44,10 @@ use writing::Encoder;
 
 /// A family's part in translation. Each family implements it in its own folder; this folder names no family's files.
 pub(crate) trait Translates: Sync {
-    /// What becomes of each field of its requests.
+    /// The fate of each field of its requests.
     fn fields(&self) -> &'static [Row];
 
-    /// What its answer ids begin with.
+    /// The prefix of its answer ids.
     fn id_prefix(&self) -> &'static str;
 
     /// A request of this family, in neutral form.
@@ -56,13 +56,13 @@ pub(crate) trait Translates: Sync {
     /// A neutral request in this family's form; `size` is the length of the original body.
     fn encode(&self, prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest>;
 
-    /// Those fields of a request encoded here that a count of its input takes; `None` when a translated request is never counted
-    /// by targets of this family.
+    /// The fields of an encoded request that a count of its input accepts; `None` if targets of this family never count a
+    /// translated request.
     fn for_counting(&self, _body: &[u8]) -> Option<Vec<u8>> {
         None
     }
 
-    /// See [`fit_budget`]. Only a family with thinking budgets has something to do.
+    /// See [`fit_budget`]. Only a family with thinking budgets implements it.
     fn fit_budget(&self, _body: &[u8], _limit: u32) -> Option<(Vec<u8>, bool)> {
         None
     }
@@ -70,7 +70,7 @@ pub(crate) trait Translates: Sync {
     /// The events of a whole answer of this family.
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink);
 
-    /// What a whole answer in this family's form cannot say as it came.
+    /// What a whole answer in this family's form loses or changes.
     fn unsaid(&self, _answer: &Answer, _losses: &mut Losses) {}
 
     /// A decoder for one streamed answer of this family.
@@ -98,7 +98,7 @@ pub struct Translated {
     pub body: Vec<u8>,
     /// What the encoder of the answer needs.
     pub memo: Memo,
-    /// What was left out.
+    /// The losses.
     pub losses: Losses,
 }
 
@@ -111,7 +111,8 @@ pub fn is_translated(from: Family, to: Family) -> bool {
 /// A request in the words of the target's family.
 ///
 /// # Errors
-/// The request is malformed, or the target cannot carry what would change the answer; then the code is `unsupported_by_model`.
+/// The request is malformed, or the target cannot carry something that would change the answer; then the code is
+/// `unsupported_by_model`.
 pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Translated, BadRequest> {
     let mut losses = Losses::default();
     let prompt = decode_request(from, to, body, &mut losses)?;
@@ -121,7 +122,7 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
     Ok(Translated { body, memo, losses })
 }
 
-/// A request for a target that is only to count its input; `None` when targets of its family cannot count it.
+/// A request for a target that only counts its input; `None` if targets of its family cannot count it.
 ///
 /// # Errors
 /// As [`request`].
@@ -140,8 +141,8 @@ pub fn decode_request<'a>(from: Family, to: Family, body: &'a [u8], losses: &mut
     from.translates().decode(body, &mut Decoding { target: to, losses })
 }
 
-/// A translated request with a budget of thinking that leaves room for the answer under its final limit, and whether thinking had
-/// to be turned off; `None` when nothing has to change.
+/// A translated request with a thinking budget that leaves room for the answer under its final limit, and whether thinking had to
+/// be turned off; `None` if nothing has to change.
 #[must_use]
 pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
     to.translates().fit_budget(body, limit)
@@ -153,13 +154,13 @@ pub fn answer_id(caller: Family, id: &str) -> String {
     format!("{}{id}", caller.translates().id_prefix())
 }
 
-/// What becomes of each field of this family's requests.
+/// The fate of each field of this family's requests.
 #[must_use]
 pub fn fields(family: Family) -> &'static [Row] {
     family.translates().fields()
 }
 
-/// A whole answer of this family as the fold of its events; its end is an error when it is none.
+/// A whole answer of this family as the fold of its events; its end is an error if it is not a valid answer.
 #[must_use]
 pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
     let mut answer = Answer::default();
@@ -167,7 +168,7 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
     answer
 }
 
-/// What a caller of this family does not get of a whole answer, or gets in another form.
+/// What a whole answer loses or changes on its way to a caller of this family.
 #[must_use]
 pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
     let mut losses = answer.losses.clone();

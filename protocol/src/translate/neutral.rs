@@ -1,7 +1,7 @@
-//! A request before any family gives it a shape: what a decoder makes and an encoder takes.
+//! A request in neutral form: decoders produce it and encoders consume it.
 //!
-//! Holds what at least two families can say, and borrows it from the body. What only one family knows is judged by that family's
-//! table of fields and never comes here.
+//! Holds what at least two families can express, and borrows it from the body. Fields of a single family are judged by that
+//! family's table and never get here.
 
 use std::borrow::Cow;
 
@@ -30,15 +30,15 @@ pub struct Prompt<'a> {
     pub top_k: Option<&'a str>,
     /// Texts that end the answer.
     pub stops: Vec<Escaped<'a>>,
-    /// How much the model shall think.
+    /// How much the model should think.
     pub thinking: Thinking,
-    /// What form the answer must have.
+    /// The form of the answer.
     pub format: Option<Format<'a>>,
-    /// How long-winded the answer may be.
+    /// The verbosity of the answer.
     pub verbosity: Option<Escaped<'a>>,
     /// Requests with one key share cached prefixes.
     pub cache_key: Option<Escaped<'a>>,
-    /// Who the customer's own user is.
+    /// The customer's end user.
     pub user: Option<Cow<'a, str>>,
     /// Whether only standard capacity will do.
     pub standard_tier: Option<bool>,
@@ -49,7 +49,7 @@ pub struct Prompt<'a> {
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The customer, and what tools gave.
+    /// The customer, and results of tools.
     User,
     /// The model.
     Assistant,
@@ -62,7 +62,7 @@ pub enum Role {
 pub struct Turn<'a> {
     /// Who speaks.
     pub role: Role,
-    /// What is said.
+    /// Its content.
     pub blocks: Vec<Block<'a>>,
 }
 
@@ -73,39 +73,39 @@ pub enum Block<'a> {
     Text {
         /// The text.
         text: Escaped<'a>,
-        /// A mark of the prompt cache.
+        /// A prompt cache mark.
         cache: Option<Cache>,
     },
     /// A picture.
     Image {
-        /// Where it is.
+        /// Its source.
         source: Source<'a>,
-        /// How closely to look, in the words of chat and responses.
+        /// The requested detail, in the words of chat and responses.
         detail: Option<Escaped<'a>>,
-        /// A mark of the prompt cache.
+        /// A prompt cache mark.
         cache: Option<Cache>,
     },
     /// A document.
     File {
-        /// Where it is.
+        /// Its source.
         source: Source<'a>,
         /// Its name.
         name: Option<Escaped<'a>>,
-        /// A mark of the prompt cache.
+        /// A prompt cache mark.
         cache: Option<Cache>,
     },
     /// A call of a tool.
     Call(Call<'a>),
-    /// What a call gave.
+    /// The result of a call.
     Result(CallResult<'a>),
     /// Thinking of an earlier turn. Its seal is never carried, so only the text is left.
     Thinking {
-        /// What was shown of it.
+        /// The visible part of it.
         text: Escaped<'a>,
     },
 }
 
-/// A mark of the prompt cache, by how long it lasts.
+/// A prompt cache mark, by its lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
     /// The usual time.
@@ -114,7 +114,7 @@ pub enum Cache {
     Long,
 }
 
-/// Where a picture or document is.
+/// The source of a picture or document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source<'a> {
     /// Inline.
@@ -131,21 +131,21 @@ pub enum Source<'a> {
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Its id; empty when the family gave none.
+    /// Its id; empty if the family gave none.
     pub id: Cow<'a, str>,
     /// The tool's name.
     pub name: Cow<'a, str>,
-    /// The namespace the tool stands in.
+    /// The tool's namespace.
     pub namespace: Option<Cow<'a, str>>,
     /// How the tool was called.
     pub kind: ToolKind,
     /// JSON for a function, plain text for a custom tool.
     pub arguments: Cow<'a, str>,
-    /// A mark of the prompt cache.
+    /// A prompt cache mark.
     pub cache: Option<Cache>,
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResult<'a> {
     /// The call's id.
@@ -154,14 +154,14 @@ pub struct CallResult<'a> {
     pub blocks: Vec<Block<'a>>,
     /// The tool failed.
     pub is_error: bool,
-    /// A mark of the prompt cache.
+    /// A prompt cache mark.
     pub cache: Option<Cache>,
 }
 
 /// How a tool takes its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolKind {
-    /// One JSON object by a schema.
+    /// One JSON object that follows a schema.
     #[default]
     Function,
     /// Free text.
@@ -175,19 +175,19 @@ pub enum ToolKind {
 pub struct Tool<'a> {
     /// Its name.
     pub name: Cow<'a, str>,
-    /// The namespace it stands in.
+    /// Its namespace.
     pub namespace: Option<Cow<'a, str>>,
     /// How it is called.
     pub kind: ToolKind,
-    /// What it does.
+    /// Its description.
     pub description: Option<Escaped<'a>>,
     /// The schema of a function's arguments, as JSON.
     pub schema: Option<Cow<'a, str>>,
     /// A custom tool's grammar: syntax and definition.
     pub grammar: Option<(Escaped<'a>, Escaped<'a>)>,
-    /// Whether arguments must follow the schema to the letter.
+    /// Whether arguments must follow the schema exactly.
     pub strict: Option<bool>,
-    /// A mark of the prompt cache.
+    /// A prompt cache mark.
     pub cache: Option<Cache>,
 }
 
@@ -198,7 +198,7 @@ pub enum Choice<'a> {
     Auto,
     /// None.
     None,
-    /// Any, but one.
+    /// At least one, any of them.
     Required,
     /// This one.
     Tool(Cow<'a, str>),
@@ -211,7 +211,7 @@ pub enum Choice<'a> {
     },
 }
 
-/// How much the model shall think.
+/// How much the model should think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thinking {
     /// Whether, and with how many tokens.
@@ -225,12 +225,12 @@ pub struct Thinking {
 /// Whether the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nothing was said.
+    /// Not specified.
     #[default]
     Unsaid,
     /// It does not.
     Off,
-    /// As much as it finds right.
+    /// As much as it considers right.
     Adaptive,
     /// With this many tokens at most.
     Budget(u32),
@@ -255,20 +255,20 @@ pub enum Effort {
     Max,
 }
 
-/// What form the answer must have.
+/// The form of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format<'a> {
     /// Some JSON object.
     Json,
-    /// JSON by a schema.
+    /// JSON that follows a schema.
     Schema {
-        /// The schema's name, when it has one.
+        /// The schema's name, if any.
         name: Option<Escaped<'a>>,
-        /// What it is for.
+        /// Its description.
         description: Option<Escaped<'a>>,
         /// The schema, as JSON.
         schema: &'a str,
-        /// To the letter.
+        /// Whether it must be followed exactly.
         strict: Option<bool>,
     },
 }
@@ -279,12 +279,12 @@ impl<'a> Block<'a> {
         Self::Text { text, cache: None }
     }
 
-    /// Text of our own words.
+    /// Text of our own.
     pub(crate) fn words(words: &str) -> Self {
         Self::text(Escaped::of(words))
     }
 
-    /// The mark it carries.
+    /// Its prompt cache mark.
     pub(crate) fn cache(&self) -> Option<Cache> {
         match self {
             Self::Text { cache, .. } | Self::Image { cache, .. } | Self::File { cache, .. } => *cache,

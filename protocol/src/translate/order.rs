@@ -1,4 +1,4 @@
-//! The order of a conversation: histories of any shape become one that every family takes.
+//! The order of a conversation: turns histories of any shape into one that every family accepts.
 //!
 //! Results follow directly after their calls, in the order of the calls; anything in between moves after them, and empty turns are
 //! dropped. Every repair depends only on earlier turns, so that the next request begins with the same bytes and hits the prompt
@@ -12,20 +12,20 @@ use super::losses::Losses;
 use super::neutral::{Block, Call, CallResult, Role, Turn};
 use super::text::Escaped;
 
-/// What the target wants.
+/// The target's requirements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// System messages may stay between turns.
     pub(crate) system_midway: bool,
-    /// A last assistant turn is gone on with.
+    /// A last assistant turn may be continued.
     pub(crate) prefill: bool,
     /// The conversation must begin with a user turn.
     pub(crate) user_first: bool,
-    /// Text of white space alone is refused.
+    /// Text of only white space is refused.
     pub(crate) no_blank_text: bool,
 }
 
-/// The conversation as the target takes it: roles alternate, nothing is empty.
+/// The conversation in the form that the target accepts: roles alternate, nothing is empty.
 pub(crate) fn arrange<'a>(turns: Vec<Turn<'a>>, rules: Rules, losses: &mut Losses) -> Vec<Turn<'a>> {
     let ends_with_user = turns.last().is_some_and(|turn| turn.role != Role::Assistant);
     let turns = paired(merged(turns));
@@ -50,7 +50,7 @@ fn user(words: &str) -> Turn<'static> {
     Turn { role: Role::User, blocks: vec![Block::words(words)] }
 }
 
-/// Neighbours of one role become one turn.
+/// Merges neighbouring turns of the same role.
 fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     let mut out: Vec<Turn<'_>> = Vec::with_capacity(turns.len());
     for turn in turns {
@@ -62,8 +62,8 @@ fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     out
 }
 
-/// A turn without empty blocks; a system message becomes a user message where the target does not allow one. Thinking alone does
-/// not make a turn.
+/// A turn without empty blocks; a system message becomes a user message if the target does not allow one. Thinking alone is not a
+/// turn.
 fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     turn.blocks.retain(|block| match block {
         Block::Text { text, .. } => !(text.is_empty() || rules.no_blank_text && text.is_blank()),
@@ -77,7 +77,7 @@ fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     turn.blocks.iter().any(|block| !matches!(block, Block::Thinking { .. })).then_some(turn)
 }
 
-/// A system message as a user says it.
+/// A system message in the form of a user message.
 fn reminder(block: Block<'_>) -> Block<'_> {
     match block {
         Block::Text { text, cache } => {
@@ -97,11 +97,11 @@ fn trim_last(blocks: &mut Vec<Block<'_>>) {
 /// Pairs calls and results.
 #[derive(Default)]
 struct Pairs<'a> {
-    /// Ids that have been given.
+    /// Ids already used.
     given: HashSet<String>,
     /// Calls that wait for a result, by the client's id: the turn and the calls' numbers. A later turn takes an id over.
     waiting: HashMap<String, (usize, VecDeque<usize>)>,
-    /// Of each call: its id, and its result once that is found.
+    /// For each call: its id, and its result once found.
     calls: Vec<(String, Option<CallResult<'a>>)>,
 }
 

@@ -1,8 +1,8 @@
-//! JSON schemas of answers, as the families differ about them.
+//! JSON schemas for answers, and how the families differ about them.
 
 use serde_json::{Map, Value};
 
-/// Members of a schema that messages does not know: their meaning goes into the description.
+/// Schema members that messages does not know: their meaning goes into the description.
 const UNKNOWN: &[&str] = &[
     "minimum",
     "maximum",
@@ -20,10 +20,10 @@ const UNKNOWN: &[&str] = &[
     "not",
 ];
 
-/// Formats of strings that messages knows.
+/// String formats that messages knows.
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// Whether a schema can be followed to the letter: every object says that it has no other members and needs all it names.
+/// Whether a schema can be strict: every object forbids other members and requires all that it names.
 pub(crate) fn is_strict(schema: &str) -> bool {
     serde_json::from_str::<Value>(schema).is_ok_and(|schema| schema.is_object() && all_strict(&schema))
 }
@@ -46,7 +46,7 @@ fn all_strict(value: &Value) -> bool {
     }
 }
 
-/// A schema as messages takes it, and whether that is less than was asked for.
+/// A schema in the form messages accepts, and whether that is less than was asked for.
 pub(crate) fn for_messages(schema: &str) -> (String, bool) {
     let Ok(mut value) = serde_json::from_str::<Value>(schema) else { return (schema.to_owned(), false) };
     let mut relaxed = false;
@@ -75,7 +75,7 @@ fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
     }
     let mut notes = Vec::new();
     for name in UNKNOWN {
-        // `minItems` of 0 and 1 are known.
+        // `minItems` of 0 and 1 are supported.
         if *name == "minItems" && members.get(*name).and_then(Value::as_u64).is_some_and(|count| count <= 1) {
             continue;
         }
@@ -96,7 +96,7 @@ fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
     }
     for (name, value) in members.iter_mut() {
         match value {
-            // The members of these are named by the caller; only their values are schemas.
+            // The caller names the members of these; only their values are schemas.
             Value::Object(named) if matches!(name.as_str(), "properties" | "$defs" | "definitions" | "patternProperties") => {
                 named.values_mut().for_each(|one| relax(one, relaxed));
             }

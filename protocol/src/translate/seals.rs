@@ -11,7 +11,7 @@ use crate::json::{Cursor, Cuts, Edit, JsonError, Kind, splice};
 /// The prefix of every seal.
 pub(crate) const MARK: &str = "fbx1.";
 
-/// The signature of thinking that came without one.
+/// The signature of thinking that arrived without one.
 pub(crate) const PLAIN: &str = "fbx1.plain";
 
 /// Members whose value can be a seal.
@@ -21,7 +21,7 @@ const SEALS: &[&str] = &["signature", "data", "encrypted_content"];
 const LISTS: &[&str] = &["messages", "input", "content", "reasoning_details", "thinking_blocks"];
 
 /// The body without sealed blocks, and their number; `None` if there are none, which costs one search. A message left without
-/// content is removed too.
+/// content is also removed.
 #[must_use]
 pub fn cut_seals(body: &[u8]) -> Option<(Vec<u8>, usize)> {
     memchr::memmem::find(body, MARK.as_bytes())?;
@@ -41,13 +41,13 @@ struct Found {
     count: usize,
 }
 
-/// What an object is to the list it stands in.
+/// The effect of an object on its list.
 #[derive(PartialEq, Eq)]
 enum Element {
     Stays,
     /// It carries a seal.
     Sealed,
-    /// A seal was all of its content.
+    /// A seal was its whole content.
     Hollow,
 }
 
@@ -72,7 +72,7 @@ impl Found {
         Ok(element)
     }
 
-    /// Walks a list; whether something was cut and nothing stays.
+    /// Walks a list; returns whether something was cut and nothing is left.
     fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, JsonError> {
         let mut cuts = Cuts::default();
         let mut cut = false;
@@ -83,7 +83,7 @@ impl Found {
             let inside = self.ranges.len();
             let element = if kind == Kind::Object { self.object(cursor)? } else { cursor.skip().map(|_| Element::Stays)? };
             if element != Element::Stays {
-                // The whole element goes; cuts inside it go with it.
+                // The whole element is removed, along with any cuts inside it.
                 self.ranges.truncate(inside);
                 self.count += usize::from(element == Element::Sealed);
                 cut = true;

@@ -1,7 +1,7 @@
 //! One streamed answer on its way back: a decoder of the upstream's family, an encoder of the caller's.
 //!
-//! Whoever relays calls [`Translator::frame`] for each frame and [`Translator::end`] at the end of the stream, settles, and then
-//! calls [`Translator::finish`] or [`Translator::fail`], once. After that nothing is written any more.
+//! The relay calls [`Translator::frame`] for each frame and [`Translator::end`] at the end of the stream, settles, and then calls
+//! [`Translator::finish`] or [`Translator::fail`], once. After that nothing more is written.
 
 use std::ops::Range;
 
@@ -22,13 +22,13 @@ pub struct Translator {
     shape: Shape,
 }
 
-/// What the decoder's events do.
+/// Receives the decoder's events.
 #[derive(Debug)]
 struct Writer {
     encoder: Box<dyn Encoder>,
     out: Vec<u8>,
     calls: bool,
-    /// The open block is text, about which decoders keep nothing.
+    /// The open block is text, for which decoders keep no state.
     text: bool,
     end: Option<Result<Stop, UpstreamError>>,
     losses: Losses,
@@ -55,7 +55,7 @@ impl Sink for Writer {
     }
 }
 
-/// Looks on while one frame is decoded: whether it is nothing but a text delta, and where in the frame that text stands.
+/// Observes the decoding of one frame: whether it is only a text delta, and the position of that text in the frame.
 struct Watched<'w> {
     writer: &'w mut Writer,
     raw: &'w [u8],
@@ -74,7 +74,7 @@ impl Sink for Watched<'_> {
     }
 }
 
-/// Where a text that was borrowed from these bytes stands in them.
+/// The position in these bytes of a text that was borrowed from them.
 fn inside(raw: &[u8], text: &str) -> Option<Range<usize>> {
     let start = text.as_ptr().addr().checked_sub(raw.as_ptr().addr())?;
     let range = start..start.checked_add(text.len())?;
@@ -92,7 +92,7 @@ impl Translator {
         Self { decoder, writer, shape: Shape::default() }
     }
 
-    /// Takes the upstream's next frame; what the caller gets for it, possibly nothing.
+    /// Takes the upstream's next frame; returns what the caller gets for it, possibly nothing.
     pub fn frame(&mut self, frame: &Frame) -> &[u8] {
         self.writer.out.clear();
         if self.writer.over || self.writer.end.is_some() {
@@ -111,14 +111,14 @@ impl Translator {
         &self.writer.out
     }
 
-    /// A sign of life for a caller whose model thinks in silence.
+    /// A keep-alive for a caller whose model thinks silently.
     pub fn ping(&mut self) -> &[u8] {
         self.writer.out.clear();
         self.writer.event(Event::Ping);
         &self.writer.out
     }
 
-    /// The upstream's stream is over; returns what is still to be shown before the end.
+    /// Ends the upstream's stream; returns what is still to be sent before the end.
     pub fn end(&mut self) -> &[u8] {
         self.writer.out.clear();
         if !self.writer.over && self.writer.end.is_none() {
@@ -133,7 +133,7 @@ impl Translator {
         self.writer.end.as_ref().map(Result::as_ref)
     }
 
-    /// What the answer held so far that the caller's family has no words for.
+    /// What the answer contained so far that the caller's family has no words for.
     #[must_use]
     pub fn losses(&self) -> &Losses {
         &self.writer.losses

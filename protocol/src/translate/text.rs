@@ -1,6 +1,6 @@
 //! Text that keeps its JSON escaping, and a writer that copies it into other JSON unchanged.
 //!
-//! What stands between the quotes of one JSON string is good in any other, so texts cross families without being unescaped.
+//! The inside of one JSON string is valid in any other, so texts cross families without being unescaped.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::json::{quoted, unescape};
 pub struct Escaped<'a>(Cow<'a, str>);
 
 impl<'a> Escaped<'a> {
-    /// Text that is escaped already.
+    /// Text that is already escaped.
     pub(crate) fn raw(inner: impl Into<Cow<'a, str>>) -> Self {
         Self(inner.into())
     }
@@ -37,7 +37,7 @@ impl<'a> Escaped<'a> {
         self.0.is_empty()
     }
 
-    /// Whether it shows nothing but white space.
+    /// Whether it is only white space.
     pub(crate) fn is_blank(&self) -> bool {
         let mut rest = self.0.trim_start();
         while let Some(escape) = rest.strip_prefix('\\') {
@@ -50,7 +50,7 @@ impl<'a> Escaped<'a> {
         rest.is_empty()
     }
 
-    /// The same without white space at its end.
+    /// The same without trailing white space.
     pub(crate) fn trimmed_end(self) -> Self {
         let mut kept = self.0.as_ref();
         while let Some(shorter) = shorter(kept) {
@@ -59,7 +59,7 @@ impl<'a> Escaped<'a> {
         if kept.len() == self.0.len() { self } else { Self(Cow::Owned(kept.to_owned())) }
     }
 
-    /// The texts, one after another, `between` (escaped) between them.
+    /// The texts one after another, separated by `between` (escaped).
     pub(crate) fn join<'t>(texts: impl IntoIterator<Item = &'t Self>, between: &str) -> Self
     where
         'a: 't,
@@ -76,7 +76,7 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// The text without one white space at its end; a backslash before `n` is only an escape when it is not itself escaped.
+/// The text without one trailing white space; a backslash before `n` is an escape only if it is not itself escaped.
 fn shorter(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_suffix(' ') {
         return Some(rest);
@@ -96,7 +96,7 @@ pub(crate) fn escape(plain: &str) -> String {
     out
 }
 
-/// Writes JSON. Commas are its job; braces and order are the caller's.
+/// Writes JSON. It places commas; the caller is responsible for braces and order.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: String,
@@ -138,7 +138,7 @@ impl Writer {
         self
     }
 
-    /// A value that is JSON already.
+    /// A value that is already JSON.
     pub(crate) fn raw(&mut self, json: &str) {
         self.value();
         self.out.push_str(json);

@@ -1,13 +1,13 @@
-//! A request body as a tree of spans: one walk, and no text is unescaped or copied.
+//! A body as a tree of spans: one walk, and no text is unescaped or copied.
 //!
-//! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied unchanged and never looked into. Must not know any family.
+//! Schemas and tool inputs stay one span ([`OPAQUE`]): they are copied unchanged and never parsed. Must not know any family.
 
 use std::borrow::Cow;
 
 use super::text::Escaped;
 use crate::json::{Cursor, JsonError, Kind, unescape};
 
-/// Members whose objects are passed on whole and never walked into.
+/// Members whose objects are passed on as a whole and never walked.
 const OPAQUE: &[&str] = &["input_schema", "parameters", "schema", "input", "arguments"];
 
 /// One value.
@@ -19,13 +19,14 @@ pub(crate) struct Node<'a> {
     children: Vec<(Cow<'a, str>, Node<'a>)>,
 }
 
-/// What is found where a member is missing.
+/// The value of a missing member.
 pub(crate) static MISSING: Node<'static> = Node { raw: "null", kind: Kind::Null, children: Vec::new() };
 
 impl<'a> Node<'a> {
     /// The tree of a whole text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let mut cursor = Cursor::new(bytes)?;
+        // A request was inspected before, and is not deeper than requests may be.
+        let mut cursor = Cursor::of_answer(bytes)?;
         let node = Self::at(&mut cursor, false)?;
         cursor.end()?;
         Ok(node)
@@ -120,7 +121,7 @@ impl<'a> Node<'a> {
         (self.kind == Kind::Object).then_some(self.raw)
     }
 
-    /// Whether nothing stands in it: `null`, `false`, an empty string, list or object.
+    /// Whether it is empty: `null`, `false`, an empty string, list or object.
     pub(crate) fn is_empty(&self) -> bool {
         match self.kind {
             Kind::Null => true,

@@ -1,4 +1,4 @@
-//! What the encoders of answers share: what the caller asked for, and the frame of a text delta, rendered once for each block.
+//! Shared by the encoders of answers: what the caller asked for, and the frame of a text delta, rendered once per block.
 
 use super::event::{Event, Stop};
 use super::ids::{Declared, Memo};
@@ -26,11 +26,11 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
     /// Closes open blocks and ends the answer with settled counts.
     fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>);
 
-    /// The answer broke: the last frame there is.
+    /// The last frame of an answer that broke.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
 }
 
-/// What stands before and behind a text delta of the open block.
+/// What precedes and follows a text delta of the open block.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
     pub(crate) before: Vec<u8>,

@@ -1,18 +1,18 @@
-//! The codes of findings: one mistake, one code, for ever.
+//! The codes of findings: one mistake, one code, forever.
 //!
-//! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also says how
-//! much of the two files it rests on, so that a syntax error in one place does not drag false findings behind it.
+//! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also states
+//! which parts of the two files it depends on, so that a syntax error in one place does not cause false findings elsewhere.
 
 use super::diagnostic::{Diagnostic, Severity};
 
-/// What a finding rests on, which decides whether it can be trusted when a file has syntax errors.
+/// What a finding depends on, which decides whether it can be trusted when a file has syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// On the place it points to.
+    /// Only the place it points to.
     Place,
-    /// On the whole file: something is not there.
+    /// The whole file: something is missing.
     File,
-    /// On both files.
+    /// Both files.
     Both,
 }
 
@@ -40,7 +40,7 @@ macro_rules! codes {
                 match self { $(Self::$name => Scope::$scope),* }
             }
 
-            /// What `docs/config.md` calls it.
+            /// Its title in `docs/config.md`.
             #[cfg(test)]
             pub(crate) const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title),* }
@@ -104,7 +104,7 @@ codes! {
 }
 
 impl Diagnostic {
-    /// What the running gateway says of a target whose counts it does not charge: a setting is wrong, and no line shows which.
+    /// A finding of the running gateway about a target whose counts it cannot charge: a setting is wrong, and no line shows which.
     #[must_use]
     pub fn miscounting(what: String, remedy: String) -> Self {
         let code = Code::Miscounting;

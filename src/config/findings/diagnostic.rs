@@ -1,7 +1,7 @@
-//! Findings about the two files: where, what, and what to write instead.
+//! Findings about the two files: where, what is wrong, and what to write instead.
 //!
-//! A [`Diagnostic`] stands on its own: it carries the line it is about, with everything secret already masked, so it can be
-//! shown, logged and served long after the files changed. Nothing here reads a file.
+//! A [`Diagnostic`] is self-contained: it carries the line it is about, with every secret already masked, so it can be shown,
+//! logged and served long after the files have changed. Nothing here reads a file.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 pub enum Severity {
     /// For information.
     Note,
-    /// Served, but probably not meant.
+    /// Served, but probably not intended.
     Warning,
     /// The files are not used.
     Error,
@@ -22,19 +22,19 @@ pub enum Severity {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// The stable name of the mistake: `E101`.
+    /// The stable code of the mistake: `E101`.
     pub code: &'static str,
     /// What is wrong, in one sentence. Never a secret.
     pub message: String,
-    /// Where; `None` when it is about no one place.
+    /// The place; `None` if there is no single one.
     #[serde(flatten)]
     pub place: Option<Place>,
-    /// What to do.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// Other places that belong to it, each with its part in the story.
+    /// Related places, each with a label.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Place>,
 }
@@ -42,7 +42,7 @@ pub struct Diagnostic {
 /// A place in one of the files, with its masked line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The file as it was named on the command line.
+    /// The file's path as given on the command line.
     pub file: String,
     /// Line, from 1; 0 when it is about the whole file.
     #[serde(skip_serializing_if = "is_zero")]
@@ -53,13 +53,13 @@ pub struct Place {
     /// Bytes in the file.
     #[serde(skip)]
     pub span: Range<usize>,
-    /// Words under the caret.
+    /// The label under the caret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The line itself, secrets masked; `None` when it is too long to show.
+    /// The line itself, secrets masked; `None` if it is too long to show.
     #[serde(skip)]
     pub(crate) excerpt: Option<String>,
-    /// Bytes of the excerpt the caret stands under.
+    /// The bytes of the excerpt above the caret.
     #[serde(skip)]
     pub(crate) marked: Range<usize>,
 }
@@ -86,7 +86,7 @@ impl Diagnostics {
         self.0.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

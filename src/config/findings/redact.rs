@@ -1,8 +1,8 @@
 //! Hides secrets in everything that is shown of the two files.
 //!
-//! [`file`] works on broken files as well: line by line, without believing quotes or brackets beyond the line, and it shows only
-//! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its
-//! bytes, so that spans and columns of the original stay right.
+//! [`file`] also works on broken files: it reads line by line, does not trust quotes or brackets beyond the line, and shows only
+//! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its bytes, so
+//! that spans and columns of the original stay right.
 
 use super::suggest::did_you_mean;
 use crate::config::schema::{
@@ -10,27 +10,27 @@ use crate::config::schema::{
     TIER_FIELDS, TIMEOUT_FIELDS,
 };
 
-/// Fields whose values may be shown, by the tables they belong to.
+/// Fields whose values may be shown, by table.
 type Harmless = &'static [&'static [&'static str]];
 const OF_MODELS: Harmless = &[MODEL_FIELDS, PRICE_FIELDS, TIER_FIELDS, LIMIT_FIELDS, RETIRED_FIELDS];
 const OF_ROUTES: Harmless = &[ROUTE_FIELDS, TARGET_FIELDS, BREAKER_FIELDS];
-/// With the exception of [`SECRET`].
+/// Except those in [`SECRET`].
 const OF_PROVIDERS: Harmless = &[PROVIDER_FIELDS, TIMEOUT_FIELDS];
 /// Fields whose values are secrets, together with everything inside them.
 const SECRET: &[&str] = &["key", "keys", "headers"];
-/// Parts of a name that make its value a secret whatever the field is.
+/// Parts of a name that make its value a secret, whatever the field.
 const SECRET_PARTS: &[&str] = &["key", "token", "secret", "passw", "credential", "header", "authoriz"];
-/// Beginnings of well-known secrets.
+/// Prefixes of well-known secrets.
 const PREFIXES: &[&str] =
     &["sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "gsk_", "ghp_", "hf_", "AIza", "Bearer ", "bearer "];
 /// A run of letters and digits this long is taken for a secret.
 const RANDOM_RUN: usize = 20;
-/// Longer lines are not worth looking at: they are not shown.
+/// Longer lines are not examined, because they are not shown.
 const LONGEST_LINE: usize = 1_000;
 /// Longer words of a comment are not shown.
 const LONGEST_WORD: usize = 14;
 
-/// A catalog, which has no place for secrets: only lines that speak of one are treated like those of the routes.
+/// A catalog, which has no place for secrets: only lines that mention one are treated like those of the routes.
 pub(crate) fn catalog(text: &str) -> String {
     let hidden = file(text);
     let speaks_of_secrets = |line: &str| {
@@ -93,7 +93,7 @@ pub(crate) fn words(text: &str) -> String {
         }
         start += length.max(1);
     }
-    // What is before an `@` or after a `?` of a URL, even of one that lost its beginning.
+    // The part before an `@` or after a `?` of a URL, even of one that lost its beginning.
     let mut from = 0;
     for url in bytes.split(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'`' | b'\n')) {
         let host = url.windows(2).position(|pair| pair == b"//").map_or(0, |at| at + 2);
@@ -124,7 +124,7 @@ pub(crate) fn plausible_path(path: &str) -> bool {
     (rooted || (path.contains('/') && path.bytes().all(tame))) && path.len() <= 400 && words(path) == path
 }
 
-/// A character that hides another one of the same length in bytes and about the same width.
+/// A replacement character with the same length in bytes and about the same width.
 const fn star(character: char) -> char {
     match character.len_utf8() {
         1 if character == '\n' || character == '\r' => character,
@@ -135,10 +135,10 @@ const fn star(character: char) -> char {
     }
 }
 
-/// What may be shown of the value at hand.
+/// What may be shown of the current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Anything, but what looks like a secret by itself.
+    /// Anything except what looks like a secret by itself.
     Show,
     /// The name of a variable or a file.
     Reference,
@@ -151,15 +151,15 @@ struct Masker {
     rule: Rule,
     /// Open brackets.
     depth: usize,
-    /// A value comes next, not a name.
+    /// Whether a value comes next, not a name.
     in_value: bool,
-    /// A name was read and its `=` comes next.
+    /// Whether a name was read and its `=` comes next.
     named: bool,
-    /// A value may begin here: right after `=`, `[` or `,`.
+    /// Whether a value may begin here: right after `=`, `[` or `,`.
     fresh: bool,
     /// Inside a secret field, which began at this depth.
     secret_from: Option<usize>,
-    /// What may be shown in the table at hand: nothing inside `[provider.x.headers]` or below a header that is none.
+    /// What may be shown in the current table: nothing inside `[provider.x.headers]` or below an invalid header.
     harmless: Harmless,
 }
 
@@ -196,7 +196,7 @@ impl Masker {
                     if !self.in_value && followed_by_equals(after) {
                         self.name(word);
                     } else if !self.in_value && self.depth == 0 && self.is_harmless(word) {
-                        // A harmless field whose `=` was forgotten is as harmless as with it.
+                        // A harmless field is still harmless when its `=` was forgotten.
                         self.name(word);
                         (self.in_value, self.named, self.fresh) = (true, false, true);
                     } else {
@@ -214,12 +214,12 @@ impl Masker {
         }
     }
 
-    /// A table header, which is shown; anything else that begins with a bracket is not one.
+    /// A table header, which is shown; anything else that begins with a bracket is not a header.
     fn header(&mut self, line: &str) -> bool {
         let text = line.trim();
         let Some(inner) = text.strip_prefix('[') else { return false };
         let inner = inner.trim_start_matches('[');
-        // One that lost its closing bracket names a table as well.
+        // A header that lost its closing bracket still names a table.
         let closed = inner.contains(']');
         let (path, after) = inner.split_once(']').unwrap_or((inner, ""));
         let after = after.trim_start_matches(']').trim_start();
@@ -255,7 +255,7 @@ impl Masker {
         !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name))
     }
 
-    /// Begins anew, as at the first line.
+    /// Resets to the state at the first line.
     fn forget(&mut self) {
         (self.rule, self.depth, self.secret_from) = (Rule::Hide, 0, None);
         (self.in_value, self.named, self.fresh) = (false, false, false);
@@ -291,7 +291,7 @@ impl Masker {
         let name = quoted.trim_matches(['"', '\'']);
         self.named = true;
         let harmless = self.is_harmless(name);
-        // A stray value may look like a name when an `=` or a dot follows; field names have no digits but in `1h`.
+        // A stray value may look like a name when an `=` or a dot follows; no field name contains digits, except `1h`.
         if harmless || !name.bytes().any(|byte| byte.is_ascii_digit()) {
             self.out.push_str(&words(quoted));
         } else {
@@ -309,7 +309,7 @@ impl Masker {
         }
     }
 
-    /// Where secrets live, only the right spelling is trusted.
+    /// In tables that contain secrets, only the exact spelling is trusted.
     fn misspells_harmless(&self, name: &str) -> bool {
         self.harmless != OF_PROVIDERS && self.harmless.iter().any(|fields| did_you_mean(name, fields).is_some())
     }
@@ -341,7 +341,7 @@ impl Masker {
         }
     }
 
-    /// A comment's plain words are shown. What could be a secret is not, and nothing of a comment that speaks of one.
+    /// A comment's plain words are shown. Possible secrets are hidden, and so is the whole comment if it mentions one.
     fn comment(&mut self, comment: &str) {
         let lower = comment.to_ascii_lowercase();
         let secretive = SECRET_PARTS.iter().any(|part| lower.contains(part));
@@ -356,7 +356,7 @@ impl Masker {
     }
 }
 
-/// Letters with punctuation around them, too few for a secret, or a short number.
+/// Letters surrounded by punctuation, too few for a secret, or a short number.
 fn is_plain_word(token: &str) -> bool {
     let around = |c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace();
     let inner = token.trim_matches(around);
@@ -399,7 +399,7 @@ fn is_bare(character: char) -> bool {
         )
 }
 
-/// Bytes of the string that begins here, its quotes included; it ends with its line at the latest.
+/// Bytes of the string that begins here, including its quotes; it ends with its line at the latest.
 fn string_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {

@@ -1,4 +1,4 @@
-//! Findings as text, in the form rustc made familiar: title, place, line, caret, help.
+//! Findings as text, in the format made familiar by rustc: title, place, line, caret, help.
 //!
 //! Only what a [`Diagnostic`] carries is shown, so a report can never contain more than the masked excerpt.
 
@@ -16,7 +16,7 @@ pub enum Paint {
 }
 
 impl Diagnostics {
-    /// The whole report, one finding after the other, and a line with their number. Ends with a newline.
+    /// The whole report: all findings and a summary line. Ends with a newline.
     #[must_use]
     pub fn render(&self, paint: Paint) -> String {
         let mut report = String::new();
@@ -45,7 +45,7 @@ impl Diagnostic {
         };
         let mut group = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
         if let Some(place) = &self.place {
-            // What stands in the same line is shown once, with both marks.
+            // Two places on the same line are shown once, with both marks.
             let (near, far): (Vec<&Place>, Vec<&Place>) = self.related.iter().partition(|other| other.shares_line(place));
             group = group.element(element(place, &near, AnnotationKind::Primary));
             group = group.elements(far.into_iter().map(|other| element(other, &[], AnnotationKind::Context)));
@@ -53,7 +53,13 @@ impl Diagnostic {
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
-        renderer.render(&[group])
+        let report = renderer.render(&[group]);
+        // The margin is as wide as the line numbers. Where no line is shown it would be missing, and the report look crooked.
+        if self.shows_a_line() { report } else { report.replace('\n', "\n ") }
+    }
+
+    fn shows_a_line(&self) -> bool {
+        self.place.iter().chain(&self.related).any(|place| place.excerpt.is_some())
     }
 }
 

@@ -1,7 +1,7 @@
-//! Collects findings while the files are read, and makes diagnostics of them.
+//! Collects findings while the files are read, and turns them into diagnostics.
 //!
-//! Every mistake is collected, none is fatal. What a syntax error makes doubtful is left out at the end: findings that rest on
-//! something being absent. Texts pass the mask before they leave this file.
+//! Every mistake is collected, none is fatal. Findings that a syntax error makes doubtful, because they depend on something being
+//! absent, are dropped at the end. Texts are masked before they leave this file.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
 use super::redact;
 use crate::config::Source;
 
-/// Errors, and other findings, kept of each file; the rest is only counted.
+/// Errors, and other findings, kept per file; the rest is only counted.
 const MOST_FINDINGS: usize = 500;
 /// Lines longer than this are not shown.
 const LONGEST_LINE: usize = 1_000;
@@ -35,20 +35,20 @@ impl Span {
         Self { file, start: range.start, end: range.end }
     }
 
-    /// The beginning of a file, for what has no better place.
+    /// The beginning of a file, for findings without a better place.
     pub(crate) const fn top(file: File) -> Self {
         Self { file, start: 0, end: 0 }
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
 }
 
-/// A finding before its place is resolved.
+/// A finding whose place is not yet resolved.
 #[derive(Debug)]
 pub(crate) struct Finding {
     code: Code,
@@ -64,19 +64,19 @@ impl Finding {
         Self { code, span, message, label: None, help: None, related: Vec::new() }
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     pub(crate) fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Words under the caret.
+    /// Sets the label under the caret.
     pub(crate) fn label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Another place that belongs to it.
+    /// Adds a related place.
     pub(crate) fn also(&mut self, span: Span, label: &'static str) -> &mut Self {
         self.related.push((span, label));
         self
@@ -87,15 +87,15 @@ impl Finding {
 #[derive(Debug)]
 pub(crate) struct Report<'s> {
     sources: [&'s Source; 2],
-    /// Whether a file has a part that could not be read, so that what seems absent may be there.
+    /// Whether a part of a file could not be read, so that something apparently missing may be there.
     damaged: [bool; 2],
     findings: Vec<Finding>,
     /// By file, and whether it is an error.
     kept: [[usize; 2]; 2],
     surplus: [usize; 2],
-    /// Stands in for findings that are only counted.
+    /// A placeholder for findings that are only counted.
     scratch: Finding,
-    /// "Did you mean" is worked out for the first few findings only: it compares with every name.
+    /// "Did you mean" is computed only for the first few findings, because it compares with every name.
     pub(crate) suggestions_left: usize,
 }
 
@@ -117,7 +117,7 @@ impl<'s> Report<'s> {
         self.sources[file as usize]
     }
 
-    /// Records a finding; the answer takes help, labels and related places.
+    /// Records a finding; the returned value takes help, labels and related places.
     pub(crate) fn add(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Finding {
         let file = span.file as usize;
         match code {
@@ -142,7 +142,7 @@ impl<'s> Report<'s> {
         self.kept.iter().any(|[_, errors]| *errors > 0)
     }
 
-    /// Whether a finding stands although files may be damaged.
+    /// Whether a finding is reliable although files may be damaged.
     fn stands(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
             Scope::Both => self.damaged == [false; 2],
@@ -167,7 +167,7 @@ impl<'s> Report<'s> {
         Diagnostics(findings.into_iter().map(|finding| resolve(finding, &pages)).collect())
     }
 
-    /// Adds a finding about what the report leaves out.
+    /// Adds a finding about what the report omits.
     fn note_gaps(&self, withheld: bool, findings: &mut Vec<Finding>) {
         let unread = findings.iter().filter(|finding| finding.code == Code::Unreadable).count();
         let mut note = |code: Code, file: File, message: String| {
@@ -191,7 +191,7 @@ impl<'s> Report<'s> {
     }
 }
 
-/// A file made ready for showing.
+/// A file prepared for display.
 struct Page<'s> {
     name: &'s str,
     masked: String,

@@ -1,4 +1,4 @@
-//! From `abilities = { … }` of a target to [`TargetAbilities`]. Every field is optional; a mistake in one loses the target.
+//! Reads `abilities = { … }` of a target into [`TargetAbilities`]. Every field is optional; a mistake in one loses the target.
 
 use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
 use farebox_protocol::translate::neutral::Effort;
@@ -21,7 +21,7 @@ const ECHO: &[(&str, ReasoningEcho)] =
 const SYSTEM_ROLE: &[(&str, SystemRole)] =
     &[("system", SystemRole::System), ("developer", SystemRole::Developer), ("user", SystemRole::User)];
 
-/// Reads the abilities of a target; `None` when something in them is wrong.
+/// Reads the abilities of a target; `None` if something in them is wrong.
 pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<TargetAbilities> {
     let fields = value.fields(report, &format!("the abilities of a target of {what}"), ABILITY_FIELDS)?;
     let sampling = word(&fields, report, "sampling", SAMPLING);
@@ -61,7 +61,7 @@ pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what
     })
 }
 
-/// An optional word: `None` when it is there and wrong.
+/// An optional word: `None` if it is present and wrong.
 fn word<T: Copy>(fields: &Fields<'_, '_>, report: &mut Report<'_>, name: &'static str, words: &[(&str, T)]) -> Option<Option<T>> {
     match fields.get(name) {
         Some(value) => value.word(report, words).map(|placed| Some(placed.value)),

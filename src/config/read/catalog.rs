@@ -1,4 +1,4 @@
-//! From `catalog.toml` to the [`Catalog`]: every rule about slugs, aliases, limits and retirement.
+//! Reads `catalog.toml` into the [`Catalog`]: every rule about slugs, aliases, limits and retirement.
 //!
 //! Routes are read first, so that a model is built together with the route that serves it and never exists without one.
 
@@ -23,7 +23,7 @@ const DEFAULT_SPEED: u32 = 150;
 const MOST_TOKENS: u32 = 2_147_483_647;
 const LONGEST_NAME: usize = 100;
 
-/// Names taken so far and where.
+/// Names taken so far, with their places.
 type Taken = HashMap<String, (Span, NameKind)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum NameKind {
     Alias,
 }
 
-/// Reads the catalog. The answer holds the good models only; the report says whether there were others.
+/// Reads the catalog. The result contains only the valid models; the report shows whether there were others.
 pub(crate) fn read_catalog(report: &mut Report<'_>, root: &DeTable<'_>, routes: &RouteTable) -> Catalog {
     let fields = Fields::open(report, root, Span::top(File::Catalog), "the catalog", CATALOG_FIELDS);
     let tables = read_tables(&fields, report, "model");

@@ -1,8 +1,8 @@
 //! Low-level reading: typed access to the syntax tree of one file.
 //!
-//! Nothing here knows what a field means. Every reader answers `None` after recording what is wrong, so that the checks above
-//! go on with the next field and all mistakes of a file come out together. Values never get into messages here: they may be
-//! secrets.
+//! Nothing here knows the meaning of a field. Every reader returns `None` after recording what is wrong, so that its callers
+//! continue with the next field and all mistakes of a file are reported together. Values never get into messages here, because they
+//! may be secrets.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub(crate) struct Fields<'r, 'i> {
     table: &'r DeTable<'i>,
     /// The header or opening of the table.
     pub(crate) span: Span,
-    /// What the table describes, for messages: ``model `x` ``.
+    /// The thing that the table describes, for messages: ``model `x` ``.
     pub(crate) what: String,
     known: &'static [&'static str],
-    /// Known fields that are there under another spelling; they are not called missing as well.
+    /// Known fields that are present under another spelling, and are not also reported as missing.
     misspelt: Vec<&'static str>,
 }
 
@@ -56,7 +56,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         self.misspelt.extend(suggestion);
         let dotted = matches!(value, DeValue::Table(_)) && self.what.starts_with("provider ");
         if dotted {
-            // The rest of the provider stands in the inner table.
+            // The rest of the provider is in the inner table.
             self.misspelt.extend(known);
         }
         let span = Span::new(self.span.file, key.span());
@@ -87,7 +87,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         self.table.contains_key(name)
     }
 
-    /// Reads a field that may be absent.
+    /// Reads an optional field.
     pub(crate) fn optional<T>(
         &self,
         report: &mut Report<'_>,
@@ -97,7 +97,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         read(self.get(name)?, report)
     }
 
-    /// Reads a field that must be there. `example` is what a complete line looks like.
+    /// Reads a required field. `example` shows a complete line.
     pub(crate) fn required<T>(
         &self,
         report: &mut Report<'_>,
@@ -119,11 +119,11 @@ impl<'r, 'i> Fields<'r, 'i> {
 /// A value in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value<'r, 'i> {
-    /// Where its name stands.
+    /// The position of its name.
     pub(crate) key: Span,
     node: &'r Spanned<DeValue<'i>>,
     file: File,
-    /// The name of the field it belongs to.
+    /// The name of its field.
     pub(crate) name: &'static str,
 }
 
@@ -159,7 +159,7 @@ impl<'r, 'i> Value<'r, 'i> {
         }
     }
 
-    /// A text that people read: not empty, at most `most` characters, none of them a control character.
+    /// A text for people: not empty, at most `most` characters, no control characters.
     pub(crate) fn printable(self, report: &mut Report<'_>, most: usize) -> Option<Placed<&'r str>> {
         let text = self.text(report)?;
         let problem = if text.value.trim().is_empty() {
@@ -292,7 +292,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// What a field is called elsewhere.
+/// Our name for a field that other programs call differently.
 fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let meant = match name.to_ascii_lowercase().replace('-', "_").as_str() {
         "api_key" | "apikey" | "token" | "secret" | "password" => "key",
@@ -315,7 +315,7 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
     known.contains(&meant).then_some(meant)
 }
 
-/// Where a known field belongs that was written one level too high.
+/// The right table for a known field that was written one level too high.
 fn home_of(name: &str) -> Option<&'static str> {
     match name {
         "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image" | "per_request" | "tiers" => {
@@ -340,8 +340,8 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part
-/// of it and may hold anything.
+/// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part of it
+/// and may contain anything.
 pub(crate) fn shorten(text: &str) -> String {
     let end = text.char_indices().find(|(at, character)| *at >= 60 || character.is_control());
     end.map_or_else(|| text.to_owned(), |(at, _)| format!("{}…", &text[..at]))

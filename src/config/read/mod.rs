@@ -1,6 +1,6 @@
 //! Reading the two files: from text to the checked parts of a snapshot.
 //!
-//! Every reader records what is wrong and goes on, so that one look shows every mistake.
+//! Every reader records what is wrong and continues, so that one pass shows every mistake.
 
 mod abilities;
 pub(crate) mod catalog;

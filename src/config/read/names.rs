@@ -1,4 +1,4 @@
-//! What both files have: lists of tables, slugs and the names of families.
+//! Shared by both files: lists of tables, slugs and the names of families.
 
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};

@@ -1,7 +1,7 @@
-//! Prices: from the decimal strings of the catalog to whole picodollars, and back to words.
+//! Prices: from the decimal strings of the catalog to whole picodollars, and back to text.
 //!
-//! USD per 1,000,000 tokens with at most six decimals is a whole number of picodollars for one token, so everything is exact
-//! integer arithmetic: there is no float and no rounding anywhere.
+//! USD per 1,000,000 tokens with at most six decimals is a whole number of picodollars per token, so everything is exact integer
+//! arithmetic, without floats or rounding.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::config::grouped::grouped;
 use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
 
-/// What a price is for.
+/// The unit of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceUnit {
     /// USD per 1,000,000 tokens, at most six decimals.
@@ -84,7 +84,7 @@ pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
     whole.checked_mul(scale).and_then(|picos| picos.checked_add(fraction)).map(Amount::from_picos).ok_or(PriceError::TooLarge)
 }
 
-/// A price in words: `$3.00`. At least two decimals, and as many as it takes to be exact.
+/// A price as text: `$3.00`. At least two decimals, and as many as exactness requires.
 #[must_use]
 pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
     let scale = 10_u64.pow(u32::try_from(unit.decimals()).unwrap_or_default());
@@ -96,7 +96,7 @@ pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
 }
 
 impl Rates {
-    /// The token rates, cache and reasoning only where they differ: `in $3.00 · out $15.00 per 1M tokens`.
+    /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
     #[must_use]
     pub fn shown(&self) -> String {
         let show = |amount| show_price(amount, PriceUnit::MillionTokens);
@@ -114,7 +114,7 @@ impl Rates {
         format!("{} per 1M tokens", parts.join(" · "))
     }
 
-    /// What is not charged by the token, where it differs from `usual`: ` · $0.01 per image`.
+    /// The rates that are not per token, if they differ from `usual`: ` · $0.01 per image`.
     fn extras_shown(&self, usual: (Amount, Amount)) -> String {
         let show = |amount| show_price(amount, PriceUnit::One);
         let image = (self.per_image != usual.0).then(|| format!(" · {} per image", show(self.per_image)));
@@ -154,7 +154,7 @@ pub(crate) fn read_price(value: Value<'_, '_>, report: &mut Report<'_>, what: &s
     Some(Price { base: base?.0, tiers: tiers? })
 }
 
-/// Rates, and which of them the file names.
+/// Reads rates, and records which of them the file sets.
 type Named = (Rates, HashMap<&'static str, Span>);
 
 fn read_rates(fields: &Fields<'_, '_>, report: &mut Report<'_>, base: Option<&Named>) -> Option<Named> {
@@ -227,7 +227,7 @@ fn read_tier(
     let price = fields.required(report, "price", "price = { input = \"6.00\", output = \"22.50\" }", |value, report| {
         let fields = value.fields(report, &format!("the price of a tier of {what}"), TIER_PRICE_FIELDS)?;
         let (rates, named) = read_rates(&fields, report, base)?;
-        // A class that is priced below the tier and forgotten in it would silently cost the input price.
+        // A class that is priced below the tier but not in it would silently cost the input price.
         let forgotten = RATE_FIELDS.iter().find_map(|name| {
             let (_, base_names) = base?;
             (!named.contains_key(name)).then(|| base_names.get(name).map(|span| (*name, *span)))?

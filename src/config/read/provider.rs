@@ -1,4 +1,4 @@
-//! From `[provider.NAME]` to a [`Provider`]: where it is, what it speaks, how it is asked.
+//! Reads `[provider.NAME]` into a [`Provider`]: its address, its families, its settings.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
 use crate::config::{Endpoint, Preset, Provider, ProviderSecret, Timeouts, presets};
 
-/// Fields that mean nothing where no request is sent.
+/// Fields that are meaningless without network requests.
 const REMOTE_FIELDS: [&str; 6] = ["kind", "base_url", "key", "keys", "auth", "headers"];
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
@@ -24,7 +24,7 @@ const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     whole: Duration::from_secs(900),
 };
 
-/// Reads one provider; `None` when anything about it is wrong.
+/// Reads one provider; `None` if anything about it is wrong.
 pub(crate) fn read_provider(
     report: &mut Report<'_>,
     name: &str,
@@ -41,7 +41,7 @@ pub(crate) fn read_provider(
     };
     let kind = given(&fields, report, "kind", read_kind);
     let preset = kind.flatten();
-    // What cannot be known because `kind` is wrong is not called missing as well.
+    // Fields that are unknown because `kind` is wrong are not also reported as missing.
     let remote = match simulated {
         Some(true) => no_remote(&fields, report),
         Some(false) if kind.is_some() => read_remote(&fields, report, secrets, preset),
@@ -79,7 +79,7 @@ pub(crate) fn read_provider(
     })
 }
 
-/// An optional field: `None` when it is there and wrong.
+/// An optional field: `None` if it is present and wrong.
 fn given<'r, 'i, T>(
     fields: &Fields<'r, 'i>,
     report: &mut Report<'_>,
@@ -103,7 +103,7 @@ fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&
     None
 }
 
-/// What only a provider at the end of a network has.
+/// Fields that only a provider on the network has.
 struct Remote {
     endpoint: Endpoint,
     keys: Vec<ProviderSecret>,
@@ -169,7 +169,7 @@ struct BaseUrl {
     loopback: bool,
 }
 
-/// What is wrong with a base URL, and what to write instead. Never repeats the URL: it may hold a secret.
+/// What is wrong with a base URL, and what to write instead. Never repeats the URL: it may contain a secret.
 fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
     let (encrypted, rest) = match text.split_once("://") {
         Some(("https", rest)) => (true, rest),

@@ -1,6 +1,6 @@
-//! From `routes.toml` to providers and routes: every rule about targets and policies.
+//! Reads `routes.toml` into providers and routes: every rule about targets and policies.
 //!
-//! What belongs to one provider is read in `provider.rs`. A route is only whole when all of its targets are.
+//! `provider.rs` reads what belongs to one provider. A route is valid only if all of its targets are.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,12 +25,12 @@ const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy { failures: 5, open: Durati
 const DEFAULT_RETRY: u32 = 1;
 const LONGEST_MODEL: usize = 200;
 
-/// A route as the models find it.
+/// A route before its model is read.
 #[derive(Debug)]
 pub(crate) struct Routed {
-    /// `None` when it has mistakes of its own.
+    /// `None` if it has mistakes of its own.
     pub(crate) route: Option<Arc<Route>>,
-    /// Where its targets stand.
+    /// The position of its targets.
     pub(crate) targets: Span,
     slug: Span,
     wanted: Cell<bool>,
@@ -43,24 +43,24 @@ pub(crate) struct RouteTable {
     providers: HashMap<String, Named>,
 }
 
-/// A provider and where it is named.
+/// A provider and the position of its name.
 #[derive(Debug)]
 struct Named {
-    /// `None` when it has mistakes of its own.
+    /// `None` if it has mistakes of its own.
     provider: Option<Arc<Provider>>,
     span: Span,
     used: Cell<bool>,
 }
 
 impl RouteTable {
-    /// The route of a slug, which is wanted from now on.
+    /// The route of a slug; marks it as used.
     pub(crate) fn get(&self, slug: &str) -> Option<&Routed> {
         let routed = self.by_slug.get(slug)?;
         routed.wanted.set(true);
         Some(routed)
     }
 
-    /// Good providers in the order of the file.
+    /// Valid providers in the order of the file.
     pub(crate) fn providers(&self) -> Vec<Arc<Provider>> {
         let mut named: Vec<_> =
             self.providers.values().filter_map(|named| Some((named.span, named.provider.as_ref()?))).collect();
@@ -68,21 +68,21 @@ impl RouteTable {
         named.into_iter().map(|(_, provider)| Arc::clone(provider)).collect()
     }
 
-    /// Records routes no model wants and providers no route uses. Called when all models are read.
+    /// Records routes without a model and providers without a route. Called after all models are read.
     pub(crate) fn report_unused(&self, report: &mut Report<'_>) {
         for (slug, routed) in self.by_slug.iter().filter(|(_, routed)| !routed.wanted.get()) {
             report
                 .add(Code::RouteWithoutModel, routed.slug, format!("no model is published as `{slug}`"))
                 .help("publish it in the catalog, or remove the route when it is no longer wanted");
         }
-        // While there are errors, a provider may only look unused.
+        // While there are errors, a provider may only appear unused.
         let idle = self.providers.iter().filter(|(_, named)| !named.used.get() && !report.has_errors());
         for (name, named) in idle.collect::<Vec<_>>() {
             report.add(Code::UnusedProvider, named.span, format!("no route uses the provider `{name}`"));
         }
     }
 
-    /// Records published slugs that are simulated while others are real.
+    /// Records published slugs that are simulated although others are real.
     pub(crate) fn report_simulated(&self, report: &mut Report<'_>) {
         let simulated = |route: &Route| route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
         let wanted = || self.by_slug.iter().filter(|(_, routed)| routed.wanted.get());

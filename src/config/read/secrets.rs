@@ -1,7 +1,7 @@
-//! The operator's secrets: where they may come from and what they must look like.
+//! The operator's secrets: their possible sources, and what they must look like.
 //!
-//! A secret is `{ env = "…" }` or `{ file = "…" }`, never a literal. This is the one place that reads the environment. No
-//! message here ever contains a value.
+//! A secret is `{ env = "…" }` or `{ file = "…" }`, never a literal. This is the only code that reads secrets from the environment.
+//! No message here ever contains a value.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const LEAST_CHARACTERS: usize = 8;
 /// A longer file cannot be a secret.
 const LARGEST_SECRET: u64 = 16 * 1024;
 
-/// Where secrets come from.
+/// The source of secrets.
 pub trait Secrets {
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
@@ -33,8 +33,8 @@ pub trait Secrets {
     /// When it cannot be read, or is too large to be a secret.
     fn file(&self, path: &Path) -> std::io::Result<String>;
 
-    /// Whether a secret that is not there is only worth a note (`check --no-secrets`). The snapshot then has empty secrets and
-    /// must not be served.
+    /// Whether a missing secret is only worth a note (`check --no-secrets`). The snapshot then has empty secrets and must not be
+    /// served.
     fn lenient(&self) -> bool {
         false
     }
@@ -66,7 +66,7 @@ impl Secrets for ProcessSecrets {
     }
 }
 
-/// A file that a secret came from, and the hash of what was in it.
+/// A file that a secret came from, and the hash of its content.
 pub(crate) type SecretFile = (PathBuf, [u8; 32]);
 
 /// The hash of a secret file's content; the same for all files that cannot be read.
@@ -74,12 +74,12 @@ pub(crate) fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
     content.as_ref().map(|text| Sha256::digest(text).into()).unwrap_or_default()
 }
 
-/// Reads secrets of the routes file and remembers which files they came from.
+/// Reads the secrets of the routes file and remembers their files.
 pub(crate) struct SecretReader<'a> {
     pub(crate) from: &'a dyn Secrets,
     /// Files named so far, for the watcher.
     pub(crate) files: Vec<SecretFile>,
-    /// A value of a header may have spaces in it, a key not.
+    /// A header's value may contain spaces, a key may not.
     pub(crate) spaces: bool,
 }
 
@@ -154,7 +154,7 @@ impl SecretReader<'_> {
         None
     }
 
-    /// Records when a text cannot be a secret.
+    /// Records that a text cannot be a secret.
     fn check(&self, secret: &str, what: &str, span: Span, report: &mut Report<'_>) -> Option<ProviderSecret> {
         let length = secret.chars().count();
         let problem = if secret.is_empty() {

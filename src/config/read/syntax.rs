@@ -13,14 +13,14 @@ use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 
-/// Independent syntax errors that are looked for in one file.
+/// How many independent syntax errors are reported in one file.
 const MOST_ERRORS: usize = 20;
-/// What table headers of the two files begin with.
+/// The first words of table headers in the two files.
 const ROOTS: &[&str] = &["model", "retired", "route", "provider"];
-/// Those of them that are written in double brackets.
+/// The subset written in double brackets.
 const LISTS: &[&str] = &["model", "retired", "route"];
 
-/// The text without the tables that cannot be read; what is wrong with those is recorded.
+/// The text without the tables that cannot be parsed, whose errors are recorded.
 pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
     blank_single_headers(report, file, &mut text);
@@ -43,7 +43,7 @@ pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -
     Cow::Owned(String::new())
 }
 
-/// The syntax tree of a readable text.
+/// The syntax tree of a valid text.
 pub(crate) fn parse(text: &str) -> DeTable<'_> {
     DeTable::parse_recoverable(text).0.into_inner()
 }
@@ -63,7 +63,7 @@ struct Mistake {
 
 fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
     let line = line_around(text, span.start);
-    // At a header, the parser may still be inside the table before it.
+    // At a header, the parser may still be inside the previous table.
     let inside = if is_header(&text[line.clone()]) { line.start.saturating_sub(1) } else { span.start };
     let start = table_around(text, inside).start;
     // A bracket that is still open where a new statement begins was never closed.
@@ -92,7 +92,7 @@ fn is_header(line: &str) -> bool {
     root_of(line).is_some()
 }
 
-/// The first name of a table header, in its right spelling.
+/// The first name of a table header, with its spelling corrected.
 fn root_of(line: &str) -> Option<&'static str> {
     let inner = line.trim_start().strip_prefix('[')?.trim_start_matches(['[', ' ']);
     let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(inner.len());
@@ -113,7 +113,7 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
     start..end
 }
 
-/// The table that a place stands in, with the tables inside it that follow.
+/// The table that contains a position, including the sub-tables that follow it.
 fn table_around(text: &str, at: usize) -> Range<usize> {
     let mut table = 0..text.len();
     let mut from = 0;
@@ -131,7 +131,7 @@ fn table_around(text: &str, at: usize) -> Range<usize> {
     table
 }
 
-/// The innermost bracket that is opened and not closed in a part of the text.
+/// The innermost bracket that is opened but not closed in a part of the text.
 fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
     let mut open = Vec::new();
     let mut rest = text.get(part.clone())?.char_indices().peekable();
@@ -160,14 +160,14 @@ fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
     open.pop()
 }
 
-/// Several `[model]`, or one beside `[[model]]`: the parser would call all but the first duplicates.
+/// Several `[model]`, or one in addition to `[[model]]`: the parser would call all but the first duplicates.
 fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, str>) {
     let mut singles = Vec::new();
     let mut doubled = Vec::new();
     let mut from = 0;
     for line in text.split_inclusive('\n') {
         let header = line.trim();
-        // Most lines are none; a file may have millions of them.
+        // Most lines are not headers; a file may have millions of them.
         let names = if header.starts_with('[') { LISTS } else { &[] };
         for name in names {
             if header.starts_with(&format!("[[{name}]]")) {
@@ -189,7 +189,7 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
     }
 }
 
-/// Spaces in the place of everything but line ends, byte for byte.
+/// Spaces in place of everything except line ends, byte for byte.
 fn blank(text: &mut String, part: Range<usize>) {
     let bytes = text[part.clone()].bytes();
     let spaces: String = bytes.map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }).collect();

@@ -1,14 +1,14 @@
-//! What a new snapshot changes for customers, as warnings: prices that jump, slugs that vanish.
+//! Warns about what a new snapshot changes for customers: prices that jump, slugs that vanish.
 //!
-//! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it right away.
+//! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it at once.
 
 use farebox_ledger::Amount;
 
 use crate::config::findings::code::Code;
 use crate::config::{Config, Diagnostic, PriceUnit, Rates, show_price};
 
-/// Warnings about going from one snapshot to the next. `ever_published` are slugs that customers may know: those remembered
-/// from earlier runs; what `old` publishes is added.
+/// Warnings about the change from one snapshot to the next. `ever_published` are slugs that customers may know: those recorded in
+/// earlier runs; what `old` publishes is added.
 #[must_use]
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
@@ -35,7 +35,7 @@ fn vanished(slug: &str) -> Diagnostic {
     warning(Code::Vanished, format!("`{slug}` was removed without a `[[retired]]` entry"), help)
 }
 
-/// The price of a model that changed most, if that is more than half.
+/// The price of a model that changed most, if it changed by more than half.
 fn jump(slug: &str, old: &Rates, new: &Rates) -> Option<Diagnostic> {
     let rates = [
         ("input", old.input, new.input),

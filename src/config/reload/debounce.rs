@@ -9,7 +9,7 @@ const QUIET: Duration = Duration::from_millis(250);
 /// A burst that does not end is cut off after this long.
 const MOST: Duration = Duration::from_millis(750);
 
-/// The burst of events at hand, if any.
+/// The current burst of events, if any.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Debounce {
     /// Its first and its latest event.
@@ -17,7 +17,7 @@ pub(crate) struct Debounce {
 }
 
 impl Debounce {
-    /// An event happened.
+    /// Records an event.
     pub(crate) fn touch(&mut self, now: Instant) {
         let first = self.burst.map_or(now, |(first, _)| first);
         self.burst = Some((first, now));
@@ -28,7 +28,7 @@ impl Debounce {
         self.burst.map(|(first, latest)| (latest + QUIET).min(first + MOST))
     }
 
-    /// The files are being read: the burst is handled.
+    /// Notes that the files are being read, which ends the burst.
     pub(crate) fn clear(&mut self) {
         self.burst = None;
     }

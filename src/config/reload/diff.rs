@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use crate::config::summary::{ModelSummary, ProviderSummary, Summary};
 
-/// What happened to a thing.
+/// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// It is new: `+`.
+    /// Added: `+`.
     Added,
-    /// It was removed: `−`.
+    /// Removed: `−`.
     Removed,
-    /// It changed: `~`.
+    /// Changed: `~`.
     Changed,
 }
 
@@ -28,7 +28,7 @@ impl Change {
     }
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
@@ -43,17 +43,17 @@ pub enum Subject {
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiffRow {
-    /// What happened.
+    /// Its kind.
     pub change: Change,
-    /// To what.
+    /// Its subject.
     pub subject: Subject,
     /// Its slug or name.
     pub name: String,
-    /// The column or field; for something new or removed: its price, replacement or place.
+    /// The column or field; for something added or removed, its price, replacement or address.
     pub field: &'static str,
-    /// How it runs now.
+    /// The running value.
     pub old: Option<String>,
-    /// How the files want it.
+    /// The value in the files.
     pub new: Option<String>,
 }
 

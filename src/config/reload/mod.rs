@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::config::read::secrets::{SecretFile, content_hash};
 use crate::config::{Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all};
 
-/// Why the files are looked at.
+/// Why the files are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trigger {
@@ -47,10 +47,10 @@ pub enum Reload {
     },
 }
 
-/// What is in force, and the result of the last check of the files.
+/// The snapshot in force, and the result of the last check of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoadStatus {
-    /// The files as they are now are in force.
+    /// Whether the files as they are now are in force.
     pub current: bool,
     /// The snapshot in force.
     pub generation: u64,
@@ -60,13 +60,13 @@ pub struct LoadStatus {
     pub catalog_hash: String,
     /// The same of the routes in force.
     pub routes_hash: String,
-    /// When the files were last found different or asked for, milliseconds since 1970.
+    /// When the files last differed or a reload was requested, milliseconds since 1970.
     pub attempted_at_ms: i64,
-    /// Why.
+    /// What triggered that check.
     pub attempted_by: Trigger,
     /// Snapshots put in force since the start.
     pub swapped: u64,
-    /// Attempts that failed since the start.
+    /// Failed attempts since the start.
     pub kept: u64,
     /// Findings of that attempt, errors among them when `current` is false.
     pub diagnostics: Diagnostics,
@@ -84,14 +84,14 @@ pub struct Reloader {
     seen: Mutex<FilesRead>,
 }
 
-/// What the files looked like.
+/// The state of the files at two checks.
 #[derive(Debug)]
 struct FilesRead {
-    /// What is in force.
+    /// The snapshot in force.
     good: Look,
     /// The last attempt.
     last: Look,
-    /// Sizes and times of all files just before the last look; the same again means the same content.
+    /// Sizes and times of all files just before the last check; if they are the same, so is the content.
     stamps: Vec<Option<Stamp>>,
     ever_published: Vec<String>,
 }
@@ -110,7 +110,7 @@ type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 type Texts = [Result<Source, Unreadable>; 2];
 
 impl LoadStatus {
-    /// The files in force, as gateways of a fleet compare them.
+    /// Identifies the files in force, so that gateways of a fleet can compare them.
     #[must_use]
     pub fn files(&self) -> String {
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
@@ -155,7 +155,7 @@ impl Reloader {
             handle: Arc::new(ConfigHandle::new(config)),
             status: ArcSwap::from_pointee(status),
             clock,
-            // Without stamps, so that the first look afterwards is a real one.
+            // Without stamps, so that the first check afterwards reads the files.
             seen: Mutex::new(FilesRead { good: look.clone(), last: look, stamps: Vec::new(), ever_published }),
         })
     }
@@ -166,7 +166,7 @@ impl Reloader {
         Arc::clone(&self.handle)
     }
 
-    /// What is in force, and the result of the last check of the files.
+    /// The snapshot in force, and the result of the last check of the files.
     #[must_use]
     pub fn status(&self) -> Arc<LoadStatus> {
         self.status.load_full()
@@ -195,12 +195,12 @@ impl Reloader {
         }
     }
 
-    /// The directories in which something has to happen for the files to change.
+    /// The directories in which a change can affect the files.
     #[must_use]
     pub fn directories(&self) -> Vec<PathBuf> {
         let seen = self.seen();
         let files = self.files(&seen);
-        // A link changes where it stands or where it leads to.
+        // A symlink changes where it is or where it leads.
         let both = files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten();
         let parent = |file: PathBuf| {
             file.parent().map(|parent| if parent.as_os_str().is_empty() { ".".into() } else { parent.to_path_buf() })
@@ -264,7 +264,7 @@ impl Reloader {
         self.status.store(Arc::new(status));
     }
 
-    /// What the texts and an earlier look's secret files are like now.
+    /// The contents now: these texts, and the secret files of an earlier check.
     fn look_again(&self, texts: &Texts, before: &Look) -> Look {
         let again = |(file, _): &SecretFile| (file.clone(), content_hash(&self.secrets.file(file)));
         Look::of(texts, before.secrets.iter().map(again).collect())

@@ -21,8 +21,8 @@ const POLL: Duration = Duration::from_secs(30);
 /// How often they are checked where the kernel cannot report changes, so that a save still takes effect within a second.
 const BLIND_POLL: Duration = Duration::from_millis(500);
 
-/// Which events the kernel reports. For writes only the close: a ledger in the same directory writes its log all the time, and
-/// an event per write made a stream cost 50 % more. Reads are left out, because we read the files ourselves.
+/// Which events the kernel reports. For writes only the close: a ledger in the same directory writes its log all the time, and an
+/// event per write made a stream cost 50 % more. Reads are left out, because we read the files ourselves.
 const WORTH_A_LOOK: EventKindMask = EventKindMask::CREATE
     .union(EventKindMask::REMOVE)
     .union(EventKindMask::MODIFY_META)
@@ -38,7 +38,7 @@ pub trait ReloadObserver: Send + Sync {
     fn unwatched(&self, directory: &Path, problem: &str);
 }
 
-/// Reloads on every change of the files, on every message of `requests` (SIGHUP), and looks every 30 s anyway. Never ends.
+/// Reloads on every change of the files and on every message of `requests` (SIGHUP), and checks every 30 s in any case. Never ends.
 pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, observer: Arc<dyn ReloadObserver>) {
     let events = Arc::new(Notify::new());
     let mut eyes = Eyes::open(Arc::clone(&events));
@@ -93,7 +93,7 @@ struct Eyes {
     watcher: Result<RecommendedWatcher, String>,
     /// Each with its device and inode, because another directory can take over the same path.
     watched: Vec<(PathBuf, Identity)>,
-    /// Already reported to the observer, which hears of each only once.
+    /// Directories already reported to the observer, which is told only once about each.
     unwatched: Vec<PathBuf>,
 }
 

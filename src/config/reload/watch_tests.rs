@@ -1,4 +1,4 @@
-//! Tests of reloading: by hand, and with a real file system that is watched.
+//! Tests of reloading: by hand, and on a real, watched file system.
 
 use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -95,7 +95,7 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once() {
     for name in ["catalog.toml", "key"] {
         fs::rename(place.path(name), place.path("away")).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
-        // On a thread of its own, because opening a pipe without a writer waits forever.
+        // On a separate thread, because opening a pipe without a writer waits forever.
         let (worker, (done, outcome)) = (Arc::clone(&reloader), std::sync::mpsc::channel());
         std::thread::spawn(move || done.send(worker.reload(Trigger::Save)));
         let Ok(Reload::Kept(findings)) = outcome.recv_timeout(PATIENCE) else { panic!("{name} was waited for") };

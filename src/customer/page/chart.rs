@@ -9,13 +9,13 @@ use super::shown;
 use crate::customer::usage::add;
 
 const HOUR_MS: i64 = 3_600_000;
-/// The number of models with a colour of their own; the others share one.
+/// The number of models with their own colour; the others share one.
 const SERIES: usize = 6;
-/// The drawing's own units.
+/// The drawing's units.
 const WIDTH: i64 = 720;
 const HEIGHT: i64 = 200;
 
-/// How far back the chart looks.
+/// The time span of the chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::customer) enum Range {
     Day,
@@ -26,7 +26,7 @@ pub(in crate::customer) enum Range {
 impl Range {
     pub(super) const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// The range that a query names; a month unless it names one.
+    /// The range that a query names; a month by default.
     pub(in crate::customer) fn asked(name: Option<&str>) -> Self {
         Self::ALL.into_iter().find(|range| Some(range.name()) == name).unwrap_or(Self::Month)
     }
@@ -85,7 +85,7 @@ pub(super) struct Share {
 #[derive(Debug)]
 pub(super) struct Spending {
     range: Range,
-    /// By falling charge.
+    /// In order of falling charge.
     pub(super) shares: Vec<Share>,
     pub(super) total: Amount,
     bars: Vec<Bar>,
@@ -95,7 +95,7 @@ pub(super) struct Spending {
 struct Bar {
     label: String,
     total: Amount,
-    /// By the place of the model among the shares.
+    /// By the model's position among the shares.
     parts: BTreeMap<usize, Amount>,
 }
 
@@ -168,7 +168,7 @@ impl Spending {
         let mut parts = Vec::new();
         for (model, amount) in &bar.parts {
             let (low, high) = (height(below), height(plus(below, *amount)));
-            // A small amount is drawn as a thin line, never left out.
+            // A small amount is drawn as a thin line, never omitted.
             let tall = (high - low).max(i64::from(amount.is_positive()));
             parts.push((format!("s{model}"), HEIGHT - low - tall, tall));
             below = plus(below, *amount);
@@ -197,12 +197,12 @@ impl Spending {
     }
 }
 
-/// Saturating at what was there: one key's spending is far below the limit.
+/// Saturates: one key's spending is far below the limit.
 fn plus(a: Amount, b: Amount) -> Amount {
     a.checked_add(b).unwrap_or(a)
 }
 
-/// The next round number at or above, near enough that the highest bar fills two thirds of the drawing at least.
+/// The next round number at or above, close enough that the highest bar fills at least two thirds of the drawing.
 fn scale(most: i64) -> i64 {
     let mut unit: i64 = 1;
     loop {

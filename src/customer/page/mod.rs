@@ -1,5 +1,5 @@
-//! The dashboard as HTML: one layout, one file for each view. Everything is escaped by the templates, and nothing is inline
-//! that the content security policy would have to allow.
+//! The dashboard as HTML: one layout, one file per view. The templates escape everything, and nothing is inline that the content
+//! security policy would have to allow.
 
 pub(super) mod chart;
 pub(super) mod models;
@@ -28,7 +28,7 @@ pub enum View {
     Payments,
     /// Settings for client programs.
     Setup,
-    /// What is sold, and for how much.
+    /// What is on sale, and its prices.
     Models,
 }
 
@@ -42,7 +42,7 @@ impl View {
     ];
 }
 
-/// A page for a signed-in customer. `live` is where newer parts of it come from.
+/// A page for a signed-in customer. `live` is the source of its updates.
 pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
     let statement = Statement::of(key, clock::now());
     let title = View::ALL.iter().find(|(other, _, _)| *other == view).map_or("", |(_, _, title)| title);
@@ -70,7 +70,7 @@ fn status(statement: &Statement) -> Markup {
     html! { span class=(class) { (statement.status) } }
 }
 
-/// The sign-in page, with what went wrong before.
+/// The sign-in page, with the last error.
 pub(super) fn sign_in(problem: Option<&str>) -> Markup {
     document(
         "Sign in",
@@ -92,7 +92,7 @@ pub(super) fn sign_in(problem: Option<&str>) -> Markup {
     )
 }
 
-/// Where a one-time link lands. The token is in the fragment, which is not sent: the script copies it into the form.
+/// The landing page of a one-time link. The token is in the fragment, which is not sent: the script copies it into the form.
 pub(super) fn enter(problem: Option<&str>) -> Markup {
     document(
         "One-time sign-in",

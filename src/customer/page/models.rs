@@ -1,4 +1,4 @@
-//! What this key may use and what it costs: the canonical table, with the price of each kind of token.
+//! The models that this key may use and their prices: the canonical table, with the price of each kind of token.
 
 use std::sync::Arc;
 

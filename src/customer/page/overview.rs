@@ -1,4 +1,4 @@
-//! The first view: what is left, what was spent, and the newest requests. Its parts are also what an open page is sent.
+//! The first view: what is left, what was spent, and the newest requests. An open page gets its parts as updates.
 
 use farebox_ledger::{Amount, Entry, Key, Status, Timestamp, UsageRow};
 use maud::{Markup, html};
@@ -8,15 +8,15 @@ use super::{requests, shown};
 
 /// Less available than this counts as low, as in the console.
 const LOW: Amount = Amount::from_picos(1_000_000_000_000);
-/// So does a balance that lasts fewer days than this.
+/// A balance that lasts fewer days than this also counts as low.
 const SHORT: i64 = 3;
 
-/// Everything the view shows.
+/// The content of the view.
 #[derive(Debug)]
 pub(in crate::customer) struct Overview {
     pub(in crate::customer) key: Key,
     pub(in crate::customer) range: Range,
-    /// Of the last thirty days and of this month.
+    /// For the last thirty days and for this month.
     pub(in crate::customer) rows: Vec<UsageRow>,
     /// Newest first.
     pub(in crate::customer) newest: Vec<Entry>,
@@ -24,7 +24,7 @@ pub(in crate::customer) struct Overview {
 }
 
 impl Overview {
-    /// The parts by the id of their place on the page.
+    /// The parts by their element id on the page.
     pub(in crate::customer) fn parts(&self) -> [(&'static str, Markup); 5] {
         let spending = Spending::of(&self.rows, self.range, self.now);
         [
@@ -75,7 +75,7 @@ impl Overview {
         (week > 0).then(|| i64::try_from(available * 7 / i128::from(week)).unwrap_or(i64::MAX))
     }
 
-    /// Something is left, but not much or not for long.
+    /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
         let available = self.key.account.available();
         available.is_positive() && (available < LOW || self.runway().is_some_and(|days| days < SHORT))

@@ -1,6 +1,6 @@
 //! One request as a receipt that can be printed: tokens times price, the hold, timings, and why it ended.
 //!
-//! Never the target: which provider served it is the operator's business.
+//! Never shows the target: which provider served a request is the operator's business.
 
 use farebox_ledger::{Amount, Bill, Entry, Evidence, Line, Timestamp};
 use maud::{Markup, html};
@@ -88,7 +88,7 @@ fn lines(lines: &[Line], charge: Amount) -> Markup {
     }
 }
 
-/// A rate as the catalog writes it: by the million tokens, or for one picture or request.
+/// A rate as the catalog writes it: per million tokens, per picture or per request.
 fn price(line: &Line) -> String {
     if matches!(line.what.as_ref(), "images" | "request") {
         format!("{} each", line.rate)

@@ -8,7 +8,7 @@ use crate::customer::activity::Refused;
 use crate::customer::receipt;
 use crate::proxy::record;
 
-/// The table of requests. Also a part of the overview.
+/// The table of requests, which is also part of the overview.
 pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
     let titles = ["Time (UTC)", "Model", "Status", "Tokens", "USD", "First byte", "Receipt"];
     html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
@@ -54,7 +54,7 @@ fn row(entry: &Entry, places: usize) -> Markup {
     }
 }
 
-/// Which requests a page shows.
+/// The filter of the view.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::customer) struct Filter {
     pub(in crate::customer) model: String,
@@ -70,7 +70,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether an entry passes.
+    /// Whether an entry passes the filter.
     pub(in crate::customer) fn passes(&self, entry: &Entry) -> bool {
         let blank = Bill::default();
         let bill = entry.bill.as_ref().unwrap_or(&blank);
@@ -84,7 +84,7 @@ impl Filter {
             && (self.day.is_empty() || shown::format(entry.at, "%Y-%m-%d") == self.day)
     }
 
-    /// Whether no older entry than this one can pass.
+    /// Whether no entry older than this one can pass.
     pub(in crate::customer) fn is_past(&self, entry: &Entry) -> bool {
         !self.day.is_empty() && shown::format(entry.at, "%Y-%m-%d") < self.day
     }
@@ -99,13 +99,13 @@ impl Filter {
     }
 }
 
-/// What the view shows.
+/// The content of the view.
 #[derive(Debug)]
 pub(in crate::customer) struct Page<'a> {
     pub(in crate::customer) entries: &'a [Entry],
     /// Where the next page begins.
     pub(in crate::customer) older: Option<&'a str>,
-    /// It begins with the newest.
+    /// Whether it begins with the newest.
     pub(in crate::customer) first: bool,
     pub(in crate::customer) filter: &'a Filter,
     /// Slugs to choose from.
@@ -148,7 +148,7 @@ pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
     }
 }
 
-/// A form that needs no script.
+/// A form that works without a script.
 fn choose(filter: &Filter, models: &[String]) -> Markup {
     let states = [("", "All"), ("ok", "Answered"), ("cut", "Failed or cut short")];
     html! {
@@ -173,7 +173,7 @@ struct Group<'a> {
     oldest: &'a Refused,
 }
 
-/// Equal refusals together, in the order of the newest of each. Numbers in the text make no difference.
+/// Groups equal refusals, in the order of the newest of each. Numbers in the text make no difference.
 fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
     let words = |refused: &Refused| refused.message.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     let mut groups: Vec<(String, Group<'_>)> = Vec::new();

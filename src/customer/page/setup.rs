@@ -1,4 +1,4 @@
-//! Settings for client programs, ready to paste, and a check of the key. From the one table in [`crate::setup`].
+//! Settings for client programs, ready to paste, and a check of the key. Uses the table in [`crate::setup`].
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ const TRAPS: [&str; 3] = [
     "/v1 must not appear twice: if a client asks for a base URL, enter exactly {v1}.",
 ];
 
-/// What the check of a key found.
+/// The result of checking the key.
 #[derive(Debug)]
 pub(in crate::customer) struct Checked {
     pub(in crate::customer) good: bool,
     pub(in crate::customer) text: String,
 }
 
-/// The view. The key itself is never on it: the placeholder is filled in by the browser, if at all.
+/// The view. It never contains the key itself: the browser replaces the placeholder, if at all.
 pub(in crate::customer) fn page(
     public_url: &str,
     models: &[Arc<Model>],
@@ -51,7 +51,7 @@ pub(in crate::customer) fn page(
     }
 }
 
-/// Which model the settings name. A form that needs no script.
+/// The choice of the model in the settings. A form that works without a script.
 fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
     html! {
         section.card aria-labelledby="choice" {
@@ -115,7 +115,7 @@ fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Op
     }
 }
 
-/// The text with the key's places marked, so that the browser can fill them in.
+/// The text with the key's positions marked, so that the browser can fill them in.
 fn filled(block: &Block, base_url: &str, model: &str) -> Markup {
     let text = block.fill(base_url, setup::KEY, model);
     let mut pieces = text.split(setup::KEY);

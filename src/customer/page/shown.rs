@@ -1,4 +1,4 @@
-//! How money, times, counts and reasons are shown.
+//! How money, times, counts and reasons are displayed.
 
 use farebox_ledger::{Amount, Bill, Timestamp};
 use jiff::SignedDuration;
@@ -13,7 +13,7 @@ pub(super) fn money(amount: Amount) -> Markup {
     html! { span.money { (cents) @if !rest.is_empty() { span.fine { (rest) } } } }
 }
 
-/// The most decimals of these amounts, which a column needs to align its decimal points.
+/// The most decimals among these amounts, which a column needs to align its decimal points.
 pub(super) fn places(amounts: impl IntoIterator<Item = Amount>) -> usize {
     amounts.into_iter().map(decimals).max().unwrap_or(2)
 }
@@ -58,12 +58,12 @@ pub(super) fn count(count: u64) -> String {
     text
 }
 
-/// Milliseconds as people read them.
+/// Milliseconds in a form for people.
 pub(super) fn duration(ms: u32) -> String {
     if ms < 1_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
 }
 
-/// What a reason means and what helps.
+/// The meaning of a reason, and what helps.
 pub(super) fn explain(reason: &str) -> &'static str {
     match reason {
         "stop" => "It ended normally.",

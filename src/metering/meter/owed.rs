@@ -11,21 +11,21 @@ use farebox_ledger::{Evidence, Usage};
 use super::{Counted, Ending, Local, Meter, estimate, output_total, price};
 use crate::metering::local;
 
-/// A provider notices this much later than we do that its stream was closed.
+/// A provider notices a closed stream this much later than we do.
 const STOP_LAG: Duration = Duration::from_millis(250);
-/// A claim above this many times the most that can be charged is not expected to be billed.
+/// A claim above this many times the highest possible charge is not expected to be billed.
 const CREDIBLE: u64 = 10;
 
-/// Why the provider's own count was not charged as it stands. Each has a remedy of its own.
+/// Why the provider's own count was not charged as reported. Each reason has its own remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Miscount {
-    /// It sent none, or zero beside shown text.
+    /// It sent no count, or zero although text was shown.
     Missing,
     /// More input than the model's context.
     AboveContext,
     /// More output than twice the limit sent.
     AboveLimit,
-    /// Numbers that contradict each other or are none.
+    /// Numbers that contradict each other or are not valid.
     Malformed,
 }
 
@@ -46,7 +46,7 @@ impl Miscount {
 }
 
 impl Meter {
-    /// What the provider may count for an answer that ended like this; `None` when it has made nothing that it could bill.
+    /// What the provider may count for an answer that ended like this; `None` if it produced nothing that it could bill.
     pub(super) fn owed(&self, ending: Ending, charged: &Counted, local: Option<Local>) -> Option<Usage> {
         let near = self.near(local);
         let usage = match (ending, charged.evidence) {
@@ -68,7 +68,7 @@ impl Meter {
         Some(Usage { images: self.pictures, ..usage })
     }
 
-    /// What a target may count for a try without an answer. `made`: how long it may have made output, where it may have at all.
+    /// What a target may count for a try without an answer. `made`: how long it may have produced output; `None` if it cannot have.
     #[must_use]
     pub fn tried(&self, made: Option<Duration>, local: Option<Local>) -> Usage {
         let counted = self.reported.as_ref().map(price::input_total).filter(|input| *input > 0);
@@ -76,7 +76,7 @@ impl Meter {
         Usage { input: counted.unwrap_or(self.near(local).input), output, images: self.pictures, ..Usage::default() }
     }
 
-    /// Why the provider's own count is not what is charged for an answer that came to its end.
+    /// Why the provider's own count is not charged for an answer that reached its end.
     #[must_use]
     pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
         match (ending, charged.evidence) {
@@ -86,19 +86,19 @@ impl Meter {
         }
     }
 
-    /// Our counts without the part that is rounded to the customer's side.
+    /// Our counts without the rounding in the customer's favour.
     pub(super) fn near(&self, local: Option<Local>) -> Local {
         match local {
             Some(Local { input, output }) => Local { input: local::unrounded(input), output: local::unrounded(output) },
             None => Local {
-                // The estimate leans high: at its median it is a quarter over what a tokenizer says.
+                // The estimate is high: its median is a quarter over a tokenizer's count.
                 input: self.input_known.map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
                 output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
             },
         }
     }
 
-    /// What a provider claims that was not believed, as far as it may really bill it; never less than what is charged.
+    /// A provider's rejected claim, as far as it may really be billed; never less than what is charged.
     fn credible(&self, claimed: &Usage, charged: &Usage) -> Usage {
         let (inputs, outputs) = (self.model.limits.context, self.output_limit.saturating_mul(2));
         let sane = price::input_total(claimed) <= inputs.saturating_mul(CREDIBLE)

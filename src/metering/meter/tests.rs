@@ -1,4 +1,4 @@
-//! What a meter says while an answer runs and at its end, for every kind of usage a provider may report.
+//! A meter while an answer runs and at its end, for every kind of usage a provider may report.
 //!
 //! Prices are $3 in, $15 out, $3.75 for a cache write: 3, 15 and 3.75 million picodollars a token.
 
@@ -31,7 +31,7 @@ fn meter() -> Meter {
     predicting(0)
 }
 
-/// A meter for a request that predicts so many tokens of its answer.
+/// A meter for a request that predicts this many tokens of its answer.
 fn predicting(predicted: u64) -> Meter {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);

@@ -10,12 +10,12 @@ use super::syntax::{Kind, entries, entry, hex, integer, name, token};
 /// Most filters on one stream.
 const MOST: usize = 4;
 
-/// The data of a stream whose dictionary and raw data these are; `left` is what may still be inflated.
+/// The data of the stream with this dictionary and raw data; `left` is what may still be inflated.
 pub(super) fn decoded(dict: &[u8], raw: &[u8], left: &mut usize) -> Option<Vec<u8>> {
     let predicted = |parms: &[u8]| entry(parms, b"Predictor").and_then(|value| integer(value.bytes)).is_some_and(|kind| kind > 1);
     for (key, value) in entries(dict) {
         let parms = matches!(key.as_ref(), b"DecodeParms" | b"DP");
-        // A reference or an array of parameters is not looked into: neither belongs to plain text.
+        // A reference or an array of parameters is not followed: neither occurs with plain text.
         if parms && (value.kind != Kind::Dict && value.bytes != b"null" && value.bytes != b"[null]" || predicted(value.bytes)) {
             return None;
         }
@@ -41,7 +41,7 @@ fn filters(dict: &[u8]) -> Option<Vec<Vec<u8>>> {
         match item.kind {
             Kind::Name => found.push(name(item.bytes).into_owned()),
             _ if matches!(item.bytes, b"]" | b"null") => {}
-            // A reference to a filter's name: nobody writes that.
+            // A reference to a filter's name: no program writes that.
             _ => return None,
         }
         at = behind;
@@ -53,7 +53,7 @@ fn inflate(data: &[u8], most: usize) -> Option<Vec<u8>> {
     match decompress_to_vec_zlib_with_limit(data, most) {
         Ok(out) => Some(out),
         Err(error) if error.status == TINFLStatus::HasMoreOutput => None,
-        // Viewers show what a damaged stream still has.
+        // Viewers show what remains of a damaged stream.
         Err(error) => Some(error.output).filter(|out| !out.is_empty()),
     }
 }

@@ -1,9 +1,9 @@
-//! Reads a PDF for the tokens that its pages may cost. Pure, and bounded: 64 MiB inflated, 256 MiB looked at, no trees.
+//! Reads a PDF for the tokens that its pages may cost. Pure, and bounded: 64 MiB inflated, 256 MiB scanned, no trees.
 //!
-//! The libraries for PDF build a tree of every object, which a small file can make arbitrarily large; and a reader that follows
-//! the file's own index counts what the index says, while a provider's reader may repair it and find more. So the index is not
-//! asked: every object that the file holds counts, in each of its revisions and in object streams too. Where two readers could
-//! differ, the larger count wins; what cannot be read at all is `None`, and costs the whole context.
+//! PDF libraries build a tree of every object, which a small file can make arbitrarily large. And a reader that follows the file's
+//! own index counts what the index lists, while a provider's reader may repair the file and find more. So the index is ignored:
+//! every object in the file counts, in each of its revisions and in object streams too. Where two readers could differ, the larger
+//! count wins; what cannot be read at all is `None`, and costs the whole context.
 
 mod filters;
 mod notes;
@@ -16,21 +16,21 @@ use std::collections::{HashMap, HashSet};
 use notes::Notes;
 use syntax::{Item, Kind, blanks, entry, integer, is_blank, name, references, value};
 
-/// Least tokens of one page: text and picture of an ordinary one.
+/// The least tokens of one page: text and picture of an ordinary one.
 const PER_PAGE: u64 = 3_000;
 /// The picture of a page.
 const PICTURE: u64 = 1_600;
 /// Most bytes that are inflated.
 const MOST_INFLATED: usize = 64 << 20;
-/// Most bytes that are looked at, over all walks.
+/// Most bytes scanned, over all walks.
 const MOST_READ: usize = 256 << 20;
 /// Most objects.
 const MOST_OBJECTS: usize = 400_000;
 /// Deepest nesting of pages and forms.
 const MAX_DEPTH: u32 = 40;
 
-/// Tokens of a document: for each page its text and its picture, at least 3,000. `seed` places the samples that a tokenizer reads
-/// of its text; nobody must know it.
+/// Tokens of a document: for each page its text and its picture, at least 3,000. `seed`, which must be secret, places the samples
+/// of its text that a tokenizer reads.
 #[must_use]
 pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     let head = pdf.get(..1_024).unwrap_or(pdf);
@@ -45,7 +45,7 @@ pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     Counter { file, facts, seed, texts: HashMap::new(), forms: HashMap::new() }.count()
 }
 
-/// Whether the name `Encrypt` stands anywhere, also with `#xx` in place of letters.
+/// Whether the name `Encrypt` occurs anywhere, also with `#xx` in place of letters.
 fn is_encrypted(pdf: &[u8]) -> bool {
     let escaped = |at: usize| {
         let before = pdf.get(at.saturating_sub(b"/Encryp".len())..at).unwrap_or_default();
@@ -56,7 +56,7 @@ fn is_encrypted(pdf: &[u8]) -> bool {
     memchr::memmem::find(pdf, b"/Encrypt").is_some() || memchr::memchr_iter(b'#', pdf).any(escaped)
 }
 
-/// One definition of an object: which buffer holds it, and where.
+/// One definition of an object: its buffer and its position.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u32,
@@ -74,18 +74,18 @@ struct File<'a> {
     read_left: usize,
 }
 
-/// What the dictionaries of a document say.
+/// The findings in a document's dictionaries.
 #[derive(Default)]
 struct Facts {
     /// Objects that are pages, each once.
     pages: Vec<u32>,
     /// Nodes of the page tree.
     nodes: Vec<u32>,
-    /// Most pages that a node claims.
+    /// The most pages that any node claims.
     claimed: u64,
-    /// The objects that a name of a form stands for, anywhere in the document.
+    /// The objects that a form's name refers to, anywhere in the document.
     names: HashMap<Vec<u8>, HashSet<u32>>,
-    /// What annotations and form fields look like and say, and which tables fonts have.
+    /// The appearance and text of annotations and form fields, and the tables of fonts.
     notes: Notes,
 }
 
@@ -100,7 +100,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Finds `12 0 obj` wherever it stands, inside other things too: an index may point there.
+    /// Finds `12 0 obj` anywhere, even inside other things: an index may point there.
     fn find_objects(&mut self, buffer: usize) -> Option<()> {
         let bytes = self.buffers.get(buffer)?;
         let found: Vec<(u32, usize)> = memchr::memmem::find_iter(bytes.as_ref(), b"obj")
@@ -124,7 +124,7 @@ impl<'a> File<'a> {
         Some(())
     }
 
-    /// The value of an object and where it ends; nothing at the end of a buffer.
+    /// The value of an object and its end; empty at the end of a buffer.
     fn value(&mut self, place: Place) -> Option<Option<(std::ops::Range<usize>, Kind)>> {
         let bytes = self.buffers.get(place.buffer)?;
         let start = blanks(bytes, place.at);
@@ -133,7 +133,7 @@ impl<'a> File<'a> {
         }
         let (item, end) = value(bytes, start)?;
         let kind = item.kind;
-        // Callers walk it a few more times.
+        // The callers walk it a few more times.
         self.spend((end - place.at).saturating_mul(4))?;
         Some(Some((start..end, kind)))
     }
@@ -147,7 +147,7 @@ impl<'a> File<'a> {
         Some(self.value(place)?.filter(|(_, kind)| *kind == Kind::Dict).map(|(span, _)| span))
     }
 
-    /// The data of a stream; nothing for an object that is none.
+    /// The data of a stream; empty for any other object.
     fn stream(&mut self, place: Place) -> Option<Option<Vec<u8>>> {
         let Some(span) = self.dict(place)? else { return Some(None) };
         let bytes = self.buffers.get(place.buffer)?;
@@ -161,7 +161,7 @@ impl<'a> File<'a> {
         let start = at + b"stream".len() + skipped;
         let data = bytes.get(start..)?;
         let by_keyword = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
-        // A length may reach further than the first such word, which can be part of the data.
+        // The length may reach beyond the first such word, which can be part of the data.
         let length = entry(self.slice(place.buffer, &span), b"Length").and_then(|length| self.number(length));
         let by_length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         let data = data.get(..by_keyword.max(by_length)).or_else(|| data.get(..by_keyword))?.to_vec();
@@ -184,7 +184,7 @@ impl<'a> File<'a> {
     }
 
     fn open_object_streams(&mut self) -> Option<()> {
-        // Object streams do not stand in object streams.
+        // Object streams are never inside object streams.
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
             let Some(span) = self.dict(place)? else { continue };
@@ -246,7 +246,7 @@ impl<'a> File<'a> {
         Some(facts)
     }
 
-    /// The names of forms in a dictionary of resources, which stands alone or in a page.
+    /// The names of forms in a dictionary of resources, which is separate or inside a page.
     fn names(&self, dict: &[u8], facts: &mut Facts) {
         let inside = entry(dict, b"Resources").filter(|value| value.kind == Kind::Dict);
         for resources in [Some(dict), inside.map(|value| value.bytes)].into_iter().flatten() {
@@ -269,7 +269,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// The number of an object whose `obj` stands at `at`.
+/// The number of the object whose `obj` is at `at`.
 fn number_before(bytes: &[u8], at: usize) -> Option<u32> {
     let before = trimmed(bytes.get(at.saturating_sub(32)..at)?);
     let (rest, _generation) = last_digits(before)?;
@@ -285,20 +285,20 @@ fn trimmed(text: &[u8]) -> &[u8] {
     text.get(..text.len() - blanks).unwrap_or_default()
 }
 
-/// What stands before the digits at the end, and these.
+/// Splits off the digits at the end.
 fn last_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     (digits > 0).then(|| text.split_at(text.len() - digits))
 }
 
-/// Counts the tokens of what was found.
+/// Counts the tokens of the findings.
 struct Counter<'a> {
     file: File<'a>,
     facts: Facts,
     seed: u64,
-    /// Tokens of the content streams read so far; one that is being read has none yet, so that forms may go in circles.
+    /// Tokens of the content streams read so far; one that is being read has none yet, so circular forms end.
     texts: HashMap<u32, u64>,
-    /// The same by the name of a form.
+    /// The same by a form's name.
     forms: HashMap<Vec<u8>, u64>,
 }
 
@@ -312,7 +312,7 @@ impl Counter<'_> {
             total = total.saturating_add(tokens);
             dearest = dearest.max(tokens);
         }
-        // A page that is shown more than once, or that was not found here, may be any of them.
+        // A page that is shown more than once, or that was not found, may be any of them.
         let mut leaves = HashMap::new();
         let mut shown = 0;
         for node in std::mem::take(&mut self.facts.nodes) {
@@ -323,14 +323,14 @@ impl Counter<'_> {
         for appearance in std::mem::take(&mut self.facts.notes.appearances) {
             total = total.saturating_add(self.text(appearance, 0)?);
         }
-        // A file without a page is no document, whatever it says.
+        // A file without a page is not a document, whatever it claims.
         if total == 0 {
             return None;
         }
         Some(total.saturating_add(self.facts.notes.tokens).saturating_add(said))
     }
 
-    /// Tokens of all strings that stand in objects of their own. Some can stand in place of marked content.
+    /// Tokens of all strings that are separate objects. Some can replace marked content.
     fn said_apart(&mut self) -> Option<u64> {
         let mut total = 0_u64;
         for text in std::mem::take(&mut self.facts.notes.texts) {
@@ -344,7 +344,7 @@ impl Counter<'_> {
         Some(total)
     }
 
-    /// Tokens of a string that stands in an object of its own.
+    /// Tokens of a string that is a separate object.
     fn said(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
         for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
@@ -379,7 +379,7 @@ impl Counter<'_> {
         Some(most)
     }
 
-    /// Text tokens of a page, in the dearest of its revisions.
+    /// Text tokens of a page, in the revision with the most.
     fn page(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
         for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
@@ -396,7 +396,7 @@ impl Counter<'_> {
         Some(most)
     }
 
-    /// Text tokens of a content stream and of the forms that it draws; of all that an array or a dictionary refers to.
+    /// Text tokens of a content stream and of the forms that it draws; of everything that an array or a dictionary refers to.
     fn text(&mut self, number: u32, depth: u32) -> Option<u64> {
         if let Some(tokens) = self.texts.get(&number) {
             return Some(*tokens);
@@ -429,7 +429,7 @@ impl Counter<'_> {
         Some(most)
     }
 
-    /// Text tokens of the form that a name stands for; of the dearest, where it stands for several.
+    /// Text tokens of the form with this name; if there are several, of the one with the most.
     fn form(&mut self, name: Vec<u8>, depth: u32) -> Option<u64> {
         if let Some(tokens) = self.forms.get(&name) {
             return Some(*tokens);

@@ -1,32 +1,32 @@
-//! What annotations and form fields of a document say and which tables its fonts have, wherever the dictionaries stand: alone, in
-//! a page, in another dictionary.
+//! Finds the text of annotations and form fields, and the tables of fonts, wherever their dictionaries are: separate, in a page, or
+//! in another dictionary.
 //!
-//! Viewers draw their appearances; readers for models also take the words themselves. Must not read a value more than once for
-//! each dictionary around it.
+//! Viewers draw their appearances; readers for models also take the words themselves. Must not read a value more than once for each
+//! dictionary around it.
 
 use std::collections::HashSet;
 
 use super::syntax::{Item, Kind, elements, entries, entry, references, string};
 use super::text::{self, Fonts};
 
-/// What was found in the dictionaries of a document.
+/// The findings in the dictionaries of a document.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     /// Appearances: forms, or dictionaries of forms.
     pub(super) appearances: HashSet<u32>,
-    /// Objects that may be strings which are said.
+    /// Objects that may be strings with text.
     pub(super) texts: HashSet<u32>,
-    /// Tokens of the strings that stand in the dictionaries themselves.
+    /// Tokens of the strings inside the dictionaries themselves.
     pub(super) tokens: u64,
-    /// Most tokens of such a string that can stand in place of marked content: a page can show it at each of its marks.
+    /// The most tokens of any such string that can replace marked content: a page can show it at each of its marks.
     pub(super) replacement: u64,
-    /// Those of `texts` that can stand there.
+    /// Those of `texts` that can replace marked content.
     pub(super) replacements: HashSet<u32>,
     /// Places the samples of them.
     seed: u64,
     /// Objects that are tables of a font: streams, or lists of glyph names.
     pub(super) font_tables: HashSet<u32>,
-    /// What the glyph names that stand in the dictionaries themselves say.
+    /// The meaning of the glyph names inside the dictionaries themselves.
     pub(super) fonts: Fonts,
 }
 
@@ -36,14 +36,14 @@ impl Notes {
         Self { seed, ..Self::default() }
     }
 
-    /// Takes in a value and all inside it; returns how many bytes were read for it.
+    /// Adds a value and everything inside it; returns how many bytes were read for it.
     pub(super) fn read(&mut self, item: Item<'_>) -> usize {
         let mut read = item.bytes.len();
         match item.kind {
-            // The contents of a signature are no words.
+            // The contents of a signature are not text.
             Kind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
             Kind::Dict => {
-                // An element of the document's structure replaces its own content once, not whatever is marked with it.
+                // An element of the document's structure replaces its own content once, not every occurrence of a mark.
                 let is_element = entry(item.bytes, b"S").is_some();
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
@@ -66,7 +66,7 @@ impl Notes {
         read
     }
 
-    /// Takes in what a list of properties shows instead of whatever is marked with it.
+    /// Adds what a list of properties shows in place of marked content.
     fn replaces(&mut self, text: Item<'_>) {
         let tokens = self.says(text);
         self.replacement = self.replacement.max(tokens);
@@ -75,9 +75,9 @@ impl Notes {
         }
     }
 
-    /// Returns the tokens of a string that stands here.
+    /// Returns the tokens of a string at this position.
     fn says(&mut self, value: Item<'_>) -> u64 {
-        // The contents of a page are references too, but to streams, which are no strings.
+        // The contents of a page are also references, but to streams, which are not strings.
         if value.kind == Kind::Word {
             self.texts.extend(references(value));
         }
@@ -87,7 +87,7 @@ impl Notes {
     }
 }
 
-/// Tokens of a string, which is Latin or UTF-16; none of any other value.
+/// Tokens of a string, which is Latin or UTF-16; 0 for any other value.
 pub(super) fn tokens(value: Item<'_>, seed: u64) -> u64 {
     if !matches!(value.kind, Kind::Text | Kind::Hex) {
         return 0;

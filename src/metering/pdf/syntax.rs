@@ -1,4 +1,4 @@
-//! The syntax of PDF, read in place: values are slices of the file, no tree is built.
+//! The syntax of PDF, parsed in place: values are slices of the file, no tree is built.
 //!
 //! Lenient, as viewers are: invalid parts are skipped. Must not allocate for what is read, must not recurse deeper than
 //! [`MAX_DEPTH`], and must look at each byte of a value once.
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// Deepest nesting of arrays and dictionaries that is read.
 const MAX_DEPTH: u32 = 64;
 
-/// What begins at a place.
+/// The kind of token at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Dict,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Text,
     Hex,
     Name,
-    /// A number, a keyword, or a delimiter that belongs nowhere.
+    /// A number, a keyword, or a misplaced delimiter.
     Word,
 }
 
@@ -35,7 +35,7 @@ fn is_delimiter(byte: u8) -> bool {
     matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
 }
 
-/// The place behind white space and comments.
+/// The position after white space and comments.
 pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match bytes.get(at) {
@@ -46,12 +46,12 @@ pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The value at `at` and the place behind it; `None` at the end of the bytes, or nested too deep.
+/// The value at `at` and the position after it; `None` at the end of the bytes, or nested too deep.
 pub(super) fn value(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     nested(bytes, at, 0)
 }
 
-/// The same for one token: brackets stand for themselves.
+/// The same for one token: brackets are tokens of their own.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     let start = blanks(bytes, at);
     let (kind, end) = match (bytes.get(start)?, bytes.get(start + 1)) {
@@ -149,7 +149,7 @@ pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<Item<'a>> {
     entries(dict).filter(|(name, _)| name.as_ref() == wanted).map(|(_, value)| value).last()
 }
 
-/// The place behind `12 0 R`.
+/// The position after `12 0 R`.
 fn reference_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (number, at) = token(bytes, at)?;
     integer(number.bytes)?;
@@ -179,7 +179,7 @@ pub(super) fn integer(bytes: &[u8]) -> Option<u64> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
-/// A name without its slash, with `#xx` taken out.
+/// A name without its slash, with `#xx` decoded.
 pub(super) fn name(bytes: &[u8]) -> Cow<'_, [u8]> {
     let plain = bytes.strip_prefix(b"/").unwrap_or(bytes);
     if !plain.contains(&b'#') {

@@ -1,4 +1,4 @@
-//! Documents as honest programs write them, and as somebody writes them who wants pages for nothing.
+//! Documents as honest programs write them, and as an attacker writes them to get pages for free.
 
 use std::time::Instant;
 

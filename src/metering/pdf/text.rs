@@ -1,32 +1,31 @@
-//! How many tokens the text of a content stream is likely to be.
+//! Estimates the tokens of a content stream's text.
 //!
-//! Every string of the stream counts, whichever operator shows it. What a byte of a string stands for is up to the fonts: their
-//! tables of characters (`ToUnicode`) and their names of glyphs (`Differences`) say whether it is Latin, and how many characters one
-//! code can become.
+//! Every string of the stream counts, whichever operator shows it. The fonts decide what a byte of a string means: their character
+//! tables (`ToUnicode`) and glyph names (`Differences`) tell whether it is Latin, and how many characters one code can become.
 
 use farebox_protocol::{Sample, token_estimate};
 
 use super::syntax::{Item, Kind, elements, hex, name, string, token};
 use crate::config::Tokenizer;
 
-/// Longest result of one code that is only a ligature.
+/// Longest result of one code that is still only a ligature.
 const LIGATURE: usize = 4;
 /// Bytes of text that are weighed at a time.
 const CHUNK: usize = 64 << 10;
 
-/// What the fonts of a document make of a byte.
+/// How a document's fonts interpret a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fonts {
-    /// Some code stands for a character outside the Latin script.
+    /// Whether some code means a character outside the Latin script.
     foreign: bool,
-    /// Most UTF-16 units that one code stands for.
+    /// Most UTF-16 units that one code means.
     longest: usize,
 }
 
 impl Fonts {
-    /// Takes in a font's table of characters.
+    /// Adds a font's character table.
     pub(super) fn read(&mut self, cmap: &[u8]) {
-        // Between `beginbfchar` and its end come pairs, after `beginbfrange` triples; the last of each says what is shown.
+        // Between `beginbfchar` and its end come pairs, after `beginbfrange` triples; the last of each is what is shown.
         let (mut of, mut index, mut inside) = (0, 0, false);
         let mut at = 0;
         while let Some((item, behind)) = token(cmap, at) {
@@ -48,7 +47,7 @@ impl Fonts {
         }
     }
 
-    /// Takes in a font's list of glyph names. A name is made of parts (`f_i`), and each can spell characters out (`uni4E2D56FD`,
+    /// Adds a font's list of glyph names. A name is made of parts (`f_i`), and each can spell characters out (`uni4E2D56FD`,
     /// `u1F600`).
     pub(super) fn rename(&mut self, differences: Item<'_>) {
         let names = elements(differences.bytes).filter(|item| differences.kind == Kind::Array && item.kind == Kind::Name);
@@ -61,13 +60,13 @@ impl Fonts {
 
     fn shows(&mut self, utf16: &[u8]) {
         self.longest = self.longest.max(utf16.len() / 2);
-        // Latin with its accents, punctuation, signs of currency, ligatures.
+        // Latin with its accents, punctuation, currency symbols, ligatures.
         let latin = |unit: u16| matches!(unit, 0..0x250 | 0x2000..0x2100 | 0xfb00..0xfb07 | 0xf000..0xf100);
         let unit = |pair: &[u8]| u16::from_be_bytes([*pair.first().unwrap_or(&0), *pair.get(1).unwrap_or(&0)]);
         self.foreign |= utf16.chunks(2).any(|pair| !latin(unit(pair)));
     }
 
-    /// Tokens of a byte, when it cannot be read as Latin.
+    /// Tokens per byte, if it cannot be read as Latin.
     fn per_byte(self) -> Option<u64> {
         match self.longest {
             longest if longest > LIGATURE => u64::try_from(longest).ok(),
@@ -76,7 +75,7 @@ impl Fonts {
     }
 }
 
-/// The characters of a part of a glyph's name, in UTF-16; a letter for a name like any other.
+/// The characters of a part of a glyph's name, in UTF-16; any other name counts as one letter.
 fn spelled(part: &[u8]) -> Vec<u8> {
     let is_hex = |digits: &[u8]| digits.len() >= 4 && digits.iter().all(u8::is_ascii_hexdigit);
     if let Some(digits) = part.strip_prefix(b"uni").filter(|digits| is_hex(digits)) {
@@ -87,8 +86,8 @@ fn spelled(part: &[u8]) -> Vec<u8> {
     spelled.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| unit.to_be_bytes()).collect()
 }
 
-/// What a content stream shows: tokens of its strings, how often it marks content with a list of properties that stands elsewhere,
-/// and the names of the forms that it draws.
+/// What a content stream shows: tokens of its strings, how often it marks content with a separate list of properties, and the names
+/// of the forms that it draws.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) tokens: u64,
@@ -121,7 +120,7 @@ pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
     shown
 }
 
-/// The first place where inline data can have ended: what follows is read as text rather than missed.
+/// The first position where inline data can have ended: what follows is read as text rather than missed.
 fn image_end(content: &[u8], from: usize) -> usize {
     let rest = content.get(from..).unwrap_or_default();
     let ends = |at: usize| {
@@ -138,7 +137,7 @@ fn tokens(text: &[u8], fonts: Fonts, seed: u64) -> u64 {
     latin(text, seed)
 }
 
-/// Tokens of text in Latin letters; what is none of ASCII takes at most a token a byte.
+/// Tokens of text in Latin letters; every byte that is not ASCII counts as one token at most.
 pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
     // A backslash would be read as an escape.
     let plain = |byte: &&u8| matches!(byte, b' '..=b'~') && **byte != b'\\';
@@ -147,8 +146,8 @@ pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
     written(&ascii, seed).saturating_add(other)
 }
 
-/// Tokens of a text: the fast estimate, or what a tokenizer makes of a sample, whichever is more. Letters and signs without spaces
-/// look like a few long words to the estimate, and are a token for two of them.
+/// Tokens of a text: the fast estimate, or a tokenizer's count of a sample, whichever is more. Letters and symbols without spaces
+/// look like a few long words to the estimate, but take a token for every two of them.
 pub(super) fn written(text: &str, seed: u64) -> u64 {
     let weight = token_estimate::exactly(text);
     let mut sample = Sample::seeded(seed);

@@ -1,4 +1,4 @@
-//! Counting tokens without running the request: a target that does not answer.
+//! Counting tokens without running the request, at a target that does not answer.
 
 use super::*;
 use crate::metering::local;
@@ -11,14 +11,14 @@ async fn a_target_that_does_not_answer_is_waited_for_ten_seconds_and_then_we_est
     house.proxy.upstreams.play(Recorded { pieces: vec![late], broken: false });
     let (key, begun) = (house.key("5").await, Instant::now());
     let body = Bytes::from(r#"{"model":"quick","messages":[{"role":"user","content":"hello"}]}"#);
-    let counted = count::tokens(&house.proxy, &key, &body, Vec::new(), true).await.unwrap();
+    let counted = count::tokens(&house.proxy, &key, &body, Vec::new(), true, &mut Known::default()).await.unwrap();
     assert_eq!((counted.estimated, begun.elapsed()), (true, Duration::from_secs(10)));
     assert!(counted.tokens > 0);
     let states = house.proxy.upstreams.states();
     assert!(states.iter().all(|state| (state.errors, state.in_flight) == (0, 0)), "nobody is blamed, and no place is kept");
 }
 
-/// It was counted for the checkpoints, and its sample is gone before the answer ends.
+/// The request was counted for the checkpoints, and its sample is gone before the answer ends.
 #[tokio::test(start_paused = true)]
 async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
     const THEIRS: u64 = 700;
@@ -35,7 +35,7 @@ async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
     read(stream(reply)).await;
     let target = house.charges().await.remove(0).bill.unwrap().target;
 
-    // Between two low and two high votes, the middle is that of the stream.
+    // Between two low and two high votes, the median is the stream's own vote.
     for (voter, theirs) in [(1, 10), (2, 10), (3, 10_000), (4, 10_000)] {
         house.proxy.calibrations.vote(&target, voter, theirs, 1_000);
     }

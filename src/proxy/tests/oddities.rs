@@ -1,4 +1,4 @@
-//! What odd upstreams do, each stretched over two seconds: whose fault it was, and what it costs to the last picodollar.
+//! Odd upstream behaviour, each stretched over two seconds: who is to blame, and the cost to the last picodollar.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::paced::{LENGTH, Outcome, asked, data, end, played, stretched, words};
 use super::*;
 use crate::upstream::{BreakerState, Recorded};
 
-/// Input and output of every usage below, and what they cost.
+/// Input and output tokens of every usage below, and their cost.
 const COUNTS: (u64, u64) = (100, 6);
 const COST: i64 = 100 * 3_000_000 + 6 * 15_000_000;
 
@@ -33,7 +33,7 @@ fn event(data: Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
 }
 
-/// A native answer of two texts whose interim events say this of the stop reason and count as they go.
+/// A native answer with two texts whose interim events carry this stop reason and running counts.
 fn native(interim_stop: &Value) -> Vec<String> {
     let start = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "sim", "content": [],
         "stop_reason": interim_stop, "usage": {"input_tokens": COUNTS.0, "output_tokens": 1}});
@@ -218,7 +218,7 @@ async fn a_stream_without_a_stop_reason_never_ends_cleanly() {
         if name == "no marker" || name == "no usage before the marker" {
             continue;
         }
-        // Everything up to the stop reason: the last words were sent, and nobody said that they were the last.
+        // Everything up to the stop reason: the last words were sent, but nothing marked them as the last.
         let said = |event: &String| ["\"stop\"", "end_turn", "response.completed"].iter().any(|word| event.contains(word));
         let last = if body == with_two_choices() { events.iter().rposition(said) } else { events.iter().position(said) };
         let events = &events[..last.unwrap()];
@@ -256,7 +256,7 @@ async fn leaving_an_odd_stream_pays_for_the_prompt_and_what_was_shown() {
     }
 }
 
-/// An error of the customer's own making as each family shows it, after `shown` words.
+/// An error caused by the customer, as each family reports it, after `shown` words.
 fn own_errors() -> Vec<(Family, Vec<String>, &'static str)> {
     let chat_error =
         |kind: &str, code: &str| format!("data: {}\n\n", json!({"error": {"type": kind, "code": code, "message": "why"}}));

@@ -1,6 +1,6 @@
 //! Recorded streams stretched over two seconds of paused time: all words arrive, with the right end, charge and blame.
 //!
-//! A replay without pacing hides what time does: a stream that was cut after a second, money that was metered by the clock.
+//! A replay without pacing hides the effects of time: a stream cut off after a second, money metered by the clock.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::upstream::Recorded;
 /// How long each stream takes.
 pub(super) const LENGTH: Duration = Duration::from_secs(2);
 
-/// What became of one stream.
+/// The result of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     /// What the customer got.
@@ -23,7 +23,7 @@ pub(super) struct Outcome {
     pub(super) bill: Bill,
     /// In picodollars.
     pub(super) charge: i64,
-    /// Failures that were counted against the target.
+    /// Failures counted against the target.
     pub(super) blamed: u64,
     /// How long the customer read.
     pub(super) took: Duration,

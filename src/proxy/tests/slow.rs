@@ -1,14 +1,14 @@
-//! Customers who read slowly, in paused time: who accepts nothing for 30 s is gone and pays for what was made; who reads a little at
-//! a time gets everything.
+//! Customers who read slowly, in paused time: one who accepts nothing for 30 s counts as gone and pays for what was produced; one
+//! who reads a little at a time gets everything.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::upstream::Recorded;
 
-/// Frames of the stream below, and seconds between them.
+/// Frames of the stream below, and the seconds between them.
 const FRAMES: u64 = 60;
-/// Words of a frame, a token each.
+/// Words per frame, one token each.
 const WORDS: u64 = 2_000;
 
 /// A chat stream of 600 KB in a minute, with its usage.
@@ -28,7 +28,7 @@ fn long() -> Recorded {
     Recorded { pieces, broken: false }
 }
 
-/// The stream's charge, and when it was settled, for a customer who takes a chunk this often, or none at all.
+/// The stream's charge and settlement time, for a customer who takes a chunk at this interval, or none at all.
 async fn read_every(pause: Option<Duration>) -> (String, Entry, Duration) {
     let house = House::new();
     house.proxy.upstreams.play(long());

@@ -1,4 +1,4 @@
-//! Requests for a provider of another family: room for their second form, signs of life, and what an answer loses on its way back.
+//! Requests for a provider of another family: memory for their second form, keep-alives, and what an answer loses on its way back.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::byte_room::{ByteRoom, Holder};
 use crate::upstream::Recorded;
 
-/// Every direction: the caller's family, the provider's.
+/// Every direction: the caller's family, then the provider's.
 const DIRECTIONS: [(Family, Family); 6] = [
     (Family::Chat, Family::Responses),
     (Family::Chat, Family::Messages),
@@ -20,7 +20,7 @@ fn data(event: &Value) -> Bytes {
     Bytes::from(format!("data: {event}\n\n"))
 }
 
-/// An answer of a provider: its first event, and the others, which say `a` and end.
+/// An answer of a provider: its first event, then the others, which say `a` and end.
 fn answer(family: Family) -> (Bytes, Vec<Bytes>) {
     match family {
         Family::Chat => {
@@ -65,7 +65,7 @@ fn answer(family: Family) -> (Bytes, Vec<Bytes>) {
     }
 }
 
-/// The provider begins, thinks in silence for this long and then answers.
+/// The provider begins, thinks silently for this long and then answers.
 fn after_silence(family: Family, silence: Duration) -> Recorded {
     let (first, rest) = answer(family);
     let mut pieces = vec![(Duration::ZERO, first)];
@@ -81,7 +81,7 @@ async fn a_caller_whose_model_thinks_in_silence_gets_signs_of_life() {
         let key = house.key("5").await;
         let shown = read(stream(house.ask(&key, caller, "quick", 10, Some(1_000)).await)).await;
         let sign = if caller == Family::Messages { "event: ping\ndata: {\"type\":\"ping\"}\n\n" } else { ": ping\n\n" };
-        // A native answer begins with one as well.
+        // A native answer also begins with one.
         let began = usize::from(caller == Family::Messages);
         assert_eq!(shown.matches(sign).count(), 3 + began, "one in 15 s, {caller} on {target}: {shown}");
         assert_eq!(shown.matches("\"a\"").count().min(1), 1, "{shown}");

@@ -12,10 +12,11 @@ use salvo::prelude::{FlowCtrl, Request, Response, handler};
 use sha2::{Digest, Sha256};
 
 use super::{Admin, text};
+use crate::config::source;
 
-/// Shorter ones could be guessed.
+/// A shorter token could be guessed.
 const LEAST_CHARACTERS: usize = 16;
-/// Longer files cannot be a token.
+/// A longer file cannot be a token.
 const LARGEST_FILE: u64 = 4_096;
 
 /// The rule of one listener.
@@ -23,9 +24,9 @@ const LARGEST_FILE: u64 = 4_096;
 pub enum Guard {
     /// Loopback without a token.
     Open,
-    /// Another address without a token: never.
+    /// Never: another address, without a token.
     Closed,
-    /// Only with this token, by its SHA-256.
+    /// Only with this token; its SHA-256.
     Token([u8; 32]),
 }
 
@@ -57,15 +58,12 @@ impl Guard {
             return Ok(if address.to_canonical().is_loopback() { Self::Open } else { Self::Closed });
         };
         let refuse = |problem: String| TokenError { path: file.display().to_string(), problem };
-        let length = std::fs::metadata(file).map_err(|error| refuse(error.to_string()))?.len();
-        if length > LARGEST_FILE {
-            return Err(refuse(format!("it has {length} bytes; it must contain one token and nothing else")));
-        }
-        let content = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+        let content = source::content(file, LARGEST_FILE).map_err(|error| refuse(source::plain(&error)))?;
+        let content = String::from_utf8_lossy(&content);
         let token = content.trim();
         if token.chars().count() < LEAST_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(refuse(format!(
-                "a token is one word of at least {LEAST_CHARACTERS} characters; `openssl rand -hex 24` makes one"
+                "it must contain one token and nothing else: one word of at least {LEAST_CHARACTERS} characters; `openssl rand -hex 24` makes one"
             )));
         }
         Ok(Self::Token(Sha256::digest(token).into()))
@@ -80,7 +78,7 @@ impl Guard {
     }
 }
 
-/// Asks for the token in front of a path.
+/// Requires the token in front of a path.
 pub(super) struct Check {
     admin: Arc<Admin>,
 }
@@ -141,5 +139,10 @@ mod tests {
             assert!(token.is_empty() || !problem.contains(token), "{problem}");
         }
         assert!(Guard::new("127.0.0.1".parse().unwrap(), Some(Path::new("/nonexistent"))).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("token");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let problem = Guard::new("127.0.0.1".parse().unwrap(), Some(&pipe)).unwrap_err().problem;
+        assert!(problem.contains("a pipe or a device"), "{problem}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it should be sent requests.
+//! Whether the process is alive, and whether it should get requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -11,7 +11,7 @@ use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use super::{Admin, text};
 use crate::server::connections;
 
-/// The hoop around every path: checks the name, and marks the connection as busy.
+/// The middleware around every path: checks the name, and marks the connection as busy.
 pub(super) struct Arrive {
     admin: Arc<Admin>,
 }

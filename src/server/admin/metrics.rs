@@ -1,4 +1,4 @@
-//! `/metrics`: what was counted since the start, and how targets, ledger and files are right now. Prometheus text format.
+//! `/metrics`: counters since the start, and the current state of targets, ledger and files, in Prometheus text format.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ impl Metrics {
     }
 
     async fn handle(&self, res: &mut Response) {
-        // If the ledger's sums cannot be read, the other metrics are still served.
+        // The other metrics are served even if the ledger's sums cannot be read.
         let totals = self.admin.ledger.totals().await.ok();
         let gateways = self.admin.ledger.gateways().await.unwrap_or_default();
         let admin = Arc::clone(&self.admin);
@@ -73,7 +73,7 @@ fn process(out: &mut Exposition, admin: &Admin) {
         .sample(&[], lost_lines());
 }
 
-/// What is bounded for all customers together.
+/// What is limited for all customers together.
 fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
     out.metric("farebox_connections", Kind::Gauge, "Open connections of customers.").sample(&[], counts.open);

@@ -1,7 +1,7 @@
 //! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
 //!
-//! It only reads. `/healthz`, `/readyz` and `/metrics` carry no customer's data and are open to everyone who can
-//! reach the listener; `/status` and `/live` are behind the [`Guard`].
+//! It only reads. `/healthz`, `/readyz` and `/metrics` contain no customer's data and are open to everyone who can reach the
+//! listener; `/status` and `/live` are behind the [`Guard`].
 
 mod guard;
 mod health;
@@ -90,7 +90,7 @@ impl NotFound {
     }
 }
 
-/// Answers with a text.
+/// Answers with plain text.
 fn text(res: &mut Response, status: StatusCode, words: impl Into<String>) {
     res.status_code(status);
     res.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));

@@ -1,6 +1,6 @@
 //! `/status`: the running configuration, the state of the files, targets and ledger, as one JSON document.
 //!
-//! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It has no secret in it: keys and
+//! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It contains no secret: keys and
 //! header values are only counted.
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// What was read of the ledger.
+/// The ledger's part of the document.
 struct Books {
     totals: Option<Totals>,
     gateways: Vec<Gateway>,
@@ -81,8 +81,8 @@ impl Admin {
         status
     }
 
-    /// What the operator should look at, with its remedy: gateways with different files, keys whose exposure runs away, targets
-    /// that miscount.
+    /// Problems for the operator, each with its remedy: gateways with different files, keys whose exposure runs away, targets that
+    /// miscount.
     fn alerts(&self, gateways: &[Gateway]) -> Vec<Value> {
         let now = clock::now();
         let slowed = self.front.rate_limits.slowed(now).into_iter().map(|(key, standing)| {
@@ -110,7 +110,7 @@ impl Admin {
         self.ledger_alert().into_iter().chain(differ).chain(slowed).chain(miscounts).collect()
     }
 
-    /// What is wrong with the ledger's database, where something is.
+    /// The problem with the ledger's database, if there is one.
     fn ledger_alert(&self) -> Option<Value> {
         let stats = self.ledger.stats();
         let text = match (stats.uncertain(), &stats.standby) {
@@ -146,7 +146,7 @@ impl Admin {
     }
 }
 
-/// The state of the files. If they are not watched, that of the start.
+/// The state of the files; if they are not watched, their state at startup.
 fn files(loaded: Option<&LoadStatus>, started_at: Timestamp) -> Value {
     let Some(loaded) = loaded else {
         return json!({
@@ -251,7 +251,7 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
     })
 }
 
-/// The bound that 99 of 100 commits stayed below; the last commit's time where they took longer than all bounds.
+/// The bound that 99 of 100 commits stayed below; if commits took longer than every bound, the last commit's time.
 fn commit_p99(stats: &WriterStats) -> Option<u64> {
     let enough = stats.commits.checked_sub(stats.commits / 100).filter(|enough| *enough > 0)?;
     let mut below = 0;

@@ -1,6 +1,6 @@
-//! Prompts seen before, as hashes of their beginnings: what a prompt cache would have kept.
+//! Prompts seen before, as hashes of their prefixes: what a prompt cache would have kept.
 //!
-//! Bounded: the oldest beginnings are forgotten first. It holds hashes only, never text.
+//! Bounded: the oldest prefixes are forgotten first. It holds hashes only, never text.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN};
 /// Blocks remembered: about 4 million tokens.
 const MOST: usize = 1 << 16;
 
-/// Hashes of the beginnings of prompts.
+/// Hashes of the prefixes of prompts.
 #[derive(Default)]
 pub(super) struct Memory(Mutex<Prefixes>);
 
@@ -21,7 +21,7 @@ struct Prefixes {
 }
 
 impl Memory {
-    /// Tokens of the longest beginning seen before; all of it is known from now on.
+    /// Tokens of the longest prefix seen before; remembers all of the prompt.
     pub(super) fn recall(&self, blocks: &[u64]) -> u64 {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = blocks.iter().take_while(|hash| seen.known.contains(hash)).count();

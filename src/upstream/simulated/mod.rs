@@ -1,8 +1,8 @@
 //! The built-in provider: answers in process, without a network, the same way for the same request.
 //!
-//! It is a provider like any other: its answers pass through the same judgement as those from a connection, and its usage is
-//! exact by its own tokenizer (four characters a token). Some of its models misbehave on purpose, by their upstream name:
-//! `sim-slow`, `sim-cut`, `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
+//! It is a provider like any other: its answers are judged like those from a connection, and its usage is exact by its own
+//! tokenizer (four characters per token). Some of its models misbehave on purpose, by their upstream name: `sim-slow`, `sim-cut`,
+//! `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
 
 mod memory;
 mod speak;
@@ -32,7 +32,7 @@ const SLOW_PACE: Duration = Duration::from_millis(200);
 pub(super) struct Simulated {
     memory: Memory,
     answers: AtomicU64,
-    /// What a test has every model say instead: a recorded stream.
+    /// For tests: a recorded stream that every model plays instead of its answer.
     #[cfg(test)]
     pub(super) recorded: std::sync::Mutex<Option<Recorded>>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Recorded {
     pub(crate) broken: bool,
 }
 
-/// What a model does wrong on purpose.
+/// How a model misbehaves on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Proper,
@@ -70,7 +70,7 @@ impl Manner {
 }
 
 impl Simulated {
-    /// The answer to a request. Nothing has been waited for yet: the waits are in the body.
+    /// The answer to a request. The waits have not happened yet: they are in the body.
     pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
         #[cfg(test)]
         if let Some(Recorded { pieces, broken }) = self.recorded.lock().unwrap().clone() {

@@ -1,7 +1,7 @@
-//! What the built-in provider says: text that follows from the last turn and from nothing else.
+//! The text of the built-in provider's answers, which depends only on the last turn.
 //!
-//! `Say X` answers X, `N words` answers N words, anything else is repeated, so that tests and people trying it out can decide
-//! what comes back and how long it is.
+//! `Say X` answers X, `N words` answers N words, anything else is repeated, so that tests and people trying it out can choose the
+//! answer and its length.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ pub(super) fn text(prompt: &Prompt) -> String {
     }
 }
 
-/// The text as far as the output limit lets it.
+/// The text, cut at the output limit.
 pub(super) fn within(text: String, limit: u64) -> (String, SyntheticStop) {
     let most = usize::try_from(limit.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
     match text.char_indices().nth(most) {
@@ -51,7 +51,7 @@ pub(super) fn within(text: String, limit: u64) -> (String, SyntheticStop) {
     }
 }
 
-/// The text in pieces of a few words, white space kept.
+/// The text in pieces of a few words, white space preserved.
 pub(super) fn pieces(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for (number, word) in text.split_inclusive(' ').enumerate() {
@@ -63,7 +63,7 @@ pub(super) fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// X of `Say X`, also when it stands in quotes.
+/// X of `Say X`, also in quotes.
 fn wish(said: &str) -> Option<&str> {
     let quotes = ['"', '\'', '`'];
     let line = said.trim_matches(quotes).lines().next()?;

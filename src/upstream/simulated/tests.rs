@@ -1,4 +1,4 @@
-//! What the built-in provider answers, in time that does not pass.
+//! The built-in provider's answers, in paused time.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -316,7 +316,7 @@ fn what_is_not_json_is_refused() {
     assert_eq!(reply.status, 400);
 }
 
-/// A place in a budget without a bound.
+/// A place in a budget without a limit.
 fn share() -> crate::byte_room::Share {
     crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
 }

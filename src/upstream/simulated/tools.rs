@@ -1,14 +1,15 @@
 //! Tool calls of the built-in provider: which tool, and arguments that its schema accepts.
 //!
-//! A tool is called when the request forces one, or the last turn names one or says "use a tool"; never twice in a row, since a
-//! result is always answered with text. A JSON object in the last turn gives arguments, so that a test can steer the call.
+//! A tool is called when the request forces one, or when the last turn names one or says "use a tool"; never twice in a row,
+//! because a result is always answered with text. A JSON object in the last turn supplies the arguments, so that a test can control
+//! the call.
 
 use farebox_protocol::prompt::{Choice, Prompt, Tool};
 use serde_json::{Map, Value, json};
 
 const DEEPEST: u32 = 12;
 
-/// Name and arguments of the call the prompt asks for.
+/// Name and arguments of the call that the prompt asks for.
 pub(super) fn wanted(prompt: &Prompt) -> Option<(String, String)> {
     if prompt.result.is_some() {
         return None;
@@ -29,7 +30,7 @@ pub(super) fn wanted(prompt: &Prompt) -> Option<(String, String)> {
     Some((tool.name.clone(), Value::Object(arguments).to_string()))
 }
 
-/// A value that satisfies a JSON schema's required parts as simply as can be.
+/// The simplest value that satisfies the required parts of a JSON schema.
 pub(super) fn example(schema: &Value) -> Value {
     value_for(schema, schema, 0)
 }

@@ -1,4 +1,4 @@
-//! Good answers: what leaves, what comes back, and what survives a reload.
+//! Good answers: what is sent, what comes back, and what survives a reload.
 
 use super::*;
 
@@ -105,7 +105,7 @@ async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
     let desk = Desk::before(&[&upstream]);
     text_of(desk.ask(Family::Chat, false).await.unwrap()).await.unwrap();
 
-    // Equal, but read from the file anew.
+    // Equal, but read from the file again.
     let mut again = route([provider("a", &upstream.base_url())]);
     let kept = desk.upstreams.known.read().unwrap().health("slug", &again.targets[0]).unwrap();
     assert_eq!(kept.state("slug", "a/a-model").requests, 1);

@@ -1,4 +1,4 @@
-//! Tries that fail: whose fault, what is tried next, and what the customer may know.
+//! Failed tries: who is at fault, what is tried next, and what the customer may know.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The operator's keys and headers, as the files give them: who gets them, in which turn, and that nobody reads them.
+//! The operator's keys and headers: who gets them, in which order, and that nobody else can read them.
 
 use std::collections::HashMap;
 use std::io;

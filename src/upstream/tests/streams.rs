@@ -1,4 +1,4 @@
-//! Streams after their first frame: breaks, silence, cancelling, and what health makes of them.
+//! Streams after their first frame: breaks, silence, cancellation, and their effect on health.
 
 use super::*;
 
@@ -68,7 +68,7 @@ async fn dropping_a_stream_closes_the_connection_at_once_and_blames_nobody() {
 async fn a_stream_that_is_stalled_breaks_even_if_its_reader_looks_away_now_and_then() {
     let (upstream, _desk, mut frames) = streaming(speech().stall_after(1)).await;
     let broken = loop {
-        // A reader with a timer of its own drops the call each time the timer fires.
+        // A reader with a timer of its own drops the future each time the timer fires.
         match tokio::time::timeout(Duration::from_millis(20), frames.next()).await {
             Ok(result) => break result,
             Err(_) => continue,

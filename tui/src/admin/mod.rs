@@ -1,6 +1,6 @@
 //! Read-only client of the gateway's admin listener: `GET /status` and the event stream `GET /live`, over plain HTTP/1.1.
 //!
-//! Nothing read here is trusted on screen; views clean it.
+//! Text read here is not trusted on screen; views clean it.
 
 mod shapes;
 
@@ -23,7 +23,7 @@ const WHOLE: Duration = Duration::from_secs(5);
 const MAX_STATUS: usize = 32 << 20;
 const MAX_EVENT: usize = 1 << 20;
 
-/// Where the admin listener is and what opens it.
+/// The address of the admin listener, and its token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Client {
     authority: String,
@@ -62,7 +62,7 @@ impl Client {
         Ok(LiveStream { body, pending: Vec::new() })
     }
 
-    /// Asks for a path. Anything but a 200 is an error that says what came.
+    /// Requests a path. Anything but a 200 is an error that quotes the answer.
     async fn get(&self, path: &str) -> io::Result<Incoming> {
         let connected = tokio::time::timeout(CONNECT, TcpStream::connect(&self.authority)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
@@ -108,7 +108,7 @@ impl LiveStream {
     }
 }
 
-/// Takes the whole lines out of `pending` and reads those that carry data. Unreadable events are passed over.
+/// Takes the complete lines out of `pending` and parses those that carry data. Unreadable events are skipped.
 fn take_events(pending: &mut Vec<u8>) -> Vec<LiveEvent> {
     let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
     let whole: Vec<u8> = pending.drain(..=end).collect();

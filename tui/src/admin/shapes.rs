@@ -1,4 +1,4 @@
-//! What the admin listener answers: the document of `/status` and the events of `/live`.
+//! The admin listener's answers: the document of `/status` and the events of `/live`.
 //!
 //! Every field is optional: a gateway of another version shows less, and never breaks the console. `docs/console.md` lists the
 //! shapes.
@@ -50,19 +50,19 @@ pub(crate) struct Node {
     pub(crate) holds: u64,
 }
 
-/// Something the operator should look at, in words that name the remedy.
+/// A problem for the operator, with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Alert {
-    /// The key that it is about, where it is about one.
+    /// The key concerned, if any.
     pub(crate) key: String,
-    /// The target that it is about: `provider/model`.
+    /// The target concerned: `provider/model`.
     pub(crate) target: String,
     pub(crate) text: String,
 }
 
 impl Alert {
-    /// Whether it is about the key or target of this name.
+    /// Whether it concerns the key or target of this name.
     pub(crate) fn is_about(&self, name: &str) -> bool {
         !name.is_empty() && (self.key == name || self.target == name)
     }
@@ -173,7 +173,7 @@ pub(crate) struct Retired {
     pub(crate) replacement: Option<String>,
 }
 
-/// How the gateway's ledger writer is doing.
+/// The state of the gateway's ledger writer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LedgerState {
@@ -192,12 +192,12 @@ pub(crate) struct LiveEvent {
     /// The model that was asked for, as the customer wrote it.
     pub(crate) asked: String,
     pub(crate) family: String,
-    /// `provider/model`; empty when none was reached.
+    /// `provider/model`; empty if none was reached.
     pub(crate) target: String,
     pub(crate) status: u16,
     pub(crate) end_reason: String,
     pub(crate) usage: LiveUsage,
-    /// Exact decimal text in USD, as `hold` and `loss`.
+    /// Exact decimal text in USD, like `hold` and `loss`.
     pub(crate) charge: Option<String>,
     pub(crate) hold: Option<String>,
     pub(crate) loss: Option<String>,

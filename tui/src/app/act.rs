@@ -1,7 +1,7 @@
 //! The life of an act: form, review, sending, outcome. Only `y` in a review sends, and only once.
 //!
-//! After a known refusal the form is free again with a new operation id; after an unknown outcome the same operation is asked
-//! for until it is known, and sending it again has the same id.
+//! After a known refusal the form can be edited again under a new operation id. After an unknown outcome the same operation is
+//! queried until its outcome is known; sending it again uses the same id.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::plan::{Pending, Plan};
 pub(crate) const SAVED: &str = "saved";
 
 impl App {
-    /// What a key does on a page over the screen.
+    /// Handles a key on a page over the screen.
     pub(crate) fn in_modal(&mut self, action: Action) -> Vec<Effect> {
         if let Some(lines) = self.help.as_mut() {
             match action {
@@ -80,7 +80,7 @@ impl App {
                     let review = self.review(form, plan);
                     let key = review.key.as_ref().map(|key| key.id);
                     self.modal = Some(Modal::Review(review));
-                    // The review shows the balance as it is now, not as it was when the form opened.
+                    // The review shows the current balance, not the one when the form was opened.
                     return key.map(|key| Effect::Visible(vec![key])).into_iter().collect();
                 }
                 Some(Finished::Export { what, json, path }) => {
@@ -264,7 +264,7 @@ impl App {
                     return Vec::new();
                 }
             }
-            // Only what is known may be taken off the list.
+            // Only operations with a known outcome may be taken off the list.
             (Action::Letter('d'), Some(listed)) if matches!(listed.found, Found::Applied(_) | Found::NotApplied) => {
                 effects.extend(listed.open.id().map(Effect::Forget));
                 self.operations.retain(|other| other.open.operation != listed.open.operation);

@@ -1,7 +1,7 @@
 //! Every action of the console by name: one table feeds the keys, the footer, the help and the palette.
 //!
-//! Nothing acts here. A command that cannot be used now has a reason in words, and the same reason is shown wherever the
-//! command appears.
+//! Nothing acts here. A command that is not available now has a reason in words, and the same reason is shown wherever the command
+//! appears.
 
 use farebox_ledger::{EntryKind, Status};
 
@@ -23,7 +23,7 @@ pub(crate) enum Place {
     Nodes,
 }
 
-/// What can be asked of the console.
+/// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Command {
     Show(Screen),
@@ -64,17 +64,17 @@ pub(crate) enum Command {
     Operations,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) command: Command,
-    /// The letter that does it; `None` for commands that only have special keys.
+    /// Its letter; `None` for commands that only have special keys.
     pub(crate) letter: Option<char>,
     /// How the key is written.
     pub(crate) key: &'static str,
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
-    /// Where it works; empty is everywhere.
+    /// The places where it works; empty means everywhere.
     pub(crate) places: &'static [Place],
 }
 
@@ -104,7 +104,7 @@ const fn special(
     Binding { command, letter: None, key, name, help, places }
 }
 
-/// All of them; the order is that of the footer, the help and the palette.
+/// All commands, in the order of the footer, the help and the palette.
 pub(crate) const BINDINGS: &[Binding] = &[
     special(
         Command::Open,
@@ -182,7 +182,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
 ];
 
 impl Binding {
-    /// Whether the command means something here.
+    /// Whether the command is meaningful here.
     pub(crate) fn works_at(&self, place: Place) -> bool {
         self.places.is_empty() || self.places.contains(&place)
     }
@@ -222,7 +222,7 @@ impl Command {
         )
     }
 
-    /// Why it cannot be used now, in words; `None` when it can.
+    /// Why it is not available now, in words; `None` if it is.
     pub(crate) fn reason_against(self, app: &App) -> Option<String> {
         if self.writes() && app.options.read_only {
             return Some("the console was started with --read-only".to_owned());
@@ -233,7 +233,7 @@ impl Command {
             Self::Refund => app.refund_problem(),
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
-                // What is left on a revoked key can still be corrected or refunded.
+                // The remaining balance of a revoked key can still be corrected or refunded.
                 Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
                     Some("the key is revoked, which cannot be undone".to_owned())
                 }

@@ -1,6 +1,6 @@
-//! The text of the Config screen, line by line: what runs, mistakes in the files, the difference to the files, and the books.
+//! The text of the Config screen, line by line: the running configuration, mistakes in the files, the differences, and the books.
 //!
-//! Scrolling needs to know how many lines there are, so they are made here; the view only colours them.
+//! Scrolling needs the number of lines, so they are made here; the view only colours them.
 
 use super::live::Link;
 use super::{App, Books};
@@ -8,7 +8,7 @@ use crate::admin::{Change, Diagnostic, Status};
 use crate::format;
 use crate::sanitize::{self, wrap};
 
-/// What a line tells, for its colour.
+/// The kind of a line, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,

@@ -47,7 +47,7 @@ impl Tab {
 pub(crate) enum Check {
     #[default]
     NotYet,
-    /// Too many entries to do it unasked.
+    /// Too many entries to check automatically.
     Long(i64),
     Running,
     Sound {
@@ -61,7 +61,7 @@ pub(crate) enum Check {
     Failed(String),
 }
 
-/// What the store answers for a key.
+/// The store's answer for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailData {
     pub(crate) id: KeyId,
@@ -113,8 +113,7 @@ impl Detail {
         }
     }
 
-    /// Takes an answer in; the selection stays on its line and older pages stay behind. Tells whether the books should be
-    /// checked now.
+    /// Applies an answer; the selection stays on its line and older pages are kept. Returns whether to check the books now.
     pub(crate) fn take(&mut self, data: DetailData) -> bool {
         if data.id != self.id {
             return false;
@@ -160,7 +159,7 @@ impl Detail {
         }
     }
 
-    /// The entry under the cursor.
+    /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&Entry> {
         (self.tab == Tab::Entries).then(|| self.entries.get(self.selected)).flatten()
     }
@@ -175,7 +174,7 @@ impl Detail {
         self.acts.iter().filter(moves)
     }
 
-    /// Charges of the last `hours` hours, this one included.
+    /// Charges of the last `hours` hours, including this one.
     pub(crate) fn spent(&self, now: Timestamp, hours: i64) -> Amount {
         let from = now.hour() - hours + 1;
         let sum =

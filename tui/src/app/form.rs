@@ -1,7 +1,7 @@
-//! Forms: what a person types for an act, and how it becomes a [`Plan`].
+//! Forms: the input for an act, and its conversion into a [`Plan`].
 //!
-//! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is
-//! shown at its field, and the values stay.
+//! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is shown
+//! at its field, and the values stay.
 
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, OperationId};
@@ -11,10 +11,10 @@ use crate::clock;
 use crate::field::{Edit, Field};
 use crate::plan::{Overlap, Plan};
 
-/// Above this a top-up is typed twice.
+/// Top-ups above this amount are typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
 
-/// What a form is for.
+/// The purpose of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     TopUp,
@@ -34,11 +34,11 @@ pub(crate) enum Export {
     Keys,
     Entries(KeyId),
     Audit,
-    /// What the Exposure or Margin screen shows, with all of its rows.
+    /// The rows of the Exposure or Margin screen, all of them.
     Sums(View, MarginQuery),
 }
 
-/// What a field means.
+/// The meaning of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Amount,
@@ -71,7 +71,7 @@ pub(crate) struct FormField {
 pub(crate) struct Form {
     pub(crate) purpose: Purpose,
     pub(crate) key_id: KeyId,
-    /// The key it is about, as it was when the form opened; none for a new key or an export.
+    /// The key as it was when the form opened; none for a new key or an export.
     pub(crate) key: Option<Box<Key>>,
     pub(crate) operation: OperationId,
     pub(crate) fields: Vec<FormField>,
@@ -80,7 +80,7 @@ pub(crate) struct Form {
     pub(crate) error: Option<String>,
 }
 
-/// What a finished form asks for.
+/// The result of a finished form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finished {
     Review(Plan),
@@ -89,7 +89,7 @@ pub(crate) enum Finished {
 }
 
 impl Input {
-    /// The words a field chooses between; such a field is switched with the arrows.
+    /// The choices of a field that is switched with the arrows.
     pub(crate) const fn choices(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Overlap => Some(Overlap::WORDS),
@@ -168,7 +168,7 @@ impl Form {
         }
     }
 
-    /// What the page is called.
+    /// The title of the page.
     pub(crate) const fn title(&self) -> &'static str {
         match self.purpose {
             Purpose::TopUp => "Top up",
@@ -186,7 +186,7 @@ impl Form {
         }
     }
 
-    /// What a field holds, without blanks around it.
+    /// A field's value, without surrounding blanks.
     pub(crate) fn value(&self, input: Input) -> &str {
         self.fields.iter().find(|field| field.input == input).map_or("", |field| field.field.text().trim())
     }
@@ -225,7 +225,7 @@ impl Form {
         self.focus + 1 >= self.fields.len()
     }
 
-    /// Checks every field. On a problem the first wrong field has the focus and its error.
+    /// Checks every field. If there are problems, the first wrong field gets the focus and shows its error.
     pub(crate) fn finish(&mut self) -> Option<Finished> {
         self.error = None;
         for field in &mut self.fields {

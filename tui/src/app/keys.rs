@@ -1,13 +1,13 @@
-//! State of the Keys screen: a window that slides over all keys, never a list of them.
+//! State of the Keys screen: a window that slides over all keys, never a list of all of them.
 //!
-//! Pages are asked for by key (what comes after this one, before that one), so page N costs what page 1 costs. The window keeps
-//! at most [`WINDOW`] rows; answers to older questions are dropped by their generation.
+//! Pages are requested by key (what comes after this one, before that one), so page N costs the same as page 1. The window has at
+//! most [`WINDOW`] rows; answers to older queries are dropped by their generation.
 
 use std::collections::VecDeque;
 
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, Secret, Status, Timestamp};
 
-/// Rows asked for at once.
+/// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
 const WINDOW: usize = 1000;
 /// A key with less available is called low.
@@ -34,7 +34,7 @@ impl Sort {
         }
     }
 
-    /// As the title shows it.
+    /// Its name in the title.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Created => "CREATED",
@@ -56,7 +56,7 @@ impl Sort {
     }
 }
 
-/// Which keys.
+/// The filter of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct KeyFilter {
     pub(crate) label: Option<String>,
@@ -112,14 +112,14 @@ impl KeyFilter {
     }
 }
 
-/// The name in a word like `name:value`, with its sign, whether or not there is such a filter.
+/// The name in a word like `name:value`, with its sign, whether or not such a filter exists.
 pub(crate) fn field_of(word: &str) -> Option<&str> {
     let at = word.find([':', '~', '<', '>', '='])?;
     let name = &word[..at];
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic())).then(|| &word[..=at])
 }
 
-/// From where a page is asked for. A place is that of a row as it was read: what moved since does not shift the next page.
+/// The start of a requested page. A place is that of a row as it was read: rows that have moved since do not shift the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     Start,
@@ -128,14 +128,14 @@ pub(crate) enum From {
     Before(KeyPlace),
 }
 
-/// A question for one page.
+/// A query for one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeysRequest {
     pub(crate) generation: u64,
     pub(crate) filter: KeyFilter,
     pub(crate) order: KeyOrder,
     pub(crate) from: From,
-    /// Wait a little first: the person is still typing.
+    /// Delayed slightly, because the user is still typing.
     pub(crate) debounce: bool,
 }
 
@@ -145,10 +145,10 @@ pub(crate) struct KeysPage {
     pub(crate) generation: u64,
     pub(crate) from: From,
     pub(crate) rows: Vec<Key>,
-    /// Nothing comes behind these in the direction asked.
+    /// There are no more rows in the requested direction.
     pub(crate) ended: bool,
     pub(crate) took_ms: u64,
-    /// When it was read: rows that moved since stand where they were.
+    /// When it was read: rows that have moved since keep their places.
     pub(crate) at: Timestamp,
 }
 
@@ -216,8 +216,8 @@ impl Keys {
         window(self.selected, self.rows.len(), height)
     }
 
-    /// A question for a page; answers to earlier ones are dropped from now on, unless it only extends the window.
-    /// `keep` leaves the cursor on its key.
+    /// A query for a page; answers to earlier ones are dropped from now on, unless it only extends the window. `keep` leaves the
+    /// cursor on its key.
     pub(crate) fn request(&mut self, from: From, keep: bool, debounce: bool) -> KeysRequest {
         if matches!(from, From::Start | From::End) {
             self.generation += 1;
@@ -233,12 +233,12 @@ impl Keys {
         self.sort.order(!self.ascending)
     }
 
-    /// Whether the rows are still those of another order, or of none.
+    /// Whether the rows still have another order, or there are none.
     pub(crate) fn is_sorting(&self) -> bool {
         self.loading && self.sort != Sort::Created
     }
 
-    /// Moves the selection; gives the question for more rows when it comes near an end of the window.
+    /// Moves the selection; returns the query for more rows when it comes near an end of the window.
     pub(crate) fn move_by(&mut self, lines: isize) -> Option<KeysRequest> {
         let last = self.rows.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(lines).min(last);
@@ -270,7 +270,7 @@ impl Keys {
         Some(self.request(if end { From::End } else { From::Start }, false, false))
     }
 
-    /// Takes an answer in.
+    /// Applies an answer.
     pub(crate) fn take(&mut self, page: KeysPage) {
         if page.generation != self.generation {
             return;
@@ -342,7 +342,7 @@ pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::R
     start..rows.min(start.saturating_add(height))
 }
 
-/// The one word for what a key is now.
+/// The one word for a key's state.
 pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
     match key.status(now) {
         Status::Blocked => "BLOCKED",

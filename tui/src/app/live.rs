@@ -1,6 +1,6 @@
-//! State of what the gateway tells: its link, its status and the requests that ended.
+//! State received from the gateway: the connection, its status and the requests that ended.
 //!
-//! At most [`KEPT`] requests are kept. While the list is paused new ones go on being counted, and are shown when it goes on.
+//! At most [`KEPT`] requests are kept. While the list is paused, new ones are still counted, and shown when it resumes.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub(crate) struct Second {
     pub(crate) charge: i64,
 }
 
-/// The gateway as seen from here.
+/// The gateway as seen by the console.
 #[derive(Debug, Default)]
 pub(crate) struct Gateway {
     pub(crate) link: Link,
@@ -52,7 +52,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Takes requests in, oldest first. Those of the replay at the start are listed and only counted when they are recent.
+    /// Adds requests, oldest first. Those of the initial replay are listed, and counted only if they are recent.
     pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
         for event in events {
             self.count(&event);
@@ -67,7 +67,7 @@ impl Live {
         }
     }
 
-    /// Stops the list, or shows what came meanwhile.
+    /// Pauses the list, or shows what arrived meanwhile.
     pub(crate) fn pause(&mut self) {
         self.paused = !self.paused;
         if !self.paused {

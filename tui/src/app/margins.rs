@@ -1,13 +1,13 @@
 //! State of the Exposure and Margin screens: sums of the ledger by key, target or UTC day.
 //!
-//! The ledger sorts and adds up; this only knows what was asked for and what came. An answer to an older question is dropped.
+//! The ledger sorts and adds up; this state only has the query and its answer. An answer to an older query is dropped.
 
 use std::collections::HashMap;
 
 use farebox_ledger::{MarginBy, MarginOrder, MarginQuery, Margins, Timestamp};
 
 const DAY: i64 = 86_400_000;
-/// More rows than anybody pages through.
+/// More rows than anybody scrolls through.
 const ROWS: usize = 500;
 
 /// Which of the two screens.
@@ -15,12 +15,12 @@ const ROWS: usize = 500;
 pub(crate) enum View {
     /// What providers may bill beyond the charges.
     Exposure,
-    /// What is left of the charges.
+    /// The part of the charges that remains.
     Margin,
 }
 
 impl View {
-    /// In names of files.
+    /// Its form in file names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Exposure => "exposure",
@@ -29,7 +29,7 @@ impl View {
     }
 }
 
-/// What sums are made for, as it is shown.
+/// What each sum is for, as displayed.
 pub(crate) const fn by_name(by: MarginBy) -> &'static str {
     match by {
         MarginBy::Key => "key",
@@ -38,7 +38,7 @@ pub(crate) const fn by_name(by: MarginBy) -> &'static str {
     }
 }
 
-/// Which days are added up; all of them are whole UTC days.
+/// The range of days, always whole UTC days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Period {
     Today,
@@ -65,7 +65,7 @@ impl Period {
         Self::ALL.get(at + 1).copied().unwrap_or(Self::Today)
     }
 
-    /// From where to where, UTC.
+    /// Start and end, UTC.
     fn range(self, now: Timestamp) -> (Timestamp, Timestamp) {
         let midnight = now.millis() - now.millis().rem_euclid(DAY);
         let first = month_of(midnight);
@@ -79,7 +79,7 @@ impl Period {
     }
 }
 
-/// The first instant of the month that a midnight lies in.
+/// The first instant of the month of a midnight.
 fn month_of(midnight: i64) -> i64 {
     let text = Timestamp::from_millis(midnight).to_string();
     let day: i64 = text.get(8..10).and_then(|day| day.parse().ok()).unwrap_or(1);
@@ -122,7 +122,7 @@ impl Sums {
         sums
     }
 
-    /// The orders of this screen; the first one is usual.
+    /// The orders of this screen; the first one is the default.
     const fn orders(&self) -> &'static [MarginOrder] {
         match self.view {
             View::Exposure => &[MarginOrder::Exposure, MarginOrder::Charge, MarginOrder::Loss, MarginOrder::Name],
@@ -146,7 +146,7 @@ impl Sums {
         };
     }
 
-    /// Another thing to add up for.
+    /// Sets what each sum is for.
     pub(crate) fn step(&mut self, forward: bool) {
         self.by = match (self.by, forward) {
             (MarginBy::Key, true) | (MarginBy::Day, false) => MarginBy::Target,
@@ -162,7 +162,7 @@ impl Sums {
         self.restart();
     }
 
-    /// The next column, or the other way round.
+    /// The next column, or the reverse order.
     pub(crate) fn sort(&mut self, next: bool) {
         if next {
             let orders = self.orders();
@@ -178,7 +178,7 @@ impl Sums {
         (self.selected, self.loaded) = (0, false);
     }
 
-    /// The question that is open from now on.
+    /// The current query.
     pub(crate) fn ask(&mut self, now: Timestamp) -> MarginQuery {
         let (from, to) = self.period.range(now);
         let query = MarginQuery { by: self.by, from, to, order: self.order, reverse: self.reverse, limit: ROWS };
@@ -186,7 +186,7 @@ impl Sums {
         query
     }
 
-    /// Takes an answer in; false when it is to another question.
+    /// Applies an answer; false if it belongs to another query.
     pub(crate) fn take(&mut self, query: MarginQuery, answer: Result<Answer, String>) -> bool {
         if self.asked != Some(query) {
             return false;

@@ -1,4 +1,4 @@
-//! The requests of the state to the store, and the store's messages to the state. Nothing else passes between them.
+//! The requests from the state to the store, and the store's messages to the state. Nothing else passes between them.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::modal::{ApplyError, Found, Hidden, Listed, Outcome};
 use crate::admin::{LiveEvent, Status};
 use crate::plan::Pending;
 
-/// Something to be done outside of the state.
+/// Work to be done outside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     LoadKeys(KeysRequest),
@@ -47,9 +47,9 @@ pub(crate) enum Effect {
     Verify,
     LoadRequest(OperationId),
     Apply(Box<Pending>),
-    /// Ask whether an unknown operation happened, now.
+    /// Query now whether an unknown operation happened.
     Resolve(Box<Pending>),
-    /// The outcome was seen: take it off file.
+    /// The outcome was seen: remove it from disk.
     Forget(OperationId),
     Export {
         what: Export,
@@ -133,7 +133,7 @@ pub(crate) enum Message {
     Copied,
     Status(Result<Box<Status>, String>),
     Live(Vec<LiveEvent>),
-    /// The running totals, read twice a second; `Err` when the ledger cannot be read.
+    /// The running totals, read twice a second; `Err` if the ledger cannot be read.
     Pulse {
         now: Timestamp,
         totals: Result<Totals, String>,

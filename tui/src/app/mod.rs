@@ -1,8 +1,8 @@
 //! The console's state and the one function that changes it: `update(Action) -> Vec<Effect>`.
 //!
-//! Pure: no clock, no terminal, no ledger; instants and random bits are passed in. State never draws and never waits: it
-//! requests outside work with an [`Effect`] and gets the result as a [`Message`]. `dirty` is set when something on screen may
-//! have changed; only then is it drawn.
+//! Pure: no clock, no terminal, no ledger; instants and random bits are passed in. State never draws and never waits: it requests
+//! outside work with an [`Effect`] and gets the result as a [`Message`]. `dirty` is set when something on screen may have changed;
+//! only then is it drawn.
 
 pub(crate) mod act;
 pub(crate) mod command;
@@ -30,9 +30,9 @@ use margins::Sums;
 use message::{Effect, Message};
 use modal::{Listed, Modal};
 
-/// From this width on a list and its detail stand side by side.
+/// From this width on, a list and its detail are shown side by side.
 pub(crate) const WIDE: u16 = 140;
-/// Below this the console asks for room.
+/// On a smaller terminal the console asks for more room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
 /// The ten screens.
@@ -51,7 +51,7 @@ pub(crate) enum Screen {
     Nodes,
 }
 
-/// What the program was started with.
+/// The program's settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     /// The ledger's file name, for the header.
@@ -59,14 +59,14 @@ pub(crate) struct Options {
     /// The admin listener's URL, for messages.
     pub(crate) admin: String,
     pub(crate) read_only: bool,
-    /// The base of settings and links, when it was given.
+    /// The base of settings and links, if it was given.
     pub(crate) public_url: Option<String>,
     pub(crate) operator: String,
-    /// Where random bits for ids come from.
+    /// The source of random bits for ids.
     pub(crate) random: fn() -> u128,
 }
 
-/// What happens to the state.
+/// Everything that can change the state.
 #[derive(Debug)]
 pub(crate) enum Action {
     Command(Command),
@@ -94,7 +94,7 @@ pub(crate) struct Notice {
     pub(crate) bad: bool,
 }
 
-/// The palette: what was typed and the selected line.
+/// The palette: the typed text and the selected line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Palette {
     pub(crate) field: Field,
@@ -133,14 +133,14 @@ pub(crate) enum Books {
     Failed(String),
 }
 
-/// Everything the console knows.
+/// The whole state of the console.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) size: (u16, u16),
     pub(crate) now: Timestamp,
     pub(crate) screen: Screen,
-    /// The page of one key is open (in wide terminals next to the list; then this means that it has the focus).
+    /// Whether the page of one key is open (in wide terminals beside the list; then this means that it has the focus).
     pub(crate) detail_open: bool,
     pub(crate) detail: Option<Detail>,
     pub(crate) keys: Keys,
@@ -171,7 +171,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// The state at the start, and what it needs first.
+    /// The initial state, and the effects it needs first.
     pub(crate) fn new(options: Options, size: (u16, u16), now: Timestamp) -> (Self, Vec<Effect>) {
         let mut app = Self {
             options,
@@ -234,7 +234,7 @@ impl App {
         }
     }
 
-    /// Where letters act when nothing stands over the screen.
+    /// Where letters act when no page is over the screen.
     pub(crate) const fn place(&self) -> Place {
         if self.detail_open {
             return Place::Detail;
@@ -263,7 +263,7 @@ impl App {
         usize::from(self.size.1.saturating_sub(6)).max(1)
     }
 
-    /// The key that acts are about: the open one, else the selected one.
+    /// The key that acts apply to: the open one, else the selected one.
     pub(crate) fn selected_key(&self) -> Option<&Key> {
         match self.place() {
             Place::Detail => self.detail.as_ref().and_then(|detail| detail.key.as_ref()),
@@ -272,12 +272,12 @@ impl App {
         }
     }
 
-    /// Whether the cursor is on nothing.
+    /// Whether nothing is selected.
     pub(crate) fn selected_is_empty(&self) -> bool {
         self.selected_id().is_none()
     }
 
-    /// The id under the cursor, as it is copied.
+    /// The selected id, for copying.
     pub(crate) fn selected_id(&self) -> Option<String> {
         match self.place() {
             Place::Keys => self.keys.row().map(|row| row.key.id.to_string()),
@@ -304,7 +304,7 @@ impl App {
         }
     }
 
-    /// The sums of the screen that shows some.
+    /// The sums of the Exposure or Margin screen.
     pub(crate) const fn sums(&self) -> Option<&Sums> {
         match self.screen {
             Screen::Exposure => Some(&self.exposure),
@@ -321,7 +321,7 @@ impl App {
         }
     }
 
-    /// What the gateway wants to be looked at.
+    /// The gateway's alerts.
     pub(crate) fn alerts(&self) -> &[Alert] {
         let status = self.gateway.status.as_ref().filter(|_| self.gateway.link == Link::Live);
         status.map_or(&[], |status| &status.alerts)
@@ -361,7 +361,7 @@ impl App {
         self.audit.rows.iter().filter(passes).collect()
     }
 
-    /// What the palette offers now, with the reason against each.
+    /// What the palette offers now, with the reason if it is not available.
     pub(crate) fn palette_lines(&self) -> Vec<(&'static Binding, Option<String>)> {
         let typed = self.palette.as_ref().map(|palette| palette.field.text().to_ascii_lowercase()).unwrap_or_default();
         let place = self.place();
@@ -371,7 +371,7 @@ impl App {
         };
         let mut lines: Vec<_> =
             BINDINGS.iter().filter(fits).map(|binding| (binding, binding.command.reason_against(self))).collect();
-        // A name that begins with what was typed comes first.
+        // Names that begin with the typed text come first.
         lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
         lines
     }

@@ -1,6 +1,6 @@
-//! Pages that stand over a screen: form → review → sending → receipt, and what else needs an answer.
+//! Pages over a screen: form → review → sending → receipt, and others that need an answer.
 //!
-//! Only a review applies an act, and only on `y`. A secret lives in its page and nowhere else; it is wiped when the page closes.
+//! Only a review applies an act, and only on `y`. A secret exists only in its page and is wiped when the page closes.
 
 use farebox_ledger::{Entry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
@@ -20,7 +20,7 @@ pub(crate) enum Modal {
     Receipt(Receipt),
     Secret(SecretPage),
     Request(RequestPage),
-    /// Operations whose outcome is not known, and the selected one.
+    /// Operations with an unknown outcome, and the selected one.
     Operations(usize),
     /// Lines to read: title and text.
     Text(String, Vec<String>),
@@ -29,20 +29,20 @@ pub(crate) enum Modal {
 /// An act before it is applied.
 #[derive(Debug)]
 pub(crate) struct Review {
-    /// Where `esc` goes back to; none for acts without a form.
+    /// Where `esc` returns to; none for acts without a form.
     pub(crate) form: Option<Form>,
     pub(crate) pending: Pending,
-    /// The key as it is now; none for a new one.
+    /// The current key; none for a new one.
     pub(crate) key: Option<Box<Key>>,
 }
 
-/// An act whose outcome is not known.
+/// An act with an unknown outcome.
 #[derive(Debug)]
 pub(crate) struct Unknown {
     pub(crate) review: Review,
     pub(crate) problem: String,
     pub(crate) tries: u32,
-    /// The ledger was read and does not have it.
+    /// The ledger was read and does not contain it.
     pub(crate) not_applied: bool,
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Receipt {
     pub(crate) pending: Pending,
     pub(crate) entry: Option<Box<Entry>>,
     pub(crate) key: Option<Box<Key>>,
-    /// An earlier sending had already done it.
+    /// It had already been applied by an earlier attempt.
     pub(crate) repeated: bool,
 }
 
-/// What is shown once.
+/// Something that is shown once.
 #[derive(Debug)]
 pub(crate) enum Shown {
     Secret(Secret),
-    /// A sign-in link and when it ends.
+    /// A sign-in link and its expiry.
     Link(Hidden, Timestamp),
 }
 
@@ -92,12 +92,12 @@ pub(crate) struct SecretPage {
     pub(crate) hidden: bool,
     pub(crate) copied: bool,
     pub(crate) written: Option<String>,
-    /// The file's name is being typed.
+    /// Whether the file's name is being typed.
     pub(crate) file: Option<Form>,
-    /// The word that leaves is being typed.
+    /// Whether the word that closes the page is being typed.
     pub(crate) leaving: Option<Field>,
     pub(crate) problem: Option<String>,
-    /// It is from a new key, not from a rotation.
+    /// Whether it is from a new key, not from a rotation.
     pub(crate) new: bool,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct RequestPage {
     pub(crate) problem: Option<String>,
 }
 
-/// What an act brought.
+/// The result of an act.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Posted {
@@ -132,7 +132,7 @@ pub(crate) enum Outcome {
     },
 }
 
-/// Why an act brought nothing.
+/// Why an act failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApplyError {
     /// Nothing changed, for certain.
@@ -141,7 +141,7 @@ pub(crate) enum ApplyError {
     Unknown(String),
 }
 
-/// The ledger's answer about an operation that was open.
+/// The ledger's answer about an operation with an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     Applied(Option<Box<Entry>>),

@@ -136,7 +136,7 @@ impl App {
         self.move_by(if end { isize::MAX / 2 } else { isize::MIN / 2 })
     }
 
-    /// Requests data that newly visible rows still lack, and the detail next to the list.
+    /// Requests data that newly visible rows still lack, and the detail beside the list.
     pub(crate) fn after_move(&mut self) -> Vec<Effect> {
         if self.screen != Screen::Keys || self.detail_open {
             return Vec::new();
@@ -156,7 +156,7 @@ impl App {
         effects
     }
 
-    /// The keys in sight.
+    /// The visible keys.
     pub(crate) fn visible_ids(&self) -> Vec<KeyId> {
         let range = self.keys.visible(self.page_height());
         range.filter_map(|row| self.keys.rows.get(row)).map(|row| row.key.id).collect()
@@ -180,14 +180,14 @@ impl App {
         }
     }
 
-    /// Asks for the sums of this screen.
+    /// Requests the sums of this screen.
     pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
         let now = self.now;
         let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
         asked.map(|(view, query)| Effect::LoadMargins { view, query }).into_iter().collect()
     }
 
-    /// Changes what this screen adds up, and asks for it.
+    /// Changes what this screen adds up, and requests it.
     fn with_sums(&mut self, change: impl FnOnce(&mut super::margins::Sums)) -> Vec<Effect> {
         if let Some(sums) = self.sums_mut() {
             change(sums);
@@ -251,7 +251,7 @@ impl App {
         vec![Effect::LoadRequest(request)]
     }
 
-    /// Opens the page of a key, from wherever its id was seen.
+    /// Opens the page of a key, wherever its id was shown.
     pub(crate) fn open_key(&mut self, id: KeyId) -> Vec<Effect> {
         let known = self.keys.rows.iter().find(|row| row.key.id == id).map(|row| row.key.clone());
         self.modal = None;
@@ -310,7 +310,7 @@ impl App {
         }
     }
 
-    /// Opens the form of an act, or its review when it needs none.
+    /// Opens the form of an act, or its review if it needs no form.
     fn begin(&mut self, command: Command) -> Vec<Effect> {
         let key = self.selected_key().cloned();
         let entry = self.detail.as_ref().filter(|_| self.detail_open).and_then(Detail::selected_entry);
@@ -374,7 +374,7 @@ impl App {
             Screen::Holds => self.holds.filter.clone(),
             Screen::Audit => self.audit.filter.clone(),
             Screen::Config => self.config.filter.clone(),
-            // Sums and nodes are not filtered.
+            // Sums and nodes have no filter.
             Screen::Exposure | Screen::Margin | Screen::Nodes => String::new(),
         }
     }
@@ -397,7 +397,7 @@ impl App {
     fn filter_keys(&mut self, text: String, debounce: bool) -> Vec<Effect> {
         match super::keys::KeyFilter::parse(&text) {
             Ok(filter) => {
-                // A secret is never kept: the public id inside it is all that was needed.
+                // A secret is never kept: only the public id inside it was needed.
                 self.keys.filter_text = match filter.id {
                     Some(id) if text.contains("sk-") => id.to_string(),
                     _ => text,
@@ -418,7 +418,7 @@ impl App {
         }
     }
 
-    /// What a key does in the palette.
+    /// Handles a key in the palette.
     pub(crate) fn in_palette(&mut self, action: Action) -> Vec<Effect> {
         let lines = self.palette_lines().len();
         let Some(palette) = self.palette.as_mut() else { return Vec::new() };
@@ -440,7 +440,7 @@ impl App {
         Vec::new()
     }
 
-    /// What a key does in the filter line.
+    /// Handles a key in the filter line.
     pub(crate) fn in_filter(&mut self, action: Action) -> Vec<Effect> {
         let Some(field) = self.filtering.as_mut() else { return Vec::new() };
         match action {

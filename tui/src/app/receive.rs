@@ -9,11 +9,11 @@ use super::message::{Effect, Message};
 use super::modal::{Found, Listed, Modal};
 use super::{App, Books, Screen};
 
-/// Between two readings of what is in sight while no money moves.
+/// Between two reads of what is visible while no money moves.
 const REREAD_SECONDS: i64 = 5;
 
 impl App {
-    /// Takes one message in.
+    /// Applies one message.
     pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
         match message {
             Message::Pulse { now, totals } => return self.pulse(now, totals),
@@ -149,7 +149,7 @@ impl App {
         effects
     }
 
-    /// Reads the keys in sight again; nothing is drawn unless one of them changed.
+    /// Reads the visible keys again; nothing is drawn unless one of them changed.
     fn reread(&self) -> Vec<Effect> {
         match &self.detail {
             Some(detail) if self.detail_open => vec![Effect::Visible(vec![detail.id])],
@@ -165,7 +165,7 @@ impl App {
         if let Some(detail) = self.detail.as_ref().filter(|_| detail_shown) {
             effects.push(Effect::LoadDetail { id: detail.id, debounce: false });
         }
-        // On the other screens too, so that the list is not short of them when it is shown again.
+        // On the other screens too, so that their lists are complete when they are shown again.
         let list_grew = keys_came && self.keys.is_whole() && !self.keys.loading;
         if list_grew {
             effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
@@ -180,7 +180,7 @@ impl App {
         effects
     }
 
-    /// Whether the screen shows something that moves with the clock.
+    /// Whether the screen shows something that changes with time.
     fn shows_time(&self) -> bool {
         let running =
             self.detail_open && self.detail.as_ref().is_some_and(|detail| detail.tab == Tab::Running && !detail.holds.is_empty());
@@ -188,7 +188,7 @@ impl App {
         running || (!self.detail_open && (live || (self.screen == Screen::Holds && !self.holds.rows.is_empty())))
     }
 
-    /// Puts a fresher key into whatever shows it.
+    /// Updates a key wherever it is shown.
     fn freshen(&mut self, key: &Key) {
         if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == key.id) {
             self.dirty |= detail.key.as_ref() != Some(key);

@@ -5,11 +5,11 @@ use farebox_ledger::PublishedSlug;
 use super::App;
 use crate::admin::{Model, Target};
 
-/// A route's slug, or one of its targets with its place.
+/// A route's slug, or one of its targets with its position.
 type RouteLine<'a> = (&'a str, Option<(usize, &'a Target)>);
 
 impl App {
-    /// What the gateway publishes.
+    /// The gateway's published models.
     pub(crate) fn shown_models(&self) -> Vec<&Model> {
         let filter = self.models.filter.to_ascii_lowercase();
         let passes = |model: &&Model| {
@@ -20,7 +20,7 @@ impl App {
         self.gateway.status.iter().flat_map(|status| &status.models).filter(passes).collect()
     }
 
-    /// What the ledger remembers as published, for the time without a gateway.
+    /// The published slugs recorded in the ledger, for when no gateway runs.
     pub(crate) fn shown_published(&self) -> Vec<&PublishedSlug> {
         let filter = self.models.filter.to_ascii_lowercase();
         self.published.iter().filter(|slug| filter.split_whitespace().all(|word| slug.slug.contains(word))).collect()

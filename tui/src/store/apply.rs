@@ -1,7 +1,7 @@
-//! Sending an act to the ledger, and finding out what became of one.
+//! Sends an act to the ledger, and finds out its outcome.
 //!
-//! An operation is on file before it is sent and stays there until its outcome was seen. A commit that failed half way is asked
-//! for by its id until the ledger answers; nothing is ever sent under a second id.
+//! An operation is on disk before it is sent and stays there until its outcome was seen. A commit that failed half-way is queried
+//! by its id until the ledger answers; nothing is ever sent under a second id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ use crate::clock;
 use crate::plan::{Pending, Plan};
 use crate::state_file::{OpenOperation, runs_elsewhere};
 
-/// Secrets made for operations whose outcome was not seen yet.
+/// Secrets created for operations whose outcome was not seen yet.
 pub(crate) type Secrets = Arc<Mutex<HashMap<OperationId, Made>>>;
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
-/// What an operation makes that is shown once.
+/// The part of an operation's result that is shown once.
 #[derive(Debug, Clone)]
 pub(crate) enum Made {
     Key(Secret),
@@ -105,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// What was made for this operation before, else something new: sending it again must bring the same.
+    /// What was created for this operation before, else something new: sending it again must produce the same.
     fn made(&self, operation: OperationId, make: impl FnOnce() -> Made) -> Made {
         let mut secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         secrets.entry(operation).or_insert_with(make).clone()
@@ -115,7 +115,7 @@ impl Shared {
         self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&operation);
     }
 
-    /// Asks for an operation's outcome until the ledger answers.
+    /// Queries an operation's outcome until the ledger answers.
     pub(super) async fn resolve(&self, pending: Pending) {
         for tries in 1.. {
             let found = self.look_for(pending.operation).await;
@@ -150,7 +150,7 @@ impl Shared {
         }
     }
 
-    /// An operation in the journal or the audit, with its key as it is now.
+    /// Looks an operation up in the journal or the audit, and its key.
     async fn look_for(&self, operation: OperationId) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
             let key = self.ledger.find_key(entry.key).await?;

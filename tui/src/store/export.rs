@@ -1,6 +1,6 @@
-//! Exports: CSV or JSON, whole, to a new file that only its owner can read.
+//! Exports: complete CSV or JSON files, created new and readable only by their owner.
 //!
-//! Entries and cells are written as the commands write them. Memory stays bounded: the file is written page by page.
+//! Entries and cells have the commands' format. Memory is bounded: the file is written page by page.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
@@ -21,7 +21,7 @@ use crate::clock;
 
 const PAGE: usize = 1000;
 
-/// A file that is being written: CSV lines, or one JSON document with one list.
+/// A file being written: CSV lines, or one JSON document with one list.
 struct Sheet {
     out: BufWriter<File>,
     columns: &'static [&'static str],
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Oldest first: one walk to find where pages begin, one to write them.
+    /// Oldest first: a first walk finds where pages begin, a second one writes them.
     async fn write_entries(&self, key: KeyId, sheet: &mut Sheet) -> Result<(), String> {
         let page = |before| EntryQuery { key: Some(key), before, limit: Some(PAGE), ..EntryQuery::default() };
         let newest = self.ledger.entries(EntryQuery { limit: Some(1), ..page(None) }).await.map_err(text)?;

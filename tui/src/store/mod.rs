@@ -1,6 +1,6 @@
-//! The console's background work: runs the effects that state requests and sends back the results.
+//! The console's background work: runs the effects that the state requests and sends back the results.
 //!
-//! Every query runs as its own task; a newer one of the same kind cancels the older. Only this room talks to the ledger and the
+//! Every query runs in its own task; a newer one of the same kind cancels the older. Only this room talks to the ledger and the
 //! gateway, and it holds no state of the screens.
 
 mod apply;
@@ -22,19 +22,19 @@ use crate::state_file::{StateFile, write_private};
 
 pub(crate) use apply::Secrets;
 
-/// Between two readings of the running totals.
+/// Time between two reads of the running totals.
 const PULSE: Duration = Duration::from_millis(500);
 const STATUS_EVERY: Duration = Duration::from_secs(2);
-/// At most so often are live requests handed on.
+/// Shortest time between two batches of live requests.
 const LIVE_EVERY: Duration = Duration::from_millis(150);
-/// More than any gateway ends in that time; the oldest go first.
+/// More than any gateway ends in that time; the oldest are dropped first.
 const LIVE_AT_ONCE: usize = 5000;
-/// A person is still typing.
+/// Delay while the user is typing.
 const TYPING: Duration = Duration::from_millis(150);
-/// A person is still moving through a list.
+/// Delay while the user is moving through a list.
 const MOVING: Duration = Duration::from_millis(60);
 
-/// What every task of the store may reach.
+/// What every task of the store needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub(crate) ledger: SharedLedger,
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) secrets: Secrets,
 }
 
-/// Kinds of question of which only the newest matters.
+/// Kinds of queries, of which only the newest of each matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
     Keys,
@@ -72,7 +72,7 @@ impl Store {
         Self { shared: Shared { ledger, state, client, tell, secrets }, running: HashMap::new() }
     }
 
-    /// Starts what goes on by itself: the pulse of the books, the gateway's status and its stream, the operations on file.
+    /// Starts the background tasks: totals, the gateway's status and its stream, the recorded operations.
     pub(crate) fn start(&self) {
         tokio::spawn(pulse(self.shared.clone()));
         tokio::spawn(status(self.shared.clone()));
@@ -86,7 +86,7 @@ impl Store {
         });
     }
 
-    /// Does one thing. [`Effect::Copy`] is the terminal's and never comes here.
+    /// Runs one effect. [`Effect::Copy`] belongs to the terminal and never comes here.
     pub(crate) fn handle(&mut self, effect: Effect) {
         let shared = self.shared.clone();
         match effect {
@@ -114,7 +114,7 @@ impl Store {
             Effect::Apply(pending) => drop(tokio::spawn(async move { shared.send(*pending).await })),
             Effect::Resolve(pending) => drop(tokio::spawn(async move { shared.resolve(*pending).await })),
             Effect::Forget(operation) => {
-                // A file that stays is asked about again at the next start; nothing is lost by it.
+                // A file that stays is queried again at the next start; nothing is lost.
                 let _ = self.shared.state.forget(operation);
             }
             Effect::Export { what, filter, json, path } => drop(tokio::spawn(async move {
@@ -185,7 +185,7 @@ async fn live(shared: Shared) {
     }
 }
 
-/// Hands requests on until the stream ends. It is read without a pause, so that the gateway never waits for a screen.
+/// Forwards requests until the stream ends. It is read without a pause, so that the gateway never waits for a screen.
 async fn follow(shared: &Shared, mut live: crate::admin::LiveStream) {
     let waiting = Mutex::new(Vec::new());
     let reading = async {

@@ -1,4 +1,4 @@
-//! Reading: pages of keys, one key's page, lists. Every read is bounded; long ones give way to newer questions.
+//! Reads: pages of keys, one key's page, lists. Every read is bounded; long ones give way to newer queries.
 
 use std::time::Instant;
 
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Sums a key's entries page by page and compares with the balance after the newest of them.
+    /// Sums a key's entries page by page, and compares the sum with the balance after the newest of them.
     pub(super) async fn check_key(&self, id: KeyId) {
         let check = self.sum_of(id).await.unwrap_or_else(|error| Check::Failed(error.to_string()));
         self.tell(Message::Checked { id, check });
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// The ledger's question for a filter.
+/// The ledger's query for a filter.
 pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
     KeyQuery {
         order: KeyOrder::Created,

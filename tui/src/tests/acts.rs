@@ -1,4 +1,4 @@
-//! The life of an act: nothing without `y`, one effect however often it is pressed, no second id for one act.
+//! The life of an act: no effect without `y`, one effect however often it is pressed, no second id for one act.
 
 use farebox_ledger::{KeyOrder, Status, Timestamp};
 
@@ -62,7 +62,7 @@ fn an_unknown_outcome_is_asked_for_and_sent_again_under_the_same_id() {
     bench.answer =
         Some(|pending| Message::Applied { operation: pending.operation, result: Err(ApplyError::Unknown("I/O".to_owned())) });
     bench.press(TOP_UP).press("y");
-    // The store read that it was not applied; y sends the very same operation.
+    // The store read that it was not applied; `y` sends exactly the same operation.
     assert!(matches!(&bench.app.modal, Some(Modal::Unknown(unknown)) if unknown.not_applied));
     assert!(bench.screen().contains("NOT applied"));
     bench.answer = None;

@@ -1,4 +1,4 @@
-//! Made-up data and a store that answers every question from it at once.
+//! Made-up data, and a store that answers every query from it at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -223,7 +223,7 @@ pub(super) struct Bench {
     pub(super) app: App,
     /// What was sent to the ledger.
     pub(super) sent: Vec<Pending>,
-    /// Every effect that was asked for.
+    /// Every requested effect.
     pub(super) asked: Vec<Effect>,
     /// How the ledger answers an act; by default it is applied.
     pub(super) answer: Option<fn(&Pending) -> Message>,
@@ -252,7 +252,7 @@ impl Bench {
         bench
     }
 
-    /// A gateway is there.
+    /// With a running gateway.
     pub(super) fn live(mut self) -> Self {
         self.tell(Message::Status(Ok(Box::new(status()))));
         self.tell(Message::Live(events()));

@@ -1,4 +1,4 @@
-//! Properties: no keys at any size make the console panic, send without a review, or draw outside of the screen.
+//! Properties: no sequence of keys at any size makes the console panic, send without a review, or draw outside the screen.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What the screens look like at four sizes, and without colours.
+//! The screens at four sizes, and without colours.
 
 use super::fixture::{Bench, acts, now};
 use crate::app::margins::View;
@@ -222,8 +222,8 @@ fn unknown_filter_words_are_named() {
     assert!(bench.press("/state:asleep").screen().contains("states are active, blocked,"), "{}", bench.screen());
 }
 
-/// Light and dark terminals: dim text is the terminal's own text colour, dimmed by the terminal, and no text has a fixed grey, black
-/// or white, which one of the two backgrounds would swallow.
+/// Works on light and dark terminals: dim text is the terminal's own text colour, dimmed by the terminal, and no text has a fixed
+/// grey, black or white, which would be invisible on one of the two backgrounds.
 #[test]
 fn every_text_is_readable_on_light_terminals() {
     let mut bench = Bench::new(200, 50).live();

@@ -1,4 +1,4 @@
-//! The Config screen: what runs, every mistake in the files with its caret, the difference to the files, and the books.
+//! The Config screen: the running configuration, every mistake in the files with its caret, the differences, and the books.
 
 use ratatui::layout::Rect;
 

@@ -1,6 +1,6 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{AuditRecord, Entry, Key};
+use farebox_ledger::{Amount, AuditRecord, Entry, Key};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use serde_json::Value;
@@ -40,7 +40,7 @@ const RUNNING: &[Column] = &[
 ];
 const ACTS: &[Column] = &[left("UTC", 11, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
 
-/// Draws the open key, as a page or next to the list.
+/// Draws the open key, as a page or beside the list.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(detail) = &app.detail else {
         let inner = pen.frame(area, "Key");
@@ -75,38 +75,25 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     let account = &key.account;
     let word = state_word(key, app.now);
     let running = if detail.holds.is_empty() { String::new() } else { format!(" ({} running)", detail.holds.len()) };
-    pen.pieces(
-        area,
-        0,
-        &[
-            ("Balance ", theme.faint()),
-            (&format::money(account.balance()), theme.strong()),
-            ("   held ", theme.faint()),
-            (&format!("{}{running}", format::money(account.held)), Style::new()),
-            ("   available ", theme.faint()),
-            (&format::money(account.available()), theme.strong()),
-        ],
-    );
     let state = if key.settings.expires_at.is_some() && area.width > 100 {
         format!("{word}, last day {}", key.settings.expires_at.map(crate::clock::last_day).unwrap_or_default())
     } else {
         word.to_owned()
     };
+    let amounts = [
+        ("Balance ", account.balance(), "", theme.strong()),
+        ("   held ", account.held, running.as_str(), Style::new()),
+        ("   available ", account.available(), "", theme.strong()),
+    ];
+    amounts_line(pen, area, 0, &amounts, width(&state) + 2);
     pen.end(area, 0, &format!("  {state}"), theme.state(word));
-    pen.pieces(
-        area,
-        1,
-        &[
-            ("Paid in ", theme.faint()),
-            (&format::money(account.credit), Style::new()),
-            ("   spent ", theme.faint()),
-            (&format::money(account.spent), Style::new()),
-            ("   24 h ", theme.faint()),
-            (&format::money(detail.spent(app.now, 24)), Style::new()),
-            ("   7 d ", theme.faint()),
-            (&format::money(detail.spent(app.now, 168)), Style::new()),
-        ],
-    );
+    let amounts = [
+        ("Paid in ", account.credit, "", Style::new()),
+        ("   spent ", account.spent, "", Style::new()),
+        ("   24 h ", detail.spent(app.now, 24), "", Style::new()),
+        ("   7 d ", detail.spent(app.now, 168), "", Style::new()),
+    ];
+    amounts_line(pen, area, 1, &amounts, 0);
     if area.height < 9 {
         return 2;
     }
@@ -122,11 +109,23 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     if area.height >= CHART_FROM { 4 } else { 3 }
 }
 
+/// Amounts with what is said before and after each, in a line of which the last `taken` cells belong to something else. They are
+/// exact, or, where the line is too short, rounded down to what fits.
+fn amounts_line(pen: &mut Pen<'_>, area: Rect, y: u16, amounts: &[(&str, Amount, &str, Style)], taken: usize) {
+    let words: usize = amounts.iter().map(|(before, _, after, _)| width(before) + width(after)).sum();
+    let room = usize::from(area.width).saturating_sub(taken + words) / amounts.len().max(1);
+    let mut x = 0;
+    for (before, amount, after, style) in amounts {
+        x += pen.text(area, x, y, before, pen.theme.faint());
+        x += pen.text(area, x, y, &format!("{}{after}", format::within(*amount, room)), *style);
+    }
+}
+
 fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let hours = if area.width >= 100 { HOURS * 2 } else { HOURS };
     let bars = detail.chart(app.now, hours);
     let most = bars.iter().copied().max().unwrap_or(0);
-    let most = farebox_ledger::Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
+    let most = Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
     let title = format!("Spend per hour, {hours} h, now at the right · most {}", format::fine(most));
     pen.text(area, 0, 0, &title, pen.theme.faint());
     pen.text(area, 0, 1, &format::bars(&bars), pen.theme.good());
@@ -225,7 +224,7 @@ fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
         (format::when(entry.at, app.now), theme.faint()),
         (format::kind(entry.kind).to_owned(), Style::new()),
         (format::signed(entry.amount), amount),
-        (format::money(entry.balance_after), Style::new()),
+        (format::within(entry.balance_after, 12), Style::new()),
         (format::what(entry), if loss { theme.warn() } else { Style::new() }),
     ]
 }
@@ -233,8 +232,7 @@ fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
 fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
     let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
     let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let amount =
-        farebox_ledger::Amount::from_usd_str(&text(if act.act == "create" { "credit" } else { "amount" })).unwrap_or_default();
+    let amount = Amount::from_usd_str(&text(if act.act == "create" { "credit" } else { "amount" })).unwrap_or_default();
     let kind = if act.act == "top_up" || act.act == "create" { "top-up" } else { act.act.as_str() };
     let why = text("reason");
     let by = if why.is_empty() { format!("by {}", act.actor) } else { format!("by {}: {why}", act.actor) };

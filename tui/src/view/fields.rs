@@ -1,4 +1,4 @@
-//! What pages are made of: facts, and the fields of forms.
+//! The elements of pages: facts, and the fields of forms.
 
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -10,7 +10,7 @@ use crate::sanitize::{mask, width};
 /// Cells for the names.
 pub(super) const NAME: u16 = 12;
 
-/// `Name        value`, the value broken into lines; gives the lines taken.
+/// `Name        value`, with the value wrapped; returns the number of lines used.
 pub(super) fn fact(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, value: &str, style: Style) -> u16 {
     if y >= area.height {
         return 0;

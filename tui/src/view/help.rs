@@ -1,4 +1,4 @@
-//! Help for this screen, the palette and the keys in the footer: three faces of the one table of commands.
+//! Help for this screen, the palette and the keys in the footer, all from the one table of commands.
 
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -10,7 +10,7 @@ use crate::app::keys::window;
 use crate::app::modal::{Found, Modal, Shown};
 use crate::sanitize::width;
 
-/// What can be pressed, in a few words.
+/// The available keys, in a few words.
 pub(super) fn footer_keys(app: &App) -> Vec<(String, String)> {
     if app.help.is_some() {
         owned(&[("j k", "scroll"), ("any other key", "closes")])
@@ -92,7 +92,7 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-/// What a page is for, in help.
+/// The purpose of a page, for help.
 fn about(modal: &Modal) -> Vec<String> {
     let text = match modal {
         Modal::Form(_) => {

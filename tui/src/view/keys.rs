@@ -1,4 +1,4 @@
-//! The Keys screen: one line for each key, worst news in a word at its end.
+//! The Keys screen: one line per key, ending in a word for its worst problem.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;

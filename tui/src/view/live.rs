@@ -98,7 +98,7 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
     vec![
         (format::clock_of(&event.at), theme.faint()),
         (event.key.clone().unwrap_or_default(), theme.key()),
-        // What was asked for, where it is no model of ours.
+        // The requested model, if it is not one of ours.
         if event.slug.is_empty() { (event.asked.clone(), theme.warn()) } else { (event.slug.clone(), Style::new()) },
         (family.to_owned(), theme.faint()),
         (event.status.to_string(), status),

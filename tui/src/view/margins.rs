@@ -1,4 +1,4 @@
-//! The Exposure and Margin screens: one line for each key, target or UTC day, and the sum of all at the end.
+//! The Exposure and Margin screens: one line per key, target or UTC day, and the total at the end.
 
 use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
 use ratatui::layout::Rect;
@@ -65,13 +65,13 @@ fn title(sums: &Sums) -> String {
         MarginOrder::Loss => "LOSS".to_owned(),
         MarginOrder::Margin => "MARGIN".to_owned(),
     };
-    // Names stand in ascending order unless they are turned round, amounts the other way.
+    // Names are sorted in ascending order unless reversed, amounts in descending order.
     let arrow = if sums.reverse == (sums.order == MarginOrder::Name) { '▼' } else { '▲' };
     let from = sums.asked.map(|query| format!(" from {}", format::date(query.from))).unwrap_or_default();
     format!("{what} by {by} · {}{from} UTC · {order} {arrow}", sums.period.name())
 }
 
-/// The first alert of the gateway that belongs here; gives the lines taken.
+/// The first alert of the gateway for this screen; returns the number of lines used.
 fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let alerts = app.alerts();
     let selected = sums.selected_name();
@@ -81,7 +81,7 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
     pen.paragraph(area, 0, &format!("! {}{more}", alert.text), pen.theme.warn()) + 1
 }
 
-/// The whole name of the selected row, which its column may have cut; of days, what the screen shows.
+/// The full name of the selected row, which its column may have cut; for days, the range of the screen.
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
         (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
@@ -146,7 +146,7 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
     ]
 }
 
-/// A part of a charge in percent.
+/// The share of a charge in percent.
 fn of(part: Amount, whole: Amount) -> String {
     let sign = if part.is_negative() { "-" } else { "" };
     let percent = part.picos().unsigned_abs().saturating_mul(100).checked_div(whole.picos().unsigned_abs());

@@ -1,7 +1,7 @@
 //! Drawing: state in, cells out. Nothing here fetches, waits or changes the state.
 //!
 //! The first line shows the state, the last line the available keys; between them is one screen, or in wide terminals a list and
-//! its detail. Below 40x10 one line asks for room.
+//! its detail. Below 40x10 a single line asks for more room.
 
 mod config;
 mod detail;
@@ -148,7 +148,7 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
 /// A piece of the header.
 type Part = (String, Style);
 
-/// Requests a second and their errors, and those that were not paid, over the last ten seconds.
+/// Requests per second, and their errors and out-of-balance refusals, over the last ten seconds.
 fn traffic(app: &App, theme: Theme) -> (Vec<Part>, Option<Part>) {
     let seconds = app.live.seconds(app.now);
     let last = || seconds.iter().rev().skip(1).take(10);
@@ -205,7 +205,7 @@ fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.end(Rect { width: area.width - 1, ..area }, 0, tail, theme.faint());
 }
 
-/// The keys of a place as the footer names them.
+/// The keys of a place, as the footer names them.
 fn bound_keys(app: &App) -> Vec<(String, String)> {
     let place = app.place();
     let named = |binding: &&crate::app::command::Binding| binding.works_at(place) && !binding.places.is_empty();

@@ -72,12 +72,12 @@ fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) 
     let text = if area.width >= 70 {
         format!(
             "balance {:>12}   held {:>9}   available {:>12}",
-            format::money(account.balance()),
-            format::money(account.held),
-            format::money(account.available())
+            format::exact(account.balance()),
+            format::exact(account.held),
+            format::exact(account.available())
         )
     } else {
-        format!("{} held {}", format::money(account.balance()), format::money(account.held))
+        format!("{} held {}", format::exact(account.balance()), format::exact(account.held))
     };
     fact(pen, area, y, name, &text, pen.theme.strong())
 }

@@ -68,7 +68,7 @@ pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-/// The two lines below the list: all of the selected model.
+/// The two lines below the list: everything about the selected model.
 fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
     let price = &model.price;
     let costs = |value: &&String| value.chars().any(|digit| matches!(digit, '1'..='9'));
@@ -120,7 +120,7 @@ fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
     ]
 }
 
-/// Without a gateway: what the ledger remembers.
+/// Without a gateway: the slugs recorded in the ledger.
 fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, "Models");
     super::no_gateway(app, pen, Rect { height: 3, ..inner });

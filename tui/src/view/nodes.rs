@@ -20,7 +20,7 @@ const NODES: &[Column] = &[
     left("FILES", 25, 1),
 ];
 
-/// From here on a silent gateway is marked: it renews every second.
+/// Gateways silent for longer are marked; a gateway renews every second.
 const SILENT: i64 = 3_000;
 
 /// Draws it.

@@ -1,4 +1,4 @@
-//! Writing into the screen's cells: every text passes the filter for untrusted text here, and nothing leaves its area.
+//! Writes into the screen's cells: every text passes the filter for untrusted text here, and nothing leaves its area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -12,11 +12,11 @@ use crate::sanitize::{clean, cut, width, wrap};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
-    /// Cells; 0 takes what is left.
+    /// Width in cells; 0 takes what is left.
     pub(crate) width: u16,
-    /// Numbers stand at the right.
+    /// Right-aligned, for numbers.
     pub(crate) right: bool,
-    /// Where room is short the highest leave first; 0 stays.
+    /// The order in which columns are dropped when room is short, highest first; 0 is never dropped.
     pub(crate) drop: u8,
 }
 
@@ -30,10 +30,10 @@ pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
     Column { title, width, right: true, drop }
 }
 
-/// A cell's text and how it looks.
+/// A cell's text and style.
 pub(crate) type Cell = (String, Style);
 
-/// A column that takes the rest is worth others leaving up to this width.
+/// Other columns are dropped until the column that takes the rest has this width.
 const LEAST_REST: u16 = 18;
 
 /// Writes into a buffer.
@@ -45,7 +45,7 @@ pub(crate) struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Writes a text at a place of `area`; what does not fit is cut. Returns the cells taken.
+    /// Writes a text at a place in `area`; what does not fit is cut. Returns the cells used.
     pub(crate) fn text(&mut self, area: Rect, x: u16, y: u16, text: &str, style: Style) -> u16 {
         if y >= area.height || x >= area.width {
             return 0;
@@ -66,25 +66,25 @@ impl Pen<'_> {
         self.text(area, area.width.saturating_sub(wide), y, text, style);
     }
 
-    /// Writes several pieces one behind the other.
+    /// Writes several pieces one after the other.
     pub(crate) fn pieces(&mut self, area: Rect, y: u16, pieces: &[(&str, Style)]) -> u16 {
         pieces.iter().fold(0, |x, (text, style)| x + self.text(area, x, y, text, *style))
     }
 
-    /// A frame with a title; gives the area inside, one cell of air left and right.
+    /// A frame with a title; returns the area inside, with one empty cell left and right.
     pub(crate) fn frame(&mut self, area: Rect, title: &str) -> Rect {
         let title = cut(title, usize::from(area.width.saturating_sub(6)));
         let block = Block::bordered().border_style(self.theme.faint());
         let inner = block.inner(area);
         block.render(area, self.buf);
         if area.height > 0 {
-            // The border under it is dim, and a style only adds to what a cell has.
+            // The border under it is dim, and a style only adds to a cell's attributes.
             self.text(area, 1, 0, &format!(" {title} "), self.theme.head().remove_modifier(Modifier::DIM));
         }
         inner_of(inner)
     }
 
-    /// The heads of columns; gives index, place and width of those that fit.
+    /// The column headings; returns index, place and width of those that fit.
     pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16, u16)> {
         let placed = place(columns, area.width);
         for (index, x, wide) in &placed {
@@ -127,7 +127,7 @@ impl Pen<'_> {
         }
     }
 
-    /// A text of several lines, broken at blanks; gives the lines taken.
+    /// A text of several lines, wrapped at blanks; returns the number of lines used.
     pub(crate) fn paragraph(&mut self, area: Rect, y: u16, text: &str, style: Style) -> u16 {
         let mut lines = 0;
         for line in wrap(&clean(text), usize::from(area.width)) {
@@ -143,7 +143,7 @@ fn inner_of(inner: Rect) -> Rect {
     Rect { x: inner.x + side, width: inner.width.saturating_sub(2 * side), ..inner }
 }
 
-/// Places columns from the left, two cells for the cursor first; drops the ones that may go until the rest fits.
+/// Places columns from the left, after two cells for the cursor; drops optional ones until the rest fits.
 fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
     let mut kept: Vec<(usize, &Column)> = columns.iter().enumerate().collect();
     let need = |kept: &[(usize, &Column)]| {

@@ -1,10 +1,10 @@
-//! Colours and weights: the sixteen colours of the terminal, or none. What matters is always a word too.
+//! Colours and weights: the terminal's sixteen colours, or none. What matters is always written in words too.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::app::config_page::Tone;
 
-/// How things look on this terminal.
+/// The styles for this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
     pub(crate) color: bool,
@@ -20,13 +20,13 @@ impl Theme {
         self.tinted(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Frames, hints, what is only there in case. The terminal's own text colour, dimmed: a fixed grey is unreadable on some
-    /// light backgrounds and the background itself in some dark themes.
+    /// Frames, hints and secondary text. The terminal's own text colour, dimmed: a fixed grey is unreadable on some light
+    /// backgrounds, and equals the background in some dark themes.
     pub(crate) fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Fine.
+    /// Good.
     pub(crate) fn good(self) -> Style {
         self.tinted(Color::Green)
     }
@@ -56,7 +56,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// By what a line tells.
+    /// By the kind of a line.
     pub(crate) fn tone(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain => Style::new(),

@@ -78,3 +78,27 @@ fn one_that_another_program_keeps_locked() {
     assert!(text.contains("lock") || text.contains("busy"), "{text}");
     conn.execute_batch("ROLLBACK").unwrap();
 }
+
+#[test]
+fn a_damaged_one_says_what_to_do() {
+    let (_directory, path) = ledger();
+    let whole = std::fs::read(&path).unwrap();
+    for (from, words) in [(0, "is not a ledger; name yours with --ledger. If it was one"), (4_096, "is damaged")] {
+        let mut damaged = whole.clone();
+        damaged[from..].fill(b'x');
+        std::fs::write(&path, damaged).unwrap();
+        let text = refusal(&path);
+        assert!(text.contains(words) && text.contains("restore a backup that `farebox ledger verify` finds sound"), "{text}");
+    }
+}
+
+#[test]
+fn the_password_of_a_database_is_never_shown() {
+    let address = "postgres://u:secret123@h";
+    for arguments in [&["--help"][..], &[], &["--ledger", address]] {
+        let console = &mut Command::new(env!("CARGO_BIN_EXE_farebox-console"));
+        let output = console.args(arguments).env("FAREBOX_LEDGER", address).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(said.contains("postgres://") && !said.contains("secret123"), "{said}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Anchors of earlier versions: digests over all rows in order, compared in one walk for any number of anchors.
+//! Anchors of earlier versions: digests over all rows in order, compared in a single walk for any number of anchors.
 
 use rusqlite::{Connection, Result};
 
@@ -7,7 +7,7 @@ use crate::anchor::{Anchor, Digests, Mark};
 const JOURNAL: &str = "SELECT hash FROM entries WHERE position > ?1 AND position <= ?2 ORDER BY position";
 const AUDIT: &str = "SELECT hash FROM audit WHERE position > ?1 AND position <= ?2 ORDER BY position";
 
-/// Compares a ledger with the digests in anchors of earlier versions: one fault for each that does not cover what it says.
+/// Compares a ledger with the digests in anchors of earlier versions: one fault for each digest that does not match.
 pub(super) fn check_digests(conn: &Connection, anchors: &[Anchor]) -> Result<Vec<String>> {
     let digests: Vec<&Digests> =
         anchors.iter().filter_map(|anchor| if let Anchor::Digests(digests) = anchor { Some(digests) } else { None }).collect();
@@ -36,7 +36,7 @@ pub(super) fn check_digests(conn: &Connection, anchors: &[Anchor]) -> Result<Vec
     Ok(faults)
 }
 
-/// Adds the rows behind `mark`, as far as any digest goes.
+/// Adds the rows after `mark`, as far as any digest reaches.
 fn extend(conn: &Connection, sql: &str, newest: i64, mark: &mut Mark, mut reached: impl FnMut(&Mark)) -> Result<()> {
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([mark.count, newest])?;

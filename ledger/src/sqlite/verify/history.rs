@@ -1,4 +1,4 @@
-//! The walks along a key's chains, from the newest row to the first: entries and administrative acts.
+//! Walks a key's chains, from the newest row to the first: entries and administrative acts.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl Check<'_> {
         let mut history = History::default();
         let (mut position, mut expected) = (stored.head.last, stored.head.hash);
         let (mut seq, mut balance) = (stored.head.seq, stored.key.account.balance());
-        // The entry after the one that is looked at.
+        // The entry after the current one.
         let mut later: Option<(i64, Timestamp)> = None;
         while position > 0 {
             let place = format!("{name}: entry {position}");
@@ -81,17 +81,17 @@ impl Check<'_> {
         Ok(history)
     }
 
-    /// The hash of the row before, or what the chain begins with.
+    /// The hash of the previous row, or the value with which the chain begins.
     fn hash_before(&self, sql: &str, prev: i64, format: i64) -> Result<Hash> {
         if prev == 0 {
             return Ok(if format == 1 { NOTHING } else { self.genesis.unwrap_or(NOTHING) });
         }
-        // A hash of another length matches nothing, which is what it should.
+        // A hash of another length matches nothing, as it should.
         let found = self.conn.prepare_cached(sql)?.query_row([prev], |row| row.get::<_, Vec<u8>>(0)).optional()?;
         Ok(found.and_then(|hash| hash.try_into().ok()).unwrap_or(NOTHING))
     }
 
-    /// What an entry says of itself.
+    /// Checks of a single entry.
     fn entry(&mut self, place: &str, entry: &Entry, history: &mut History) {
         let amount = i128::from(entry.amount.picos());
         match entry.kind {
@@ -116,7 +116,7 @@ impl Check<'_> {
         }
     }
 
-    /// A reference is registered, and its owner is an entry with the same one: itself, or an older twin.
+    /// A reference is registered, and its owner is an entry with the same reference: this one, or an older twin.
     fn reference(&mut self, place: &str, entry: &Entry) -> Result<()> {
         let Some(folded) = entry.reference.as_deref().map(reference::folded) else { return Ok(()) };
         let mut statement = self
@@ -130,7 +130,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Walks a key's acts from the newest to the first. Each of its links was made by one of them.
+    /// Walks a key's acts from the newest to the first. Each of the key's links was created by one of them.
     pub(super) fn walk_audit(&mut self, name: &str, stored: &StoredKey, mut links: Vec<(SecretHash, Timestamp)>) -> Result<()> {
         let (mut position, mut expected) = (stored.audit.last, stored.audit.hash);
         let mut seq = stored.audit.seq;

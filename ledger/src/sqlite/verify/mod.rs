@@ -1,10 +1,10 @@
 //! Verify: recomputes every balance, charge, hold, rollup and hash chain, while a gateway may be running.
 //!
-//! It only reads. A key and its account are read at one instant; the entries behind them never change, so the walk along them
-//! needs no transaction and blocks nothing. Sums over all keys are compared at one instant too, after catching up with what
-//! was appended during the walk. It reports faults and never repairs them.
+//! It only reads. A key and its account are read at one instant; the entries behind them never change, so the walk along them needs
+//! no transaction and blocks nothing. Sums over all keys are also compared at one instant, after catching up with what was appended
+//! during the walk. It reports faults and never repairs them.
 //!
-//! `history` walks the chains, `sums` compares rollups and totals, `schema` looks at tables, triggers and what belongs to no key,
+//! `history` walks the chains, `sums` compares rollups and totals, `schema` checks tables, triggers and rows without an owner,
 //! `digests` compares anchors of earlier versions.
 
 mod digests;
@@ -24,9 +24,9 @@ use sums::Journal;
 
 const PAGE: i64 = 500;
 
-/// Recomputes everything and compares it with what was written down elsewhere. `wanted` turning false ends it early.
+/// Recomputes everything and compares it with what was recorded elsewhere. It ends early when `wanted` turns false.
 pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() -> bool) -> Result<VerifyReport> {
-    // Positions count from 1 without a gap, so these many rows must be reached.
+    // Positions count from 1 without a gap, so this many rows must be reached.
     let entries: i64 = conn.query_row("SELECT count(*) FROM entries", [], |row| row.get(0))?;
     let audits: i64 = conn.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?;
     let mut check = Check {
@@ -90,7 +90,7 @@ impl Seen {
 struct Check<'a> {
     conn: &'a Connection,
     report: VerifyReport,
-    /// What the chains of format 2 begin with; nothing when the ledger has lost its identity.
+    /// The value with which the chains of format 2 begin; `None` when the ledger has lost its identity.
     genesis: Option<Hash>,
     entries: Seen,
     audits: Seen,
@@ -98,7 +98,7 @@ struct Check<'a> {
     covered: Covered,
 }
 
-/// What belongs to a key besides its history.
+/// A key's rows besides its history.
 struct Around {
     holds: Vec<StoredHold>,
     sessions: Vec<Session>,

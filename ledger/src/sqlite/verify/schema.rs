@@ -1,4 +1,4 @@
-//! What belongs to no key: the tables, indexes and triggers themselves, the ledger's identity, epochs, and rows that refer to
+//! Everything without a key: the tables, indexes and triggers themselves, the ledger's identity, epochs, and rows that refer to
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use crate::head::Hash;
 use crate::sqlite::migrations::{Birth, migrate};
 use crate::{SecretHash, Timestamp};
 
-/// What the chains of format 2 begin with.
+/// The value with which the chains of format 2 begin.
 pub(super) fn genesis(conn: &Connection) -> Result<Option<Hash>> {
     let read = conn.query_row("SELECT ledger FROM identity WHERE id = 1", [], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     Ok(read.and_then(|ledger| ledger.try_into().ok()).map(|ledger| chain::genesis(&ledger)))
 }
 
 impl Check<'_> {
-    /// Compares tables, indexes and triggers with those that the migrations make, and looks for rows without an owner.
+    /// Compares tables, indexes and triggers with those that the migrations create, and looks for rows without an owner.
     pub(super) fn schema(&mut self) -> Result<()> {
         let fresh = Connection::open_in_memory()?;
         migrate(&fresh, &Birth { ledger: [0; 16], at: Timestamp::default() })?;
@@ -51,7 +51,7 @@ impl Check<'_> {
         self.tokens()
     }
 
-    /// A token of another length would never be found, and so never end.
+    /// A token of another length would never be found, and so never expire.
     fn tokens(&mut self) -> Result<()> {
         let mut statement = self.conn.prepare("SELECT token FROM sessions UNION ALL SELECT token FROM links")?;
         let tokens = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<SecretHash>>>();

@@ -1,4 +1,4 @@
-//! Sums over all keys: the hourly rollups and the totals, compared with what the entries add up to.
+//! Sums over all keys: compares the hourly rollups and the totals with the entries.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sqlite::reads;
 use crate::sqlite::rows::{self, Columns, SELECT_ENTRY};
 use crate::{Entry, EntryKind, Timestamp, Totals, UsageRow};
 
-/// What the entries up to a position add up to.
+/// The sums of the entries up to a position.
 #[derive(Default)]
 pub(super) struct Journal {
     pub(super) covered: i64,
@@ -25,7 +25,7 @@ type Hour = BTreeMap<(String, String), HourSum>;
 #[derive(Default, PartialEq)]
 struct HourSum {
     row: UsageRow,
-    /// Σ key × (requests + charge + exposure + cost): notices usage that was moved to another key.
+    /// Σ key × (requests + charge + exposure + cost): detects usage that was moved to another key.
     weighed: i128,
 }
 
@@ -134,7 +134,7 @@ impl Check<'_> {
     }
 }
 
-/// What the totals count, and what there is.
+/// What the totals say, and what there is.
 struct Counters {
     id: i64,
     opened: i64,
@@ -145,7 +145,7 @@ struct Counters {
     newest_act: i64,
     /// How many epochs there are, and the newest.
     epochs: (i64, i64),
-    /// Holds of epochs that never were.
+    /// Holds of epochs that never existed.
     stray_holds: i64,
     /// Open holds whose request has an entry.
     ended_twice: i64,

@@ -1,0 +1,50 @@
+//! Whether a file is mounted by itself, as a container does with `-v ./farebox.db:/data/farebox.db`.
+//!
+//! Such a file has a second folder, and there a second log, shared memory and lock: two gateways would sell the same money, each
+//! without the other's commits. Reads the kernel's list of mounts, where there is one, and nothing else.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Whether something is mounted at the very path of this file, which has no links in it. Without `/proc` nothing is known, and the
+/// answer is no.
+pub(super) fn is_mounted_alone(real: &Path) -> bool {
+    std::fs::read("/proc/self/mountinfo").is_ok_and(|mounts| has_mount(&mounts, real))
+}
+
+/// The mount point is the fifth word of a line; blanks and backslashes in it are written as three octal digits.
+fn has_mount(mounts: &[u8], real: &Path) -> bool {
+    let escaped: Vec<u8> = real.as_os_str().as_bytes().iter().flat_map(|byte| written(*byte)).collect();
+    let mut points = mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    points.any(|point| point == escaped)
+}
+
+fn written(byte: u8) -> Vec<u8> {
+    match byte {
+        b' ' | b'\t' | b'\n' | b'\\' => format!("\\{byte:03o}").into_bytes(),
+        byte => vec![byte],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_file_counts() {
+        let mounts = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            30 22 8:1 /srv/farebox.db /data/farebox.db rw shared:1 - ext4 /dev/sda1 rw\n\
+            31 22 0:5 / /data/of\\040them rw - tmpfs tmpfs rw\n";
+        for (path, mounted) in [
+            ("/data/farebox.db", true),
+            ("/data/of them", true),
+            ("/data/of them/farebox.db", false),
+            ("/srv/farebox.db", false),
+            ("/data/farebox.db-wal", false),
+            ("/data", false),
+        ] {
+            assert_eq!(has_mount(mounts, Path::new(path)), mounted, "{path}");
+        }
+        assert!(!has_mount(b"", Path::new("/data/farebox.db")) && !is_mounted_alone(Path::new("/nowhere/farebox.db")));
+    }
+}

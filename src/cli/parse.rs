@@ -1,0 +1,78 @@
+//! Reads the command line with clap. Its errors name what was written: a flag, or the environment variable that stands for it.
+//! Runs no command.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use super::args::Args;
+
+/// The process settings that `demo` uses.
+const OF_DEMO: [&str; 4] = ["listen", "public_url", "durability", "operator"];
+
+/// The command line of this process.
+///
+/// # Errors What clap wants to be printed: help, the version, or the mistake.
+pub(super) fn command_line() -> Result<Args, clap::Error> {
+    let mut command = Args::command();
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let parsed = command.try_get_matches_from_mut(&typed).and_then(|matches| {
+        refuse_unused(&matches, &mut command)?;
+        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    });
+    parsed.map_err(|mut error| {
+        let lists = |usage: &str| command.get_arguments().filter_map(Arg::get_long).any(|long| usage.contains(long));
+        // A usage line would list the settings that every command takes.
+        if error.get(ContextKind::Usage).is_some_and(|usage| lists(&usage.to_string())) {
+            error.remove(ContextKind::Usage);
+        }
+        let named = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => text.as_str(),
+            _ => "",
+        };
+        // clap repeats a refused value; the address of a database may hold a password.
+        if named(ContextKind::InvalidArg).ends_with("<LEDGER>") && !named(ContextKind::InvalidValue).is_empty() {
+            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+        }
+        if let Some(variable) = from_environment(&error, &command, &typed) {
+            error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+        }
+        error
+    })
+}
+
+/// Refuses settings without effect on `demo`, which has files and a ledger of its own. In the environment they may stand: they
+/// are meant for other commands.
+fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap::Error> {
+    if matches.subcommand_name() != Some("demo") {
+        return Ok(());
+    }
+    let unused = |arg: &&Arg| {
+        let id = arg.get_id().as_str();
+        arg.is_global_set() && !OF_DEMO.contains(&id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let unused: Vec<String> =
+        command.get_arguments().filter(unused).filter_map(Arg::get_long).map(|long| format!("--{long}")).collect();
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the demo does not use {}: it has its own models and a temporary ledger, and prints text; leave that out, or run your own \
+         files with `farebox serve`",
+        unused.join(", ")
+    );
+    Err(command
+        .find_subcommand_mut("demo")
+        .map_or_else(|| clap::Error::new(ErrorKind::ArgumentConflict), |demo| demo.error(ErrorKind::ArgumentConflict, message)))
+}
+
+/// The environment variable that a refused value came from.
+fn from_environment(error: &clap::Error, command: &Command, typed: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return None };
+    let arg = command.get_arguments().find(|arg| arg.to_string() == *refused)?;
+    let flag = format!("--{}", arg.get_long()?);
+    let typed = typed.iter().any(|word| word.to_str().is_some_and(|word| word.starts_with(&flag)));
+    arg.get_env().filter(|_| !typed).and_then(|variable| variable.to_str()).map(str::to_owned)
+}

@@ -1,0 +1,151 @@
+//! What newcomers type wrong or find broken: every refusal names the mistake and what to do instead, and nothing is changed.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::support::process::farebox;
+
+/// Exit code and everything said, with some environment variables.
+fn run_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
+    let output = farebox(folder, arguments).envs(variables.iter().copied()).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    run_with(folder, arguments, &[])
+}
+
+/// The shipped files and a ledger with a key.
+fn place() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(folder.path(), &["init"]).0, 0);
+    assert_eq!(run(folder.path(), &["keys", "create", "--new-ledger", "--label", "t"]).0, 0);
+    folder
+}
+
+#[test]
+fn the_demo_refuses_settings_that_it_would_ignore() {
+    let folder = tempfile::tempdir().unwrap();
+    let unused: [&[&str]; 5] = [
+        &["demo", "--ledger", "mine.db"],
+        &["--catalog", "mine.toml", "demo", "--routes", "routes.toml"],
+        &["demo", "--json"],
+        &["demo", "--format", "csv"],
+        &["--admin-listen", "127.0.0.1:1", "demo"],
+    ];
+    for arguments in unused {
+        let (code, said) = run(folder.path(), arguments);
+        for flag in arguments.iter().filter(|word| word.starts_with("--")) {
+            assert!(said.contains(flag), "{flag}: {said}");
+        }
+        assert!(code == 2 && said.contains("`farebox serve`"), "{arguments:?}: {said}");
+    }
+    // Settings of a real gateway may be in the environment, and the port in use is the only mistake here.
+    let meant_for_serve =
+        [("FAREBOX_LEDGER", "mine.db"), ("FAREBOX_CATALOG", "nowhere.toml"), ("FAREBOX_ADMIN_LISTEN", "127.0.0.1:1")];
+    let (code, said) = run_with(folder.path(), &["demo", "--listen", "192.0.2.1:1"], &meant_for_serve);
+    assert!(code == 1 && !said.contains("the demo does not use"), "{said}");
+    assert!(!folder.path().join("mine.db").exists());
+}
+
+#[test]
+fn amounts_that_pay_nothing_are_usage_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let commands: [&[&str]; 4] = [
+        &["demo", "--balance"],
+        &["keys", "create", "--label", "x", "--reference", "r", "--balance"],
+        &["keys", "top-up", "--reference", "r", "k_0000000000"],
+        &["keys", "refund", "--reason", "x", "--reference", "r", "req_0000000000000000000000000a"],
+    ];
+    for (amount, advice) in [("0", "more than zero"), ("0.00", "more than zero"), ("-1", "without a sign"), ("", "like 12.50")] {
+        for command in commands {
+            let (code, said) = run(folder.path(), &[command, &[amount]].concat());
+            assert!(code == 2 && said.contains(advice), "{command:?} {amount:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_value_of_the_environment_is_named_by_its_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variable, value) in [("FAREBOX_LISTEN", "8080"), ("FAREBOX_LEDGER", ""), ("FAREBOX_CATALOG", "")] {
+        let (code, said) = run_with(folder.path(), &["check"], &[(variable, value)]);
+        assert!(code == 2 && said.contains(&format!("'{variable}'")), "{said}");
+    }
+    let (code, said) = run_with(folder.path(), &["check", "--listen", "80"], &[("FAREBOX_LISTEN", "127.0.0.1:80")]);
+    assert!(code == 2 && said.contains("'--listen <ADDRESS>'"), "{said}");
+}
+
+#[test]
+fn the_password_of_a_database_is_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["postgres://u:secret123@h", "mysql://u:secret123@h/db", "postgres://u:secret123@127.0.0.1:1/db"] {
+        for arguments in [&["keys", "list"][..], &["serve", "--help"], &["keys", "list", "--ledger", address]] {
+            let (_, said) = run_with(folder.path(), arguments, &[("FAREBOX_LEDGER", address)]);
+            assert!(!said.contains("secret123"), "{arguments:?}: {said}");
+        }
+        let (code, said) = run(folder.path(), &["ledger", "copy", "--to", address]);
+        assert!(code != 0 && !said.contains("secret123"), "{said}");
+    }
+}
+
+#[test]
+fn init_names_every_file_that_is_there() {
+    let folder = place();
+    let (code, said) = run(folder.path(), &["init"]);
+    assert!(code == 1 && said.contains("routes.toml and catalog.toml already exist and were not overwritten"), "{said}");
+    let (code, said) = run(folder.path(), &["init", "--catalog", "one.toml", "--routes", "one.toml"]);
+    assert!(code == 2 && said.contains("the same file") && !folder.path().join("one.toml").exists(), "{said}");
+}
+
+#[test]
+fn a_backup_makes_no_folder() {
+    let folder = place();
+    let (code, said) = run(folder.path(), &["ledger", "backup", "typo/today/copy.db"]);
+    assert!(code == 1 && said.contains("typo/today is not a folder that exists: create it"), "{said}");
+    assert!(!folder.path().join("typo").exists());
+    fs::create_dir(folder.path().join("copies")).unwrap();
+    let (code, said) = run(folder.path(), &["ledger", "backup", "copies"]);
+    assert!(code == 1 && said.contains("copies is a folder: add the name"), "{said}");
+}
+
+/// In a terminal, `-->` and `= help` have the same margin whether a line of the file is shown or not.
+#[test]
+fn reports_without_a_line_have_a_margin() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = run(folder.path(), &["check"]);
+    assert_eq!(code, 78);
+    assert!(said.contains("\n --> catalog.toml\n  = help: `farebox init`"), "{said}");
+    fs::write(folder.path().join("catalog.toml"), "").unwrap();
+    let (_, said) = run(folder.path(), &["check"]);
+    assert!(said.contains("\n --> routes.toml\n  = help: `--routes` names it elsewhere"), "{said}");
+}
+
+#[test]
+fn a_damaged_ledger_says_what_to_do() {
+    let folder = place();
+    let ledger = folder.path().join("farebox.db");
+    let whole = fs::read(&ledger).unwrap();
+    let size = whole.len() as u64;
+    let remedy = "restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
+    // The header, the schema's page, and every page but the first ones.
+    for (from, to) in [(0, 4_096), (100, 4_096), (4_096, size), (5 * 4_096, size)] {
+        fs::write(&ledger, &whole).unwrap();
+        let junk: Vec<u8> = (0..to - from).map(|at| (at % 251) as u8).collect();
+        fs::OpenOptions::new().write(true).open(&ledger).unwrap().write_all_at(&junk, from).unwrap();
+        let commands: [&[&str]; 6] = [
+            &["keys", "list"],
+            &["keys", "create", "--label", "x"],
+            &["ledger", "entries"],
+            &["ledger", "verify"],
+            &["ledger", "backup", "copy.db"],
+            &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+        ];
+        for command in commands {
+            let (code, said) = run(folder.path(), command);
+            assert!([1, 75].contains(&code) && said.contains(remedy), "{from}: {command:?}: {said}");
+        }
+        assert!(!folder.path().join("copy.db").exists());
+    }
+}
