@@ -1,5 +1,5 @@
-//! `docs/translation.md` says what becomes of each field: it is written from the tables that the code reads, and each of its cells
-//! is tried. `UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation` writes the page.
+//! Generates `docs/translation.md` from the tables that the code reads, and tests each of its cells.
+//! `UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation` writes the page.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::cells;
 use super::help::*;
 
-const HEAD: &str = "# What becomes of a request for another family
+const HEAD: &str = "# How a request is translated for another family
 
-A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes as it is; any
-other is translated. These tables say what becomes of each field of a request; the gateway reads the same tables.
+A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes unchanged; any
+other is translated. These tables give the fate of each field of a request; the gateway reads the same tables.
 
-- *carried*: the same field is there.
-- *converted*: it is said in the target's words, in the field of the same name or in the one behind the colon.
+- *carried*: the target gets the same field.
+- *converted*: expressed in the target's words, in the field of the same name or in the one after the colon.
 - *dropped*: left out, and named in `x-farebox-lost`.
 - *silent*: means nothing to the model; left out and not named.
-- *refused*: leaving it out would change the answer, so the request is a 400 with code `unsupported_by_model`; what to do instead
-  stands behind it.
+- *refused*: leaving it out would change the answer, so the request gets a 400 with code `unsupported_by_model`, followed here by
+  what to do instead.
 
-Each cell is a test (`protocol/tests/translation/matrix.rs` and, for converted fields, the examples in `cells.rs` beside it).
+A test checks each cell (`protocol/tests/translation/matrix.rs` and, for converted fields, the examples in `cells.rs` beside it).
 
-A field that no table names is dropped and named. Values that ask for nothing (`null`, `false`, an empty list, the default) are
-never dropped or refused. Some carried and converted fields depend on what the target can do; then `x-farebox-lost` names them too:
+A field that no table names is dropped and named. Values that request nothing (`null`, `false`, an empty list, the default) are
+never dropped or refused. Some carried and converted fields depend on the target's abilities; then `x-farebox-lost` names them too:
 `temperature=clamped`, `max_tokens=raised`, `thinking=off(no_signature)`, `effort=clamped`, `schema=relaxed`,
 `tools.strict=dropped`, `cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures,
 documents and JSON schemas for a target without that ability are refused.
@@ -34,28 +34,28 @@ documents and JSON schemas for a target without that ability are refused.
 ## Thinking
 
 Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request, and the loss is named.
-So a model that reasons begins each turn of a tool loop without its own earlier reasoning. It sees its calls, their results and
-all text; what it concluded silently between two calls it may have to conclude again, which costs tokens and now and then leads
-elsewhere. Clients of the target's own family lose nothing: their bytes pass.
+So a reasoning model begins each turn of a tool loop without its own earlier reasoning. It sees its calls, their results and all
+text; it may have to repeat conclusions that it drew silently between two calls, which costs tokens and occasionally leads to a
+different result. Clients of the target's own family lose nothing, because their bytes pass unchanged.
 
-A native target with a budget of thinking demands the signed block in front of the last calls; there thinking is off for that
-request (`thinking=off(no_signature)`). Responses targets and native targets that think adaptively go on thinking.
+A native target with a thinking budget requires the signed block before the last calls, so thinking is off for that request
+(`thinking=off(no_signature)`). Responses targets and native targets that think adaptively continue to think.
 
 ## Towards responses
 
-Requests are sent with `store: false`, without ids of items, and with `strict` written out for every tool. A model with the
-capability `reasoning` gets `reasoning.effort` and no sampling, unless `abilities` of the target say otherwise. Native clients get
-summaries of the reasoning. `count_tokens` is asked of `/responses/input_tokens`. Stop strings do not exist there: another target
-of the route is asked, or the request is refused. The `phase` of earlier messages is not known to other families and not sent.
+Requests are sent with `store: false`, without item ids, and with an explicit `strict` for every tool. A model with the capability
+`reasoning` gets `reasoning.effort` and no sampling parameters, unless the target's `abilities` say otherwise. Native clients get
+summaries of the reasoning. `count_tokens` uses `/responses/input_tokens`. This family has no stop strings, so another target of
+the route is asked, or the request is refused. Other families have no `phase` for earlier messages, so it is not sent.
 
 ## Answers
 
-Text, thinking, refusals and calls of tools reach every caller. What only the target's family has does not: citations and
-annotations, searches and other work of tools that ran on the provider's side, redacted thinking, sounds, pauses. An answer's headers
-are sent before this is known, so `x-farebox-lost` names losses of the request alone; the receipt and the log also name those of the
-answer, behind `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole native answers arguments that are
-no object are wrapped (`answer.arguments=wrapped`), and a call that the limit cut is left out (`answer.tool_use=cut`). Blocks and
-items with names that are not known are `answer.block` and `answer.item`. A chat answer has one text: texts around calls are joined.
+Text, thinking, refusals and tool calls reach every caller. What only the target's family has does not: citations and annotations,
+searches and other tools that ran on the provider's side, redacted thinking, audio, pauses. An answer's headers are sent before its
+losses are known, so `x-farebox-lost` names only losses of the request; the receipt and the log also name those of the answer,
+prefixed with `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole native answers, arguments that
+are not an object are wrapped (`answer.arguments=wrapped`), and a call that the limit cut is left out (`answer.tool_use=cut`).
+Unknown blocks and items are reported as `answer.block` and `answer.item`. A chat answer has one text: texts around calls are joined.
 ";
 
 fn word(from: Family, to: Family, row: &Row) -> String {
@@ -103,7 +103,7 @@ fn the_page_is_what_the_code_does() {
     assert_eq!(written, page, "write it again: UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation");
 }
 
-/// Every cell: a value that asks for something meets the fate that the page tells.
+/// Every cell: a value that requests something meets the fate on the page.
 #[test]
 fn every_cell_holds() {
     for from in Family::ALL {
@@ -130,7 +130,7 @@ fn try_cell(from: Family, to: Family, row: &Row) {
             let body = asking(from, &json!({(row.name): sample(row.name)}));
             assert_eq!(sent(from, to, &body)[row.name], sample(row.name), "{cell}");
         }
-        // What these become stands in `cells.rs`; here: they are taken, not reported as left out.
+        // `cells.rs` tests what these become; here they must not be reported as dropped.
         Fate::Converted => assert!(result.map_or(true, |done| !is_lost(&done.losses.header())), "{cell}"),
     }
     for default in row.defaults {
