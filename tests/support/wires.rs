@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 /// A COMMIT as it is sent: a simple query.
 const COMMIT: &[u8] = b"COMMIT\0";
 /// How long a fault waits for a COMMIT.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What happens to a connection at its next COMMIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -269,6 +269,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "tempfile",
             "tokio",
             "tracing",
+            "unicode_width",
         ],
         pure: false,
     },

@@ -379,7 +379,7 @@ async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedg
 
 /// The entry that the resolver makes in its own time.
 async fn eventually(ledger: &SharedLedger, operation: OperationId) -> Entry {
-    for _ in 0..2_000 {
+    for _ in 0..30_000 {
         if let Some(entry) = ledger.entry(operation).await.unwrap() {
             return entry;
         }
