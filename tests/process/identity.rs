@@ -1,7 +1,7 @@
-//! The ledger knows which file it is: what is moved, deleted, restored, linked or planted under the real programs.
+//! The ledger's identity: files that are moved, deleted, restored, linked or planted while the real programs run.
 //!
-//! No payment is confirmed in a file that is not the ledger, nothing is sold from one, and nothing that has a name which the
-//! programs use is followed or written over.
+//! No payment is confirmed in a file that is not the ledger, nothing is sold from one, and no planted file with a name that the
+//! programs use is followed or overwritten.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
