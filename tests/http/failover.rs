@@ -1,4 +1,4 @@
-//! Routes: order, the move to the next target, what never moves, breakers, waits and limits. Each request is charged once.
+//! Routes: order, moving to the next target, what never moves, breakers, waits and limits. Each request is charged once.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{CATALOG, Gateway, TestKey, chat, speech_for, talking};
+use crate::support::{CATALOG, Gateway, TestKey, chat, pass, speech_for, talking};
 
 const CHAT: &str = "/v1/chat/completions";
 const NATIVE: &str = "/native/v1/messages";
@@ -115,9 +115,7 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
 
     let waits = r#"timeouts = { connect = "1s", first_byte = "200ms", idle = "200ms", whole = "300ms" }"#;
     let slow = Pair::start(Speech::new(Family::Chat, "x").stream().silent(), waits, "").await;
-    let begun = Instant::now();
     assert_eq!(slow.ask("test-model", true).await.status, 200);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     slow.first.closed_by_peer(0).await;
 }
 
@@ -125,7 +123,9 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
 async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again() {
     let waits = r#"timeouts = { whole = "300ms" }"#;
     let slow = Pair::start(Speech::new(Family::Chat, "x").whole().late(Duration::from_secs(20)), waits, "").await;
+    let begun = Instant::now();
     let answer = slow.ask("test-model", false).await;
+    let took = begun.elapsed();
     assert_eq!((answer.status, answer.header("x-should-retry")), (503, Some("false")), "{}", answer.text);
     assert!(answer.text.contains("charged") && answer.text.contains("stream"), "{}", answer.text);
     slow.first.closed_by_peer(0).await;
@@ -135,7 +135,8 @@ async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again()
     let bill = charges[0].bill.as_ref().unwrap();
     assert_eq!((charges.len(), bill.target.as_str(), bill.end_reason.to_string().as_str()), (1, "first/one", "max_duration"));
     // What the provider can have made in that time, at 150 tokens a second.
-    assert!((45..200).contains(&bill.usage.output) && bill.usage.input > 0, "{:?}", bill.usage);
+    let most = u64::try_from(took.as_millis()).unwrap() * 150 / 1_000;
+    assert!((45..=most).contains(&bill.usage.output) && bill.usage.input > 0, "{:?} in {took:?}", bill.usage);
     let record = &slow.gateway.records.all()[0];
     assert!(record.attempts[0].to_string().contains("given up") && record.failed.is_empty(), "{:?}", record.attempts);
 }
@@ -158,7 +159,8 @@ async fn after_the_first_delivered_frame_there_is_no_second_beginning() {
 #[tokio::test]
 async fn a_breaker_opens_rests_tries_once_and_closes() {
     let busy = || Reply::error(500, "server_error", None, "broken");
-    let pair = Pair::start(busy(), "", r#"breaker = { failures = 3, open = "600ms" }"#).await;
+    let (rest, open) = (Duration::from_secs(25), r#"breaker = { failures = 3, open = "25s" }"#);
+    let pair = Pair::start(busy(), "", open).await;
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
     let other = pair.gateway.key("5.00").await;
     for _ in 0..3 {
@@ -168,11 +170,11 @@ async fn a_breaker_opens_rests_tries_once_and_closes() {
     assert_eq!(pair.first.requests().len(), 3, "an open breaker lets nothing through, whoever asks");
     let open = pair.target("test-model", "first").await;
     assert_eq!((open["state"].as_str(), open["failures"].as_u64()), (Some("open"), Some(3)));
-    assert!(open["open_for_ms"].as_u64().unwrap() <= 600 && open["reason"].as_str().unwrap().contains("500"), "{open}");
+    assert!(open["open_for_ms"].as_u64().unwrap() <= 25_000 && open["reason"].as_str().unwrap().contains("500"), "{open}");
     let metrics = pair.gateway.ask("/metrics").await.text;
     assert!(metrics.contains(r#"farebox_target_state{slug="test-model",target="first/one",state="open"} 1"#), "{metrics}");
 
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    pass(rest).await;
     assert_eq!(pair.target("test-model", "first").await["state"], "half_open");
     assert_eq!(pair.ask("test-model", false).await.status, 200);
     assert_eq!(pair.first.requests().len(), 4, "one trial");
@@ -180,7 +182,7 @@ async fn a_breaker_opens_rests_tries_once_and_closes() {
     assert_eq!(pair.gateway.post(CHAT, &other, &chat("test-model", false)).await.status, 200);
     assert_eq!(pair.target("test-model", "first").await["state"], "open", "two are");
 
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    pass(rest).await;
     pair.first.follow(talking("from the first"));
     assert!(pair.ask("test-model", false).await.text.contains("from the first"));
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
@@ -202,16 +204,17 @@ async fn a_clients_own_mistake_moves_no_breaker_and_no_target() {
 
 #[tokio::test]
 async fn a_time_the_upstream_names_is_honoured() {
-    let told = Reply::error(429, "rate_limit_error", None, "slow down").header("retry-after", "2");
+    let told = Reply::error(429, "rate_limit_error", None, "slow down").header("retry-after", "25");
     let pair = Pair::start(told, "", "").await;
     let answer = pair.ask("test-blind", false).await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("2")));
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "more makes SDKs hang");
+    pass(Duration::from_secs(23)).await;
     let again = pair.ask("test-blind", false).await;
     let wait: u64 = again.header("retry-after").unwrap().parse().unwrap();
     assert!(again.status == 503 && (1..=2).contains(&wait), "{wait}");
     assert_eq!(pair.first.requests().len(), 1, "nobody asks before the time is over");
     pair.first.follow(talking("rested"));
-    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    pass(Duration::from_secs(2)).await;
     assert_eq!(pair.ask("test-blind", false).await.status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! Streams that do not go well: errors, cuts, silence, customers who leave. Each settles once, and none ends as if it were whole.
+//! Streams that go wrong: errors, cuts, silence, customers who leave. Each settles once, and none ends as if it were complete.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
+use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, TestKey, chat, routes};
 
 const WORDS: &str = "one two three four five six seven eight nine ten";
@@ -76,8 +76,7 @@ async fn a_customer_who_leaves_stops_the_upstream_and_pays_for_what_was_made() {
         gateway.client.post(url).bearer_auth(&key.secret).json(&chat("test-model", true)).send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
     drop(answer);
-    let closed_after = upstream.closed_by_peer(0).await;
-    assert!(closed_after < Duration::from_secs(5), "{closed_after:?}");
+    upstream.closed_by_peer(0).await;
     gateway.settled().await;
     let charges = gateway.charges(&key).await;
     let bill = charges[0].bill.as_ref().unwrap();
@@ -105,12 +104,16 @@ async fn a_route_that_drains_charges_the_real_usage() {
 
 #[tokio::test]
 async fn a_customer_who_leaves_a_whole_request_pays_for_the_answer() {
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole().late(Duration::from_millis(300))).await;
+    let gate = Gate::new();
+    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole().gated(&gate)).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let (path, body) = ("/v1/chat/completions", chat("test-model", false));
-    let request = gateway.post(path, &key, &body);
-    assert!(tokio::time::timeout(Duration::from_millis(100), request).await.is_err());
+    tokio::select! {
+        answer = gateway.post(path, &key, &body) => panic!("{answer:?}"),
+        _ = upstream.request(0) => {}
+    }
+    gate.open();
     upstream.completed(0).await;
     gateway.settled().await;
     let charges = gateway.charges(&key).await;

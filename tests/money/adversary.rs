@@ -1,6 +1,6 @@
-//! What somebody tries who was told to make the operator lose money, and who has read how requests are counted.
+//! The attempts of an adversary who wants the operator to lose money, and who has read how requests are counted.
 //!
-//! Data for `exposure.rs`, beside the kinds in `attacks.rs`; the last tests here are attempts that are no requests of a kind.
+//! Data for `exposure.rs`, in addition to the kinds in `attacks.rs`; the last tests here are attempts that do not fit a kind.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -165,6 +165,7 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
             asks: |dice| streamed(thoughtful(dice)),
             leaves: |_| Some(sized(600, 4_000)),
+            by_the_clock: true,
             ..HONEST
         },
         Attack {
@@ -461,6 +462,7 @@ async fn a_key_that_changes_while_it_streams_pays_for_what_was_made() {
         body["max_tokens"] = json!(60_000);
         let asking = (0..8).map(|_| gateway.post(path(Family::Chat), &key, &body));
         let changing = async {
+            upstream.request(0).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
             let act = Act { operation: farebox::clock::operation_id(), actor: "test".to_owned(), at: now() };
             gateway.ledger.change_key(KeyChange { key: key.id, change, act }).await.unwrap();
@@ -483,7 +485,7 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
         format!("{}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\r\n", lines.join("\r\n"), key.secret)
     };
     let address = gateway.base.trim_start_matches("http://").to_owned();
-    for half in [false, true] {
+    for (round, half) in [false, true].into_iter().enumerate() {
         let mut line = tokio::net::TcpStream::connect(&address).await.unwrap();
         // A HEAD first: its answer has no body, so whoever reads on takes the next answer's head for it.
         let all = head("HEAD", 0) + &(head("POST", body.len()) + &body).repeat(4);
@@ -493,6 +495,7 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
         }
         let mut some = vec![0; 4_096];
         let _ = tokio::time::timeout(Duration::from_millis(700), line.read(&mut some)).await;
+        upstream.request(round).await;
         drop(line);
     }
     // Who has left may have been first to be served: the books are about what the provider read.

@@ -1,6 +1,6 @@
-//! Customers who want something for nothing, and honest ones beside them: what they ask, when they leave, what they are told.
+//! Customers who want something for nothing, and honest ones: their requests, when they leave, and how they are answered.
 //!
-//! Data for `exposure.rs`. Must not judge anything.
+//! Data for `exposure.rs`. Makes no assertions of its own.
 
 use std::sync::LazyLock;
 
@@ -38,6 +38,8 @@ pub(super) struct Attack {
     pub(super) leaves: fn(&mut Dice) -> Option<u64>,
     /// Ours counts more than the provider does, by a rule that is told.
     pub(super) dear: bool,
+    /// What the provider bills grows with the time until it hears that the customer has left.
+    pub(super) by_the_clock: bool,
 }
 
 /// A body as it goes over the wire, and headers that say how.
@@ -60,6 +62,7 @@ pub(super) const HONEST: Attack = Attack {
     seen_before: false,
     leaves: |_| None,
     dear: false,
+    by_the_clock: false,
 };
 
 /// All kinds, honest ones first.
@@ -101,6 +104,7 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
             asks: |dice| streamed(talk(dice, 10, 32_000)),
             leaves: |_| Some(sized(600, 4_000)),
+            by_the_clock: true,
             ..HONEST
         },
         Attack {
@@ -109,6 +113,7 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
             asks: |dice| eight(streamed(talk(dice, 10, 32_000))),
             leaves: |_| Some(sized(600, 4_000)),
+            by_the_clock: true,
             ..HONEST
         },
         Attack {
@@ -117,6 +122,7 @@ pub(super) fn all() -> Vec<Attack> {
             manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
             asks: |dice| told_not_to(streamed(talk(dice, 10, 32_000))),
             leaves: |_| Some(sized(600, 4_000)),
+            by_the_clock: true,
             ..HONEST
         },
         Attack {

@@ -1,5 +1,6 @@
-//! Out of balance: refused once and clearly, nothing reaches the upstream, and a top-up helps at once.
+//! Out of balance: refused once and clearly, nothing reaches the upstream, and a top-up takes effect at once.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use farebox_protocol::Family;
@@ -102,15 +103,19 @@ async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_th
     let key = gateway.key("0.0465").await;
     let mut body = chat("test-model", false);
     body["max_tokens"] = json!(1_000);
-    let requests = (0..10).map(|_| gateway.post("/v1/chat/completions", &key, &body));
+    let refused = Cell::new(0);
+    let requests = (0..10).map(async |_| {
+        let answer = gateway.post("/v1/chat/completions", &key, &body).await;
+        refused.set(refused.get() + usize::from(answer.status == 429));
+        answer
+    });
     let answers = async { futures_util::future::join_all(requests).await };
     let release = async {
-        while upstream.requests().len() < 3 {
+        while upstream.requests().len() + refused.get() < 10 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let account = gateway.account(&key).await.account;
         assert!(account.available().picos() >= 0);
-        tokio::time::sleep(Duration::from_millis(200)).await;
         gate.open();
     };
     let (answers, ()) = tokio::join!(answers, release);

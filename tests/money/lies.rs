@@ -1,4 +1,4 @@
-//! Upstreams that lie about usage, in all families: what is charged is bounded, and what nobody can pay is the operator's loss.
+//! Upstreams that lie about usage, in all families: the charge is bounded, and what nobody can pay is the operator's loss.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Storage that fails: a full disk that recovers by itself, and I/O errors after which nothing false was said.
+//! Failing storage: a full disk that recovers by itself, and I/O errors after which nothing false was confirmed.
 //!
-//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or
-//! tracing is not permitted, the test says so and proves nothing.
+//! The disk is a small tmpfs; strace injects single errors, including a full disk, into the real binary. If mounting or tracing is
+//! not permitted, the test says so and proves nothing.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,7 +23,7 @@ use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Answer, TestKey, path, sized};
 
 /// How long anything may take that happens by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 const PROVIDED: [(&str, &str); 1] = [UPSTREAM_KEY];
 
 /// A small file system of its own, which goes when this does.
@@ -96,7 +96,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
 
     let filling = disk.fill();
     let refused = asked_until(&served.base, &key, 503).await;
-    assert_eq!(refused.json()["error"]["code"], "ledger_unavailable", "{}", refused.text);
+    assert!(refused.text.contains("billing is unavailable at the moment"), "{}", refused.text);
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     let dispatched = upstream.requests().len();
     assert_eq!(post(&served.base, &key, Family::Chat, false, 1).await.status(), 503);

@@ -1,4 +1,4 @@
-//! A log that nobody reads: requests are answered and charged as ever, and the gateway still comes to its end.
+//! A log that nobody reads: requests are answered and charged as usual, and the gateway can still stop.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,6 +13,9 @@ use crate::support::skip;
 
 /// Requests in each case: their lines are more than a pipe of 64 KiB takes.
 const REQUESTS: usize = 250;
+
+/// How long the gateway may take for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gateway with the shipped files on a funded key, whose standard error is `log`.
 struct Unread {
@@ -36,27 +39,37 @@ impl Unread {
         let unread = Self { folder, child, base: format!("http://{base}"), admin: format!("http://{admin}"), key };
         let (client, began) = (client(), Instant::now());
         while client.get(format!("{}/readyz", unread.admin)).send().await.is_err() {
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not serve");
+            assert!(began.elapsed() < PATIENCE, "it does not serve");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         unread
     }
 
-    async fn ask_and_stop(mut self, what: &str) -> u64 {
+    async fn ask_and_stop(mut self, what: &str, is_lost: bool) {
         let (client, secret) = (client(), self.key["secret"].as_str().unwrap().to_owned());
         for number in 0..REQUESTS {
             let answer = ask(&client, &self.base, "sim-chat", &secret).await;
             assert!(answer.is_ok(), "{what}, request {number}: {answer:?}");
         }
-        let metrics = client.get(format!("{}/metrics", self.admin)).send().await.unwrap().text().await.unwrap();
-        let lost = metrics.lines().find_map(|line| line.strip_prefix("farebox_log_lines_lost_total ")).unwrap().parse().unwrap();
+        let lost = async || {
+            let metrics = client.get(format!("{}/metrics", self.admin)).send().await.unwrap().text().await.unwrap();
+            let lost = metrics.lines().find_map(|line| line.strip_prefix("farebox_log_lines_lost_total ")).unwrap();
+            lost.parse::<usize>().unwrap()
+        };
+        // A thread of its own writes the log, or counts what it cannot write.
+        let began = Instant::now();
+        while is_lost && lost().await < REQUESTS {
+            assert!(began.elapsed() < PATIENCE, "{what}: only {} lines are counted", lost().await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(is_lost || lost().await == 0, "{what}: lines still wait for the reader");
         assert!(std::process::Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "{what}: it does not stop");
+            assert!(began.elapsed() < PATIENCE, "{what}: it does not stop");
             std::thread::sleep(Duration::from_millis(10));
         };
         assert!(status.success(), "{what}: {status}");
@@ -70,7 +83,6 @@ impl Unread {
             charges.iter().all(|charge| charge["amount"] == charges[0]["amount"] && charge["usage"]["output"] == 1),
             "{what}"
         );
-        lost
     }
 }
 
@@ -81,8 +93,9 @@ impl Drop for Unread {
     }
 }
 
+/// On a loopback address that nothing else uses, so that nobody takes the port before the gateway does.
 fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    std::net::TcpListener::bind("127.0.8.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// As `serve 2>&1 | tee` when tee dies.
@@ -92,19 +105,18 @@ async fn answers_go_on_when_the_reader_of_the_log_is_gone() {
     let mut lines = BufReader::new(unread.child.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("serving")));
     drop(lines);
-    assert!(unread.ask_and_stop("a closed pipe").await >= REQUESTS as u64, "each line is counted");
+    unread.ask_and_stop("a closed pipe", true).await;
 }
 
 #[tokio::test]
 async fn answers_go_on_when_the_log_is_a_pipe_that_nobody_reads() {
     let mut unread = Unread::start(Stdio::piped()).await;
     let _held_open = unread.child.stderr.take();
-    assert_eq!(unread.ask_and_stop("a full pipe").await, 0, "lines still wait for the reader");
+    unread.ask_and_stop("a full pipe", false).await;
 }
 
 #[tokio::test]
 async fn answers_go_on_when_the_disk_of_the_log_is_full() {
     let Ok(full) = File::options().write(true).open("/dev/full") else { return skip::skip("a log on a full disk: no /dev/full") };
-    let lost = Unread::start(full).await.ask_and_stop("a full disk").await;
-    assert!(lost >= REQUESTS as u64, "each line is counted: {lost}");
+    Unread::start(full).await.ask_and_stop("a full disk", true).await;
 }

@@ -2,7 +2,7 @@
 //! unit's settings start a gateway.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,14 +14,18 @@ use crate::support::process::{Served, farebox, json as document};
 use crate::support::skip::installed;
 
 /// How long a proxy may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn shipped(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Loopback addresses that nothing else uses, so that nobody takes a port before the proxy does.
+const NGINX: [u8; 4] = [127, 0, 8, 2];
+const CADDY: [u8; 4] = [127, 0, 8, 3];
+
+fn free_port(at: [u8; 4]) -> SocketAddr {
+    TcpListener::bind(SocketAddr::from((at, 0))).unwrap().local_addr().unwrap()
 }
 
 /// A running proxy. Dropping it stops it.
@@ -46,10 +50,10 @@ fn gateway(folder: &Path) -> (Served, String) {
 }
 
 /// A client that takes the name of the shipped configuration for the proxy's address.
-fn client(port: u16) -> reqwest::Client {
+fn client(proxy: SocketAddr) -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().http1_only().tls_danger_accept_invalid_certs(true);
-    client.resolve("api.example.com", ([127, 0, 0, 1], port).into()).build().unwrap()
+    client.resolve("api.example.com", proxy).build().unwrap()
 }
 
 async fn up(client: &reqwest::Client, base: &str) {
@@ -89,12 +93,12 @@ async fn nginx_starts_with_the_shipped_file() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (served, secret) = gateway(folder.path());
-    let (port, here) = (free_port(), folder.path().display().to_string());
+    let (proxy, here) = (free_port(NGINX), folder.path().display().to_string());
     let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
     let site = shipped("nginx.conf")
         .replace("127.0.0.1:8080", served.base.strip_prefix("http://").unwrap())
-        .replace("[::]:443", &format!("[::1]:{port}"))
-        .replace("listen 443", &format!("listen 127.0.0.1:{port}"))
+        .replace("[::]:443", &format!("[::1]:{}", proxy.port()))
+        .replace("listen 443", &format!("listen {proxy}"))
         .replace("/etc/letsencrypt/live/api.example.com/fullchain.pem", &tls.join("first.crt").display().to_string())
         .replace("/etc/letsencrypt/live/api.example.com/privkey.pem", &tls.join("first.key").display().to_string());
     fs::write(folder.path().join("site.conf"), site).unwrap();
@@ -113,7 +117,7 @@ async fn nginx_starts_with_the_shipped_file() {
     let checked = run(&["-t"]).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     let _proxy = Proxy(run(&["-g", "daemon off; master_process off;"]).stderr(Stdio::null()).spawn().unwrap());
-    passes_everything_on(&client(port), &format!("https://api.example.com:{port}"), &secret).await;
+    passes_everything_on(&client(proxy), &format!("https://api.example.com:{}", proxy.port()), &secret).await;
 }
 
 #[tokio::test]
@@ -123,18 +127,18 @@ async fn caddy_starts_with_the_shipped_file() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (served, secret) = gateway(folder.path());
-    let port = free_port();
+    let proxy = free_port(CADDY);
     // A test has no public name to get a certificate for: plain HTTP, the rest as shipped.
     let site = shipped("Caddyfile")
         .replace("127.0.0.1:8080", served.base.strip_prefix("http://").unwrap())
-        .replace("api.example.com {", &format!("http://127.0.0.1:{port} {{"));
+        .replace("api.example.com {", &format!("http://{proxy} {{"));
     let file: PathBuf = folder.path().join("Caddyfile");
     fs::write(&file, format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}")).unwrap();
     let mut command = Command::new("caddy");
     command.arg("run").arg("--adapter").arg("caddyfile").arg("--config").arg(&file).env("HOME", folder.path());
     command.env("XDG_DATA_HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path());
     let _proxy = Proxy(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    passes_everything_on(&client(port), &format!("http://127.0.0.1:{port}"), &secret).await;
+    passes_everything_on(&client(proxy), &format!("http://{proxy}"), &secret).await;
 }
 
 #[test]

@@ -1,15 +1,16 @@
-//! A headless Chromium, driven over WebDriver: open, type, press, ask the page, take its picture.
+//! A headless Chromium, driven over WebDriver: open, type, press, query the page, take a screenshot.
 //!
 //! One browser at a time: tests share two cores with everything else.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use base64::Engine;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -19,6 +20,8 @@ pub(crate) struct Browser {
     client: reqwest::Client,
     session: String,
     driver: Child,
+    /// Where driver and browser keep their files. They do not remove all of them.
+    _folder: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -39,7 +42,8 @@ impl Browser {
     /// Starts one.
     pub(crate) async fn open(client: &reqwest::Client, window: Window) -> Self {
         let turn = TURN.lock().await;
-        let (driver, port) = (0..5).find_map(|_| start_driver()).expect("chromedriver says its port");
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, port) = (0..5).find_map(|_| start_driver(folder.path())).expect("chromedriver says its port");
         let mut options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                 format!("--window-size={},{}", window.width, window.height)],
@@ -53,7 +57,8 @@ impl Browser {
         let base = format!("http://127.0.0.1:{port}/session");
         let answer: Value = client.post(&base).json(&wanted).send().await.unwrap().json().await.unwrap();
         let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no Chromium: {answer}"));
-        let browser = Self { client: client.clone(), session: format!("{base}/{id}"), driver, _turn: turn };
+        let session = format!("{base}/{id}");
+        let browser = Self { client: client.clone(), session, driver, _folder: folder, _turn: turn };
         if window.dark {
             let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
             browser.chromium("Emulation.setEmulatedMedia", dark).await;
@@ -159,8 +164,10 @@ impl Browser {
 }
 
 /// The driver on a port of its own choice; `None` when somebody else took that port in between.
-fn start_driver() -> Option<(Child, String)> {
-    let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+fn start_driver(folder: &Path) -> Option<(Child, String)> {
+    let mut driver = Command::new("chromedriver");
+    let started =
+        driver.arg("--port=0").env("TMPDIR", folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut driver = started.unwrap_or_else(|error| panic!("chromedriver: {error}; ./test --install installs it"));
     let mut lines = BufReader::new(driver.stdout.take().expect("its output is a pipe")).lines().map_while(Result::ok);
     let port =
@@ -193,7 +200,7 @@ fn end_session(session: &str) -> std::io::Result<()> {
     let address = session.trim_start_matches("http://");
     let (host, path) = address.split_once('/').expect("a session is a path on a host");
     let mut stream = TcpStream::connect(host)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     write!(stream, "DELETE /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
     stream.read(&mut [0; 64]).map(drop)
 }

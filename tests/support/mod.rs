@@ -1,6 +1,6 @@
-//! A gateway for tests: the real one, in this process, on a free port, with a ledger of its own.
+//! A gateway for tests: the real one, in this process, on a free port, with its own ledger.
 //!
-//! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
+//! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, reported records) is read here.
 
 pub(crate) mod big_ledger;
 pub(crate) mod billing;
@@ -238,7 +238,7 @@ impl Gateway {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("all requests end and settle");
+        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("all requests end and settle");
     }
 
     /// Where the ledger is.
@@ -286,6 +286,13 @@ impl Answer {
 /// Done now, by the tests.
 pub(crate) fn act() -> Act {
     Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
+}
+
+/// Lets so much time pass in this process without waiting for it. Only for tests on one thread.
+pub(crate) async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 /// A small chat request.

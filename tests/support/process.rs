@@ -1,4 +1,4 @@
-//! The real gateway as a process of its own: started as an operator would, with its log, its signals and its exit code.
+//! The real gateway as a separate process: started as an operator would, with its log, its signals and its exit code.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long a process may take to do what is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `farebox serve`. Dropping it kills it.
 pub(crate) struct Served {

@@ -36,7 +36,7 @@ pub(crate) use speech::Speech;
 use reply::Step;
 
 /// How long the waiting calls wait before the test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is answered to which request.
 pub(crate) enum Script {

@@ -46,7 +46,7 @@ impl SqliteLedger {
             return Look::Here;
         };
         // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
-        // the writer is stopped, which checkpoints the log into the ledger's file, instead of reopening, which would lose it.
+        // the writer ends, which copies the log into the ledger's file first, instead of reopening, which would lose it.
         if matches!(displaced, Displaced::LogGone(_)) {
             if self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG {
                 writer.fail(format!("{displaced}; all commits are copied into the ledger's file: start the gateway again"));

@@ -87,7 +87,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
         assert!(ledger.stats().unresolved > 0);
         assert!(matches!(ledger.open_hold(new_hold(90)).await, Err(LedgerError::Unavailable(_))));
         limit_pages_when_full(&ledger).await;
-        for _ in 0..200 {
+        for _ in 0..3_000 {
             if ledger.stats().unresolved == 0 {
                 break;
             }

@@ -158,6 +158,9 @@ impl<'c> Worker<'c> {
         while let Some(jobs) = self.next_batch() {
             let broken = lock(&self.shared.queue).broken.take();
             if let Some(reason) = broken {
+                if matches!(self.location.check(), Err(Displaced::LogGone(_))) {
+                    self.save_log();
+                }
                 self.stop(&reason, Vec::new());
                 return jobs.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
             }
@@ -374,6 +377,15 @@ impl<'c> Worker<'c> {
             self.retry_at = soon(delay);
         }
         lock(&self.shared.stats).unresolved = self.unresolved.len();
+    }
+
+    /// Copies a deleted log into the ledger's file, as long as this connection can read it. SQLite does that when the last
+    /// connection closes, but the threads that read are not waited for, so the process may end first.
+    fn save_log(&self) {
+        let busy = self.batch.conn.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get::<_, bool>(0));
+        if !matches!(busy, Ok(false)) {
+            tracing::error!(?busy, "the deleted log was not copied into the ledger's file: the last commits are lost with it");
+        }
     }
 
     /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.

@@ -1,6 +1,6 @@
-//! One suite for every store: each sentence of the `Ledger` contract as a story.
+//! One suite for every store: each sentence of the `Ledger` contract as a test.
 //!
-//! Every story runs on the reference store, on SQLite and on PostgreSQL, and ends with `verify`.
+//! Every test runs on the reference store, on SQLite and on PostgreSQL, and ends with `verify`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 #[path = "../common/mod.rs"]
@@ -379,7 +379,7 @@ async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedg
 
 /// The entry that the resolver makes in its own time.
 async fn eventually(ledger: &SharedLedger, operation: OperationId) -> Entry {
-    for _ in 0..2_000 {
+    for _ in 0..30_000 {
         if let Some(entry) = ledger.entry(operation).await.unwrap() {
             return entry;
         }

@@ -1,6 +1,6 @@
-//! The console beside a real gateway that serves requests meanwhile: what is done here works there, and the other way round.
+//! The console beside a real gateway that serves requests meanwhile: acts in one take effect in the other.
 //!
-//! The gateway is the `farebox` that was built beside the console; without one these stories fail.
+//! The gateway is the `farebox` built beside the console; without one these tests fail.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::console::*;
 
@@ -232,6 +232,6 @@ fn a_reload_shows_what_it_changed_and_a_mistake_where_it_is() {
     console.wait_for("^");
     let started = Instant::now();
     while gateway.chat(&secret(2)) != 200 {
-        assert!(started.elapsed() < Duration::from_secs(5), "the running version stays in force");
+        assert!(started.elapsed() < PATIENCE, "the running version stays in force");
     }
 }

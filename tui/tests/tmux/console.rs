@@ -1,4 +1,4 @@
-//! A console in its own tmux server, with a ledger of its own.
+//! A console in its own tmux server, with its own ledger.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use farebox_ledger::{
     Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret, Timestamp,
 };
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One console in its own tmux server.
 pub(crate) struct Console {
