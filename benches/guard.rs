@@ -1,9 +1,9 @@
-//! Counts the instructions and system calls of the hot path and fails when one of them is over its budget, so that a slow change
-//! shows in CI, where times say nothing. `cargo bench --profile guard --bench guard`, with valgrind and strace installed.
+//! Counts the instructions and system calls of the hot path and fails if any exceeds its budget, so that a slow change shows in CI,
+//! where timings mean nothing. Run `cargo bench --profile guard --bench guard`, with valgrind and strace installed.
 //!
-//! Each case runs in this same program under valgrind or strace, a few times and then many times: the difference is what one more
-//! costs, without the start. A budget is the count when it was set and about a tenth. Who makes something cheaper lowers its budget;
-//! who raises one says in the commit what was bought for it.
+//! Each case runs in this same program under valgrind or strace, a few times and then many times: the difference is the cost of one
+//! more, without start-up. A budget is the count when it was set plus about a tenth. A change that makes something cheaper lowers
+//! its budget; a change that raises one says in the commit what it gains.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
 

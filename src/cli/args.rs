@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
     /// Your name for the audit [default: the user who called sudo, else the system user]
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME", value_parser = one_line)]
     pub operator: Option<String>,
     /// The format of results
     #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
@@ -249,7 +249,7 @@ pub struct CreateOptions {
     /// The invoice or payment id of the starting balance; unique
     #[arg(long, requires = "balance")]
     pub reference: Option<String>,
-    /// Slugs the key may use [default: all]
+    /// Slugs the key may use, or `all` [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
     pub models: Option<Vec<String>>,
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
@@ -292,7 +292,7 @@ pub struct AdjustOptions {
     #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
     pub amount: Amount,
     /// The reason, for the journal
-    #[arg(long)]
+    #[arg(long, value_parser = one_line)]
     pub reason: String,
     /// An id for this correction; a repeated one is applied only once
     #[arg(long)]
@@ -309,7 +309,7 @@ pub struct RefundOptions {
     #[arg(value_parser = payment, allow_negative_numbers = true)]
     pub amount: Amount,
     /// The reason, for the journal
-    #[arg(long)]
+    #[arg(long, value_parser = one_line)]
     pub reason: String,
     /// An id for this refund; a repeated one is applied only once
     #[arg(long)]
@@ -334,10 +334,10 @@ pub struct SetOptions {
     #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
     pub expires: Option<Setting<farebox_ledger::Timestamp>>,
     /// Paid requests per second, or `none` for no limit
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
     pub rate: Option<Setting<u32>>,
     /// Concurrent requests, or `none` for the gateway's default
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none)]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
     pub concurrency: Option<Setting<u32>>,
 }
 
@@ -421,7 +421,7 @@ pub struct EntriesOptions {
     #[arg(long, value_name = "DATE", value_parser = instant)]
     pub until: Option<farebox_ledger::Timestamp>,
     /// Only the newest N entries [default: all]
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
     pub limit: Option<usize>,
 }
 
@@ -438,7 +438,19 @@ fn slug(text: &str) -> Result<String, String> {
 
 /// A label that is not empty.
 fn label(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { one_line(text) }
+}
+
+/// A text without line ends and other control characters, which no table shows.
+fn one_line(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("write one line, without control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn whole_number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number, like 100".to_owned())
 }
 
 /// An amount that is paid; nothing is no payment.

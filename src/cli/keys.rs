@@ -17,16 +17,12 @@ const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
     dates::check_expiry(options.expires)?;
+    let models = options.models.as_deref().map(allowed).transpose()?.flatten();
     let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write }).await?;
-    warn_of_unknown(args, options.models.as_deref().unwrap_or_default());
+    warn_of_unknown(args, models.as_deref().unwrap_or_default());
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
-    let settings = KeySettings {
-        label: options.label.clone(),
-        models: options.models.clone(),
-        expires_at: options.expires,
-        ..KeySettings::default()
-    };
+    let settings = KeySettings { label: options.label.clone(), models, expires_at: options.expires, ..KeySettings::default() };
     let first_credit = options.balance.zip(options.reference.clone());
     let new = NewKey { id, secret: secret.hash(), settings, first_credit, act: act(args) };
     let key = ledger.create_key(new).await?;
@@ -53,7 +49,10 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
             output::print_json(&json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }))
         }
         Format::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
-        _ if keys.is_empty() => output::note("There are no keys yet. Create one: farebox keys create --label NAME"),
+        _ if keys.is_empty() => output::note(&match options.label.as_deref().filter(|part| !part.is_empty()) {
+            Some(part) => format!("No label contains {part:?}."),
+            None => "There are no keys yet. Create one: farebox keys create --label NAME".to_owned(),
+        }),
         _ => output::print(&table(&keys)),
     }
     Ok(())
@@ -82,6 +81,20 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// The slugs that a key may use, each once; `None` for `all`.
+pub(super) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Failed> {
+    if typed.iter().any(|slug| slug == "all") {
+        return if typed.len() == 1 { Ok(None) } else { Err(Failed::usage("--models: write `all` alone, or slugs")) };
+    }
+    let mut slugs: Vec<String> = Vec::with_capacity(typed.len());
+    for slug in typed {
+        if !slugs.contains(slug) {
+            slugs.push(slug.clone());
+        }
+    }
+    Ok(Some(slugs))
 }
 
 /// Warns about slugs that the catalog does not publish. Not an error: a model may be published after its keys are sold.

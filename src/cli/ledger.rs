@@ -19,7 +19,13 @@ use farebox_ledger::csv;
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
+    if options.since.zip(options.until).is_some_and(|(since, until)| since >= until) {
+        return Err(Failed::usage("--since is not before --until, so no entry is between them"));
+    }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
+    if let Some(key) = options.key {
+        books::find(&*ledger, key).await?;
+    }
     let query = EntryQuery { key: options.key, since: options.since, until: options.until, before: None, limit: options.limit };
     let entries = ledger.entries(query).await?;
     match args.format() {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions};
 use super::books::{act, find, open, print_key, print_secret};
-use super::keys::warn_of_unknown;
+use super::keys::{allowed, warn_of_unknown};
 use super::output::{self, Failed};
 use super::{dates, view};
 use crate::clock;
@@ -46,7 +46,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
         settings.label.clone_from(label);
     }
     if let Some(models) = &options.models {
-        settings.models = (*models != ["all"]).then(|| models.clone());
+        settings.models = allowed(models)?;
         warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
     }
     settings.expires_at = options.expires.map_or(settings.expires_at, |expires| expires.0);

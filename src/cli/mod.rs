@@ -39,7 +39,7 @@ pub async fn run() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) };
         }
     };
-    match dispatch(&args).await {
+    match dispatch(&args).await.and_then(|()| output::printed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             output::complain(&failed.message);

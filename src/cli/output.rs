@@ -1,10 +1,12 @@
 //! The output of commands: results on standard output, everything else on standard error, and fixed exit codes.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
 use farebox_ledger::LedgerError;
 use farebox_ledger::text::is_unseen;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::telemetry;
 
@@ -56,11 +58,25 @@ impl From<LedgerError> for Failed {
     }
 }
 
-/// Prints a result. A closed pipe is not an error.
+/// Why a result of this command could not be printed.
+static UNPRINTED: OnceLock<String> = OnceLock::new();
+
+/// Prints a result. A closed pipe is not an error; [`printed`] reports any other failure.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
-    let _ = out.flush();
+    let line_end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(line_end.as_bytes())).and_then(|()| out.flush());
+    if let Err(error) = written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }) {
+        UNPRINTED.get_or_init(|| error.to_string());
+    }
+}
+
+/// Whether everything was printed: a command that did its work on a full disk must not look complete to a script.
+pub(super) fn printed() -> Result<(), Failed> {
+    match UNPRINTED.get() {
+        None => Ok(()),
+        Some(why) => Err(Failed::refused(format!("the command was carried out, but its result could not be printed: {why}"))),
+    }
 }
 
 /// Prints one JSON document.
@@ -95,12 +111,13 @@ pub(super) fn complain(message: &str) {
 
 /// Columns for people: as wide as their widest cell, numbers to the right.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
     let widths: Vec<usize> = header.iter().enumerate().map(|(at, title)| width(at).max(title.len())).collect();
     let line = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| {
             let numeric = cell.trim_start_matches(['-', '+', '$']).starts_with(|c: char| c.is_ascii_digit());
-            if numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            let space = " ".repeat(width.saturating_sub(cell.width()));
+            if numeric { format!("{space}{cell}") } else { format!("{cell}{space}") }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
@@ -112,6 +129,12 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_a_terminal_shows_them() {
+        let rows = [["漢字 🦀", "5.00"], ["acme", "12.50"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&["label", "balance"], &rows), "label    balance\n漢字 🦀     5.00\nacme       12.50");
+    }
 
     #[test]
     fn tables_carry_nothing_that_drives_a_terminal() {

@@ -25,8 +25,9 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
         None => usual_model(args, client)?,
     };
     for (name, value) in [("--base-url", Some(&public_url)), ("--key", typed.as_ref()), ("--model", Some(&model))] {
-        if value.is_some_and(|value| !setup::is_plain(value)) {
-            return Err(Failed::usage(format!("{name} has characters that cannot be used in settings")));
+        if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
+            let problem = if value.is_empty() { "is empty" } else { "has characters that cannot be used in settings" };
+            return Err(Failed::usage(format!("{name} {problem}")));
         }
     }
     warn_of_unknown(args, options.model.as_slice());
@@ -78,7 +79,7 @@ fn list(format: Format) {
 
 /// The key: as given, from a file, or from a prompt, because other users of the machine can read command lines.
 fn key(typed: &str) -> Result<String, Failed> {
-    let unreadable = |error: std::io::Error| Failed::refused(format!("--key: {error}"));
+    let unreadable = |error: std::io::Error| Failed::refused(format!("--key {typed}: {error}"));
     let text = match (typed, typed.strip_prefix('@')) {
         ("-", _) => {
             output::note("Paste the key and press Enter:");

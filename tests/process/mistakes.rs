@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::support::process::farebox;
+use crate::support::process::{farebox, json};
 
 /// Exit code and everything said, with some environment variables.
 fn run_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
@@ -108,6 +108,55 @@ fn a_backup_makes_no_folder() {
     fs::create_dir(folder.path().join("copies")).unwrap();
     let (code, said) = run(folder.path(), &["ledger", "backup", "copies"]);
     assert!(code == 1 && said.contains("copies is a folder: add the name"), "{said}");
+}
+
+#[test]
+fn all_models_are_all_wherever_they_are_named() {
+    let folder = place();
+    let made = json(folder.path(), &["keys", "create", "--label", "all", "--models", "all"]);
+    assert!(made["models"].is_null(), "{made}");
+    let id = made["id"].as_str().unwrap();
+    let twice = json(folder.path(), &["keys", "set", id, "--models", "sim-text,sim-chat,sim-text"]);
+    assert_eq!(twice["models"], serde_json::json!(["sim-text", "sim-chat"]));
+    for command in [&["keys", "set", id][..], &["keys", "create", "--label", "x"]] {
+        let (code, said) = run(folder.path(), &[command, &["--models", "all,sim-chat"]].concat());
+        assert!(code == 2 && said.contains("`all` alone"), "{said}");
+    }
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_are_refused() {
+    let folder = place();
+    let refused: [(&[&str], i32, &str); 9] = [
+        (&["keys", "create", "--label", "two\nlines"], 2, "one line"),
+        (&["keys", "set", "k_0000000000", "--label", "a\u{1b}[31m"], 2, "one line"),
+        (&["keys", "adjust", "k_0000000000", "1", "--reason", "a\nb", "--reference", "r"], 2, "one line"),
+        (&["keys", "set", "k_0000000000", "--rate", "-1"], 2, "a whole number above 0"),
+        (&["ledger", "entries", "--limit", "-1"], 2, "a whole number, like 100"),
+        (&["ledger", "entries", "--key", "k_0000000000"], 1, "there is no key k_0000000000"),
+        (&["ledger", "entries", "--since", "2026-12-01", "--until", "2026-01-01"], 2, "--since is not before --until"),
+        (&["setup", "curl", "--key", "@nowhere"], 1, "--key @nowhere: No such file"),
+        (&["ledger", "backup"], 2, "Usage: farebox ledger backup"),
+    ];
+    for (arguments, exit, words) in refused {
+        let (code, said) = run(folder.path(), arguments);
+        assert!(code == exit && said.contains(words), "{arguments:?}: {code} {said}");
+    }
+    let (code, said) = run(folder.path(), &["keys", "list", "--label", "nobody"]);
+    assert!(code == 0 && said.contains("No label contains \"nobody\"") && !said.contains("no keys yet"), "{said}");
+}
+
+#[test]
+fn a_result_that_cannot_be_printed_is_a_failure() {
+    let folder = place();
+    let code = |stdout: fs::File| farebox(folder.path(), &["keys", "list", "--json"]).stdout(stdout).output().unwrap();
+    let full = code(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert!(full.status.code() == Some(1) && said.contains("could not be printed: No space left"), "{said}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let left = farebox(folder.path(), &["keys", "list"]).stdout(writer).output().unwrap();
+    assert_eq!((left.status.code(), left.stderr.as_slice()), (Some(0), [].as_slice()), "whoever reads may leave");
 }
 
 /// In a terminal, `-->` and `= help` have the same margin whether a line of the file is shown or not.

@@ -230,12 +230,16 @@ fn birth() -> Birth {
     Birth { ledger: crate::clock::random(), at: crate::clock::now() }
 }
 
-fn refuse(path: &Path, error: &rusqlite::Error) -> LedgerError {
-    if let Some(damage) = damage(path, error) {
+fn refuse(real: &Path, error: &rusqlite::Error) -> LedgerError {
+    if let Some(damage) = damage(real, error) {
         return unusable(damage);
     }
-    let path = path.display();
+    let path = real.display();
     match error.sqlite_error_code() {
+        // Even a reader makes the ledger's log and its shared memory when nobody else has them open.
+        Some(ErrorCode::ReadOnly) => {
+            cannot_open(real.parent().unwrap_or(real), &std::io::Error::from(ErrorKind::PermissionDenied))
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unusable(format!("{path} is locked by another program")),
         _ => unusable(format!("{path} cannot be opened: {error}")),
     }

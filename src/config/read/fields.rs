@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::findings::report::{File, Finding, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::grouped::grouped;
 
@@ -63,6 +63,10 @@ impl<'r, 'i> Fields<'r, 'i> {
         let finding = report.add(Code::UnknownField, span, format!("unknown field `{}` in {}", shorten(name), self.what));
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
+        } else if let Some(file) = other_file(&self.what, name) {
+            finding.help(format!(
+                "`{name}` belongs in the other file, the {file}; if the two are swapped, see --catalog and --routes"
+            ));
         } else if let Some(home) = home_of(name) {
             finding.help(format!("`{name}` belongs in `{home}`"));
         } else if dotted {
@@ -142,11 +146,11 @@ impl<'r, 'i> Value<'r, 'i> {
     }
 
     /// Records a wrong type.
-    pub(crate) fn expected(&self, report: &mut Report<'_>, what: &str) {
+    pub(crate) fn expected<'f>(&self, report: &'f mut Report<'_>, what: &str) -> &'f mut Finding {
         let found = type_name(self.node());
         report
             .add(Code::WrongType, self.span(), format!("`{}` must be {what}, not {found}", self.name))
-            .label(format!("expected {what}"));
+            .label(format!("expected {what}"))
     }
 
     pub(crate) fn text(self, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
@@ -209,6 +213,11 @@ impl<'r, 'i> Value<'r, 'i> {
     pub(crate) fn list(self, report: &mut Report<'_>, of: &str) -> Option<Vec<Self>> {
         match self.node() {
             DeValue::Array(nodes) => Some(nodes.iter().map(|node| self.member(node)).collect()),
+            DeValue::String(_) if matches!(of, "strings" | "families") => {
+                let finding = self.expected(report, &format!("a list of {of}"));
+                finding.help(format!("write brackets around it, also for one: {} = [\"…\"]", self.name));
+                None
+            }
             _ => {
                 self.expected(report, &format!("a list of {of}"));
                 None
@@ -250,16 +259,19 @@ impl<'r, 'i> Value<'r, 'i> {
 
     /// A duration like `"5s"`, within limits.
     pub(crate) fn duration(self, report: &mut Report<'_>, range: RangeInclusive<Duration>) -> Option<Duration> {
-        let text = self.text(report)?;
-        let Some(duration) = parse_duration(text.value) else {
+        let duration = match self.node() {
+            DeValue::String(text) => parse_duration(text),
+            _ => None,
+        };
+        let Some(duration) = duration else {
             report
-                .add(Code::BadDuration, text.span, format!("`{}` is not a duration", self.name))
-                .help("write a whole number and a unit: \"250ms\", \"5s\", \"2m\" or \"1h\"");
+                .add(Code::BadDuration, self.span(), format!("`{}` is not a duration", self.name))
+                .help("write a whole number and a unit, in quotes: \"250ms\", \"5s\", \"2m\" or \"1h\"");
             return None;
         };
         if !range.contains(&duration) {
             let message = format!("`{}` must be between {:?} and {:?}", self.name, range.start(), range.end());
-            report.add(Code::OutOfRange, text.span, message);
+            report.add(Code::OutOfRange, self.span(), message);
             return None;
         }
         Some(duration)
@@ -313,6 +325,15 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
         _ => return None,
     };
     known.contains(&meant).then_some(meant)
+}
+
+/// The right file for a table that is in the wrong one.
+fn other_file(what: &str, table: &str) -> Option<&'static str> {
+    match (what, table) {
+        ("the catalog", "provider" | "route") => Some("routes"),
+        ("the routes file", "model" | "retired") => Some("catalog"),
+        _ => None,
+    }
 }
 
 /// The right table for a known field that was written one level too high.

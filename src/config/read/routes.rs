@@ -239,7 +239,7 @@ fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, provid
             None if names.is_empty() => finding.help(format!("add [provider.{}]", shorten(name.value))),
             None => {
                 names.truncate(8);
-                finding.help(format!("providers are {}", listed(&names)))
+                finding.help(format!("add [provider.{}], or name one that is there: {}", shorten(name.value), listed(&names)))
             }
         };
         return None;

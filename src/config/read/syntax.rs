@@ -75,9 +75,13 @@ fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
         let message = format!("this `{bracket}` is not closed");
         return Mistake { span: open..open + 1, message, help: Some(format!("write `{closing}` where the {what} ends")) };
     }
-    let quotes = text[line].matches('"').count();
-    let help =
-        (quotes % 2 == 1).then(|| "this line has an odd number of quotes: one is missing, or there is one too many".to_owned());
+    let help = if text[span.start..].starts_with(['“', '”', '„', '‘', '’']) {
+        Some("TOML has only straight quotes: write \"…\"".to_owned())
+    } else if text[line].matches('"').count() % 2 == 1 {
+        Some("this line has an odd number of quotes: one is missing, or there is one too many".to_owned())
+    } else {
+        None
+    };
     Mistake { span, message, help }
 }
 
