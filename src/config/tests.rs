@@ -492,8 +492,8 @@ fn ten_thousand_models_load_quickly() {
     println!("10,000 models ({} bytes) loaded in {took:?}", catalog.text.len() + routes.text.len());
     assert!(diagnostics.is_empty());
     assert_eq!(config.unwrap().catalog.models.len(), 10_000);
-    // Unoptimised code on a busy machine gets more time than a release build is promised to take.
-    assert!(took.as_millis() < if cfg!(debug_assertions) { 5_000 } else { 200 }, "{took:?}");
+    // Unoptimised code on a busy machine gets more time than a release build is promised to take; a square would take longer.
+    assert!(took.as_millis() < if cfg!(debug_assertions) { 60_000 } else { 200 }, "{took:?}");
 }
 
 #[test]
