@@ -1,5 +1,5 @@
-//! What counting costs (price lines, costs, terms), and what translating a streamed text costs: `cargo bench --bench metering`.
-//! A plain harness, as in the other crates. It takes times only, for a quiet machine; instructions are the guard's.
+//! The cost of counting (price lines, costs, terms) and of translating a streamed text: `cargo bench --bench metering`. A plain
+//! harness, as in the other crates. It only measures time, on a quiet machine; the guard counts instructions.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
 

@@ -1,4 +1,4 @@
-//! What the guard counts of translations: a text delta, and a coding client's request, each beside the same bytes passed on.
+//! The guard's counts for translation: a text delta, and a coding client's request, each compared with the same bytes passed on.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
 //! Hold+settle pairs through the public contract, against raw SQLite doing the same statements on the same schema.
 //!
-//! `cargo bench -p farebox-ledger` prints a Markdown table: pairs per second of the contract, of raw batches as large as there
-//! are requests at once, their ratio, and how long a hold takes; for few keys, for many, and for many with a long history.
+//! `cargo bench -p farebox-ledger` prints a Markdown table: pairs per second of the contract, of raw batches as large as the number
+//! of concurrent requests, their ratio, and how long a hold takes; for few keys, for many, and for many with a long history.
 //!
 //! Sizes: `FAREBOX_KEYS` (1,000), `FAREBOX_MANY_KEYS` (1,000,000), `FAREBOX_ENTRIES` (10,000,000), `FAREBOX_PAIRS` (50,000) in
 //! each of `FAREBOX_ROUNDS` (3), of which the median counts. `FAREBOX_DIR` is the disk. Large ledgers take minutes to make:

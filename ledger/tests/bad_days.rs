@@ -1,7 +1,7 @@
 //! Bad days of a ledger on PostgreSQL: wrong addresses and roles, other schemas, commits cut or held in the middle, a key that
 //! stays locked, and ten seconds without the database.
 //!
-//! Each ends in a clear error or a bounded wait: never a false yes, and never a double charge.
+//! Each ends in a clear error or a bounded wait: never a false confirmation, and never a double charge.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

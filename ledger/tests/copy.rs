@@ -1,6 +1,6 @@
-//! A whole ledger taken to PostgreSQL and back: the same keys, money, names and hashes at every stop.
+//! A whole ledger copied to PostgreSQL and back: the same keys, money, references and hashes at every step.
 //!
-//! Hashes are read by this test itself, from the file and from the database, and never through the programs that copied them.
+//! This test reads the hashes itself, from the file and from the database, and never through the code that copied them.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

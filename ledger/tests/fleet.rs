@@ -1,6 +1,6 @@
 //! Several gateways on one PostgreSQL: shared keys, a gateway that falls silent, connections cut at any moment.
 //!
-//! What the contract leaves to the store; the contract itself is in the conformance suite, which runs on PostgreSQL too.
+//! Only what the contract leaves to the store; the conformance suite, which also runs on PostgreSQL, covers the contract.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

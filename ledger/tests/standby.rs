@@ -1,5 +1,5 @@
-//! A primary and its standby: nothing is sold without a standby, nothing is confirmed that it does not have, and a ledger that
-//! has gone back in time is found and refused.
+//! A primary and its standby: nothing is sold without a standby, nothing is confirmed before the standby has it, and a ledger that
+//! has gone back in time is detected and refused.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

@@ -1,6 +1,6 @@
 //! The SQLite store as a file that several threads and processes share.
 //!
-//! What the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
+//! Only what the contract leaves to the store: opening, refusing, locking, racing, durability, recovery of many holds.
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;

@@ -1,7 +1,7 @@
-//! Tampering: every kind of row edited behind the program's back is found by `verify`.
+//! Tampering: `verify` finds every kind of row that was edited behind the program's back.
 //!
-//! The edits go straight to the file, as somebody with the file and a SQLite shell would make them: without triggers, without
-//! CHECKs. Besides chosen ones, 100 random edits are tried, 1,000 with `FAREBOX_FULL=1`.
+//! The edits go straight to the file, as somebody with the file and a SQLite shell would make them: without triggers and without
+//! CHECKs. In addition to chosen ones, 100 random edits are tried, 1,000 with `FAREBOX_FULL=1`.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

@@ -1,6 +1,6 @@
-//! Ledgers of earlier versions: the gateway brings them up to date, and nothing in them is lost or counted twice.
+//! Ledgers of earlier versions: the gateway migrates them, and nothing in them is lost or counted twice.
 //!
-//! The fixtures were written by the versions themselves; `fixtures/README.md` says what is in them.
+//! The versions themselves wrote the fixtures; `fixtures/README.md` describes their contents.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]

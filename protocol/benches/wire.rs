@@ -1,4 +1,4 @@
-//! What the wire code costs: inspecting and splicing requests, cutting frames, reading usage.
+//! The cost of the wire code: inspecting and splicing requests, cutting frames, reading usage.
 //!
 //! A plain harness: each case runs for a fixed time in rounds, and the best round is shown. `cargo bench -p farebox-protocol`.
 

@@ -1,4 +1,4 @@
-//! A text delta that crosses families allocates nothing.
+//! Translating a text delta allocates nothing.
 
 use bytes::Bytes;
 use farebox_protocol::translate::{Memo, Translator, Wish};

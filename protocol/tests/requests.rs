@@ -1,4 +1,4 @@
-//! What requests are refused with, and what is found in the ones that pass.
+//! How requests are refused, and the facts of those that pass.
 
 #![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
 

@@ -1,4 +1,4 @@
-//! `farebox init` and `farebox diff`: files to begin with, and what an edit would change before it runs.
+//! `farebox init` and `farebox diff`: starter files, and the effect of an edit before it is in force.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Hot reload as an operator does it: saves of every kind, bad edits, secrets, and many reloads under load.
 //!
-//! What is saved is in use within a second; what is wrong changes nothing and is loud; no request ever notices.
+//! A save is in use within a second; a mistake changes nothing and is reported clearly; no request ever notices.
 
 use std::fs;
 use std::path::PathBuf;

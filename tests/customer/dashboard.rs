@@ -1,4 +1,4 @@
-//! The dashboard in a real browser: signing in, the balance that moves, chart, export, set-up, on a desktop and on a phone.
+//! The dashboard in a real browser: signing in, the live balance, chart, export, set-up, on a desktop and on a phone.
 
 use farebox_ledger::{KeySettings, SecretHash, Timestamp};
 use serde_json::json;

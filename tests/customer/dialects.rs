@@ -1,4 +1,4 @@
-//! The balance in every dialect that tools read: the right fields, exact digits, at zero, and during a running hold.
+//! The balance in every response shape that tools read: the right fields, exact digits, at zero, and during a running hold.
 
 use std::time::Duration;
 

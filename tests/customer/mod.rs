@@ -1,4 +1,4 @@
-//! The customer's side: the dashboard, balance dialects and client settings.
+//! The customer's side: the dashboard, balance responses and client settings.
 
 mod dashboard;
 mod dialects;

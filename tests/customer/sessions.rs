@@ -1,4 +1,4 @@
-//! The dashboard's door over HTTP: sessions, cookies, links, origins, exports, what is never shown, and its speed.
+//! The dashboard over HTTP: sessions, cookies, links, origins, exports, what is never shown, and its speed.
 
 use std::time::{Duration, Instant};
 

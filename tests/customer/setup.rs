@@ -1,4 +1,4 @@
-//! `farebox setup` and the documentation print what the one table gives, and what they print works.
+//! `farebox setup` and the documentation print the contents of the one table, and what they print works.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,5 @@
-//! A small hostile crowd: idle connections, slow heads, bodies that never come, failing requests, greedy keys. The others are served.
+//! A small hostile crowd: idle connections, slow heads, bodies that never arrive, failing requests, greedy keys. The others are
+//! served.
 
 use std::time::Duration;
 

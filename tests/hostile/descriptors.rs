@@ -1,4 +1,4 @@
-//! A gateway that has no descriptor left, for real: whose fault that is, who is refused, and what works again afterwards.
+//! A gateway that really runs out of descriptors: who is blamed, who is refused, and what works again afterwards.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

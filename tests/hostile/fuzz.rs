@@ -1,6 +1,7 @@
-//! Random bytes at everything that reads bytes from elsewhere, with a fixed seed: nothing panics, and nothing takes long.
+//! Random bytes with a fixed seed for everything that parses bytes from outside: nothing panics, and nothing takes long.
 //!
-//! Every day a fixed number of rounds, at most 5 s of CPU time each; `FAREBOX_FULL=1` goes on for half an hour each, with other numbers.
+//! Everyday runs do a fixed number of rounds, at most 5 s of CPU time each; with `FAREBOX_FULL=1` each runs for half an hour, with
+//! other seeds.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Canaries in what is kept of an answer: the ledger's file, its exports, the customer's page, receipts, `/status` and `/metrics`.
+//! Canaries in everything that is kept of an answer: the ledger's file, its exports, the customer's page, receipts, `/status` and
+//! `/metrics`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

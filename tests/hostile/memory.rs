@@ -1,4 +1,4 @@
-//! What a provider can make the gateway keep in memory: large answers at once, and frames behind the last one.
+//! How much memory a provider can make the gateway use: many large answers at once, and frames after the last one.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Customers, strangers and providers that mean harm: none keeps the others from being served, and none reads what is not theirs.
+//! Hostile customers, strangers and providers: none keeps the others from being served, and none reads what is not theirs.
 
 mod canary;
 mod crowd;

@@ -1,4 +1,4 @@
-//! Bad input on all three families: no panic, no charge, nothing upstream, and an answer that says what is wrong.
+//! Bad input in all three families: no panic, no charge, nothing upstream, and an answer that says what is wrong.
 
 use farebox_protocol::Family;
 use futures_util::stream;

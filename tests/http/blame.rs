@@ -1,4 +1,5 @@
-//! Whose fault an upstream's error is: the customer's own comes back in the upstream's words, the operator's never looks like it.
+//! Who is blamed for an upstream's error: the customer's own error comes back in the upstream's words, the operator's never looks
+//! like one.
 
 use farebox_protocol::Family;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Web pages as clients: cross-origin requests are let in only from the origins that the operator names.
+//! Web pages as clients: cross-origin requests are accepted only from the origins that the operator names.
 
 use std::path::Path;
 

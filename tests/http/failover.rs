@@ -1,4 +1,4 @@
-//! Routes: order, the move to the next target, what never moves, breakers, waits and limits. Each request is charged once.
+//! Routes: order, moving to the next target, what never moves, breakers, waits and limits. Each request is charged once.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The customers' listener at its edges: compressed bodies, looking with HEAD, what is not sold, and what a 401 asks for.
+//! Edge cases of the customers' listener: compressed bodies, HEAD requests, what is not sold, and what a 401 asks for.
 
 use std::io::Write;
 

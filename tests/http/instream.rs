@@ -1,4 +1,5 @@
-//! Errors inside a stream: the customer's own comes back in the upstream's words and blames nobody; the provider's is a break.
+//! Errors inside a stream: the customer's own comes back in the upstream's words and blames nobody; the provider's is a broken
+//! stream.
 
 use farebox_ledger::Evidence;
 use farebox_protocol::Family;

@@ -1,6 +1,6 @@
-//! Every row of the error table, in its order of precedence: status, headers and body, word for word, on both path families.
+//! Every row of the error table, in order of precedence: status, headers and body, word for word, on both path families.
 //!
-//! Each request of the ladder is wrong in every way that comes after its step, so a step that moved would show.
+//! Each request is also wrong in every way that comes after its step, so a step that moved would show.
 
 use std::sync::Arc;
 

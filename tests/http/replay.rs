@@ -1,6 +1,6 @@
-//! Recorded requests of real clients (`tests/fixtures/clients`), sent as they were: each is served, and charged once and exactly.
+//! Recorded requests of real clients (`tests/fixtures/clients`), sent unchanged: each is served, and charged once and exactly.
 //!
-//! In a recording `<text:N>` stands for N characters that were taken out.
+//! In a recording `<text:N>` stands for N characters that were removed.
 
 use std::fs;
 use std::path::Path;

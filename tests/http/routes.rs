@@ -1,5 +1,5 @@
-//! The route table, called path by path: whatever path reaches an upstream has held and settled money for it, exactly once. A new path that is
-//! not told here which requests it takes fails the test, and so does one that reaches an upstream for free.
+//! Calls the route table path by path: every path that reaches an upstream holds and settles money for it, exactly once. A new path
+//! fails the test if the test does not list its requests, or if it reaches an upstream for free.
 
 use std::collections::BTreeSet;
 

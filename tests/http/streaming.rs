@@ -1,4 +1,4 @@
-//! Streams that do not go well: errors, cuts, silence, customers who leave. Each settles once, and none ends as if it were whole.
+//! Streams that go wrong: errors, cuts, silence, customers who leave. Each settles once, and none ends as if it were complete.
 
 use std::time::Duration;
 

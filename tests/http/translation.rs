@@ -1,5 +1,5 @@
-//! Callers of one family on targets of another: requests, answers, endings, money and what is told about losses, in every
-//! direction that is translated, whole and streamed.
+//! Callers of one family on targets of another: requests, answers, endings, money and the reported losses, in every translated
+//! direction, whole and streamed.
 
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What somebody tries who was told to make the operator lose money, and who has read how requests are counted.
+//! The attempts of an adversary who wants the operator to lose money, and who has read how requests are counted.
 //!
-//! Data for `exposure.rs`, beside the kinds in `attacks.rs`; the last tests here are attempts that are no requests of a kind.
+//! Data for `exposure.rs`, in addition to the kinds in `attacks.rs`; the last tests here are attempts that do not fit a kind.
 
 use std::io::Write as _;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! Customers who want something for nothing, and honest ones beside them: what they ask, when they leave, what they are told.
+//! Customers who want something for nothing, and honest ones: their requests, when they leave, and how they are answered.
 //!
-//! Data for `exposure.rs`. Must not judge anything.
+//! Data for `exposure.rs`. Makes no assertions of its own.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Out of balance: refused once and clearly, nothing reaches the upstream, and a top-up helps at once.
+//! Out of balance: refused once and clearly, nothing reaches the upstream, and a top-up takes effect at once.
 
 use std::cell::Cell;
 use std::time::Duration;

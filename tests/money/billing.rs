@@ -1,6 +1,6 @@
-//! Nobody gets tokens for nothing: what is held covers what an honest provider bills, or the request is refused.
+//! No free tokens: what is held covers an honest provider's bill, or the request is refused.
 //!
-//! The upstream here counts with code of its own (`support/billing.rs`), so the gateway is not checked against itself.
+//! The upstream here has its own counting code (`support/billing.rs`), so the gateway is not checked against itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Ways around being counted: a path that is free, an answer that is foretold, numbers beside the words.
+//! Ways around being counted: a free path, a predicted answer, log probabilities.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Counts that the provider does not make, or makes wrongly: ours are near, in every family, whole and streamed.
+//! Missing or wrong provider counts: ours come close, in every family, whole and streamed.
 //!
 //! The truth is a tokenizer of `tiktoken-rs`; the gateway counts with another library.
 

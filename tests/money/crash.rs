@@ -1,4 +1,4 @@
-//! `kill -9` at any moment under mixed load, judged from outside; many open holds at a start; a stop with open streams.
+//! `kill -9` at any moment under mixed load, checked from outside; many open holds at startup; a stop with open streams.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! What an honest provider bills against what is charged, over many requests of a kind at once (promise P10).
+//! An honest provider's bill compared with the charges, over many requests of each kind at once (promise P10).
 //!
-//! The provider counts with code of its own (`support/billing.rs`). Each kind of customer, honest or not, asks in rounds: a key,
-//! 100 requests, up to 64 at once, because the promise is about any 100 requests of one key. A round or two each day, a minute
-//! each with `FAREBOX_FULL=1`; the figures are printed and stand in `docs/PROMISES.md`.
+//! The provider has its own counting code (`support/billing.rs`). Each kind of customer, honest or not, sends rounds of 100
+//! requests with one key, up to 64 at once, because the promise is about any 100 requests of one key. Everyday runs do a round or
+//! two, `FAREBOX_FULL=1` a minute of each kind; the figures are printed and recorded in `docs/PROMISES.md`.
 
 use std::cell::Cell;
 use std::sync::Arc;

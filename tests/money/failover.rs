@@ -1,6 +1,6 @@
 //! The whole fleet: a primary and its synchronous standby (two of them with `FAREBOX_FULL=1`), three gateways, and load on shared
-//! keys while gateways die, servers die, freeze and run out of disk, and connections break, always in the middle of a COMMIT.
-//! Witnesses are only the customers and the upstream.
+//! keys while gateways die, servers die, freeze and run out of disk, and connections break, always in the middle of a COMMIT. Only
+//! the customers and the upstream are believed.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is bought: fields, flags and abilities that have no price are refused by name, and nothing of it reaches an upstream.
+//! Fields, flags and abilities that have no price are refused by name, and nothing of such a request reaches an upstream.
 
 use farebox_protocol::Family;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Three gateways on one PostgreSQL under mixed load: in turns one is killed, one is stopped for longer than its lease, and
-//! connections of all are cut; the outside checker judges what is left. Witnesses are only the customers and the upstream.
+//! Three gateways on one PostgreSQL under mixed load: in turn one is killed, one is stopped for longer than its lease, and all
+//! connections are cut; the outside checker judges the result. Only the customers and the upstream are believed.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Customers who leave: the provider bills every prompt that it reads, so the key pays for it, and for what was made.
+//! Customers who leave: the provider bills every prompt that it reads, so the key pays for it, and for what was produced.
 //!
-//! Bills are those of `support/billing.rs`, which shares no code with the gateway.
+//! `support/billing.rs`, which shares no code with the gateway, makes the bills.
 
 use std::time::Duration;
 

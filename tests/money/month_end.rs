@@ -1,4 +1,4 @@
-//! The month's end of the manual, run as it stands there: the report of the provider's own bill is what it lists.
+//! The month-end report, run exactly as the manual prints it: it lists what the provider's own bill contains.
 
 use std::process::Command;
 

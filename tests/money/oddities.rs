@@ -1,7 +1,7 @@
-//! Requests that are rare and allowed: several answers, documents with a lock or with more inside than their pages show, halves of
-//! characters, and stop texts that end an answer before its first word.
+//! Rare but allowed requests: several answers, encrypted documents and documents with more inside than their pages show, lone
+//! surrogates, and stop strings that end an answer before its first word.
 //!
-//! Data for `exposure.rs`, beside the kinds in `attacks.rs`. Must not judge anything.
+//! Data for `exposure.rs`, in addition to the kinds in `attacks.rs`. Makes no assertions of its own.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,7 @@
-//! What providers bill is charged, booked as loss, or seen as exposure, at the target that bills it, whatever goes wrong.
+//! A provider's bill is charged, booked as loss, or visible as exposure, at the target that bills it, whatever goes wrong.
 //!
-//! Two upstreams with bills of their own stand behind one slug; customers leave, streams break, usage is missing or absurd, and
-//! the first upstream fails after it was asked. 300 requests every day, 10,000 with `FAREBOX_FULL=1`, judged for each 100 of a key
-//! and over all.
+//! Two billing upstreams serve one slug; customers leave, streams break, usage is missing or absurd, and the first upstream fails
+//! after it was asked. Everyday runs send 300 requests, `FAREBOX_FULL=1` 10,000, checked for each 100 of a key and over all.
 
 use std::collections::HashMap;
 use std::time::Duration;

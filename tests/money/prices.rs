@@ -1,5 +1,5 @@
-//! The law of token classes: each price field moves the charge of a fixture by its count and by nothing else, in every family,
-//! whole and streamed.
+//! The law of token classes: each price field changes the charge of a fixture by its count and nothing else, in every family, whole
+//! and streamed.
 
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Races for the last dollar, and ends at every frame of a stream: balances that run out, customers who leave.
 //!
-//! Three families, both disconnect policies. Each request has exactly one charge, never above what was held, and nothing stays held.
+//! Three families, both disconnect policies. Each request has exactly one charge, never above its hold, and nothing stays held.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

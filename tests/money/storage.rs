@@ -1,7 +1,7 @@
-//! Storage that fails: a full disk that recovers by itself, and I/O errors after which nothing false was said.
+//! Failing storage: a full disk that recovers by itself, and I/O errors after which nothing false was confirmed.
 //!
-//! The disk is a small tmpfs; single errors, no space among them, are injected by strace into the real binary. Where mounting or
-//! tracing is not permitted, the test says so and proves nothing.
+//! The disk is a small tmpfs; strace injects single errors, including a full disk, into the real binary. If mounting or tracing is
+//! not permitted, the test says so and proves nothing.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! The shipped alerts for Prometheus: their own tests, and that the gateway exports every series they look at.
+//! The shipped alerts for Prometheus: their own tests, and that the gateway exports every series they use.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What newcomers and operators stumbled over: files that are not there, help, pages of keys, log lines, backups.
+//! What newcomers and operators stumbled over: missing files, help, pages of keys, log lines, backups.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The fleet's guide: the commands of its first section, as they stand there, make a fleet, lose its parts and restore it.
+//! The fleet guide: the commands of its first section, exactly as printed, set up a fleet, lose its parts and restore it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,7 +1,7 @@
-//! The ledger knows which file it is: what is moved, deleted, restored, linked or planted under the real programs.
+//! The ledger's identity: files that are moved, deleted, restored, linked or planted while the real programs run.
 //!
-//! No payment is confirmed in a file that is not the ledger, nothing is sold from one, and nothing that has a name which the
-//! programs use is followed or written over.
+//! No payment is confirmed in a file that is not the ledger, nothing is sold from one, and no planted file with a name that the
+//! programs use is followed or overwritten.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -323,6 +323,22 @@ fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted
     assert!(code == 1 && text.contains("is mounted by itself"), "{text}");
     let (code, text) = mounted(".", "other", &format!("{pay} folder"));
     assert_eq!((code, booked(folder, "folder")), (0, 1), "{text}");
+}
+
+/// An empty log reads as a file without anchors, and anchors written into it would overwrite commits.
+#[test]
+fn neither_anchors_nor_backups_are_written_into_the_ledgers_own_files() {
+    let (folder, ..) = place();
+    let folder = folder.path();
+    fs::remove_file(folder.join("farebox.db.lock")).ok();
+    for name in ["farebox.db", "farebox.db-wal", "./farebox.db-shm", "farebox.db-journal", "farebox.db.lock"] {
+        let listen = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let (code, text) = run(folder, &[&["serve", "--anchors", name][..], &listen].concat());
+        assert!(code == 1 && text.contains("this file is the ledger's own"), "{name}: {text}");
+        let (code, text) = run(folder, &["ledger", "backup", name]);
+        assert!(code == 1 && (text.contains("uses this name") || text.contains("already exists")), "{name}: {text}");
+    }
+    assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The page on limits in `docs/operations.md`: each number, flag and metric in its table is the one in the code.
+//! The table of limits in `docs/operations.md`: each number, flag and metric in it matches the code.
 
 use std::fs;
 use std::path::Path;

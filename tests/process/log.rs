@@ -1,4 +1,4 @@
-//! A log that nobody reads: requests are answered and charged as ever, and the gateway still comes to its end.
+//! A log that nobody reads: requests are answered and charged as usual, and the gateway can still stop.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

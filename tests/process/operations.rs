@@ -1,4 +1,4 @@
-//! What operators do beside a running gateway: corrections, refunds, rotations, settings, copies, anchors. The real commands.
+//! What operators do while a gateway runs: corrections, refunds, rotations, settings, copies, anchors. Uses the real commands.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! The one generator of big ledgers: keys, each with a first credit and a known secret, and a month of their requests.
+//! The only generator of big ledgers: keys, each with a first credit and a known secret, and a month of their requests.
 //!
-//! It writes through the ledger's own contract, so what it makes is valid whatever becomes of the format. So many operations
-//! are under way at once that the writer's batches are always full. Included with `#[path]` wherever a big ledger is needed.
+//! It writes through the ledger's own contract, so its ledgers stay valid when the format changes. It keeps enough operations under
+//! way that the writer's batches are always full. Included with `#[path]` wherever a big ledger is needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
-//! An upstream that bills: it counts every prompt it reads and every token it makes, with code of its own.
+//! An upstream that bills: it counts every prompt it reads and every token it produces, with independent code.
 //!
-//! Text by `tiktoken-rs`, documents by `lopdf`, pictures by the published rule of tiles; the gateway uses none of them. What it
-//! bills is what an honest provider would, whatever it then says about usage: the whole prompt, and of a stream that is cut the
+//! It counts text with `tiktoken-rs`, documents with `lopdf`, pictures by the published rule of tiles; the gateway uses none of
+//! them. Whatever usage it reports, it bills what an honest provider would: the whole prompt and, for a stream that is cut, the
 //! pieces that were sent and the reasoning that the time allowed.
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven over WebDriver: open, type, press, ask the page, take its picture.
+//! A headless Chromium, driven over WebDriver: open, type, press, query the page, take a screenshot.
 //!
 //! One browser at a time: tests share two cores with everything else.
 

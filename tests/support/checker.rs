@@ -1,7 +1,7 @@
-//! The outside checker: the journal against what customers were told and what the upstream really made.
+//! The outside checker: compares the journal with what customers were told and what the upstream really produced.
 //!
-//! It believes nothing that the gateway says of itself. It reads the ledger's file with a handle of its own, adds up every
-//! picodollar, and compares each charge with the upstream's record of that very request.
+//! It believes nothing that the gateway reports about itself. It reads the ledger's file with its own handle, adds up every
+//! picodollar, and compares each charge with the upstream's record of the same request.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The outside checker must find what it is there to find: a lost charge, one above the truth, a lost payment, a hold left open.
+//! The outside checker must find what it exists for: a lost charge, one above the truth, a lost payment, a hold left open.
 
 use std::path::PathBuf;
 use std::sync::Arc;

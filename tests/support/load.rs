@@ -1,7 +1,7 @@
-//! Mixed load: customers of all families, whole and streamed, some of whom leave, before an upstream that never lies.
+//! Mixed load: customers of all families, whole and streamed, some of whom leave, in front of an upstream that never lies.
 //!
-//! Every request carries a mark that says what the upstream is to produce, so that a checker can compare what the journal says
-//! with what was really made, without asking the gateway.
+//! Every request carries a mark that tells the upstream what to produce, so that a checker can compare the journal with what was
+//! really produced, without asking the gateway.
 
 use std::fs;
 use std::path::{Path, PathBuf};

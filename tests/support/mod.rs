@@ -1,6 +1,6 @@
-//! A gateway for tests: the real one, in this process, on a free port, with a ledger of its own.
+//! A gateway for tests: the real one, in this process, on a free port, with its own ledger.
 //!
-//! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, what was reported) is read here.
+//! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, reported records) is read here.
 
 pub(crate) mod big_ledger;
 pub(crate) mod billing;

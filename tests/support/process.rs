@@ -1,4 +1,4 @@
-//! The real gateway as a process of its own: started as an operator would, with its log, its signals and its exit code.
+//! The real gateway as a separate process: started as an operator would, with its log, its signals and its exit code.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

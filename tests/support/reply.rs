@@ -1,6 +1,6 @@
 //! One scripted answer: a head, parts (the frames of a stream, or one whole body), and what happens between them.
 //!
-//! Built by chaining: `Speech::new(family, "text").stream().reset_after(3)`. Positions count parts: 0 is behind the head.
+//! Built by chaining: `Speech::new(family, "text").stream().reset_after(3)`. Positions count parts: 0 is right after the head.
 #![cfg(test)]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What a test does where the machine lacks what it needs: it fails, unless `FAREBOX_ALLOW_SKIP` is set.
+//! What a test does if the machine lacks something it needs: it fails, unless `FAREBOX_ALLOW_SKIP` is set.
 //!
-//! A skip that is allowed is written down in `target/tmp/skipped`; `./test` lists the file in its last lines.
+//! A permitted skip is recorded in `target/tmp/skipped`, which `./test` prints at the end.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! Well-formed answers of the three families, written by hand and not by the code under test.
 //!
-//! The usage given is the truth; each family's own way of counting it is made here.
+//! The given usage is the truth; it is converted to each family's way of counting here.
 #![cfg(test)]
 
 use farebox_protocol::{Family, Usage};

@@ -1,4 +1,4 @@
-//! The fake upstream itself: what it says is well formed and it misbehaves as told. Read with a bare socket.
+//! Tests of the fake upstream itself: its answers are well-formed and it misbehaves as scripted. Read with a bare socket.
 
 use farebox_protocol::{Family, Frame, FrameReader};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Wires between a gateway and the servers of its database: they pass everything on until a fault is armed, which then hits
-//! in the middle of a COMMIT. Whoever arms one is told that it has hit: a fault that found no COMMIT proves nothing.
+//! Proxies between a gateway and its database servers: they pass everything on until a fault is armed, which then strikes in the
+//! middle of a COMMIT. Whoever arms one learns that it has struck: a fault that met no COMMIT proves nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

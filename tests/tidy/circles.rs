@@ -1,6 +1,6 @@
-//! The rule about circles: modules of one folder name each other in one direction.
+//! The rule about cycles: modules of one folder may depend on each other only in one direction.
 //!
-//! A module counts with all that is below it; what a file takes from its parent counts as taken from where the parent has it.
+//! A module includes everything below it; an item that a file takes from its parent counts as taken from where the parent has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! What one source file names, as its parsed code says it: paths, patterns, functions and texts, each with its line.
+//! The names in one source file, taken from its parsed code: paths, patterns, functions and texts, each with its line.
 //!
-//! It reads; it judges nothing. Code that only tests compile is left out, wherever in the file it stands. Inside macros, where
-//! there is no syntax tree, every run of identifiers joined by `::` counts as a path.
+//! It only collects. Code that only tests compile is left out, wherever in the file it is. Inside macros, which have no syntax
+//! tree, every run of identifiers joined by `::` counts as a path.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! The files of the project, read and parsed once, and what each path in them means.
+//! The project's files, read and parsed once, and the meaning of each path in them.
 //!
-//! A path is resolved through the file's imports and modules to the crate it begins in; what stays local is not resolved. The
-//! house can be copied with one file changed, which is how the rules themselves are tested.
+//! A path is resolved through the file's imports and modules to the crate it begins in; local paths are not resolved. The house can
+//! be copied with one file changed, which is how the rules themselves are tested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

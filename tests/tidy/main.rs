@@ -1,7 +1,7 @@
 //! The rules of the house, as tests on parsed code. Each failure names the rule, the place and what to do instead.
 //!
-//! `facts.rs` reads what a file names, `house.rs` resolves it, `rooms.rs` says who may import whom, `rules.rs` and `circles.rs` judge code,
-//! `pages.rs` documents; `planted.rs` breaks each rule once and expects it to be found.
+//! `facts.rs` collects the names in a file, `house.rs` resolves them, `rooms.rs` lists who may import whom, `rules.rs` and
+//! `circles.rs` check code, `pages.rs` documents; `planted.rs` breaks each rule once and expects it to be found.
 #![expect(clippy::expect_used, clippy::panic, reason = "a house that cannot be read is a failed test")]
 
 mod circles;

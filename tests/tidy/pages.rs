@@ -1,4 +1,5 @@
-//! The rules about files and documents: what a page names exists, what a file holds is documented, the generated tables are true.
+//! The rules about files and documents: everything a page names exists, every key of the files is documented, and generated tables
+//! are current.
 
 use std::fs;
 

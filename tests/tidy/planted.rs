@@ -1,4 +1,4 @@
-//! The guard guarded: one violation of each rule is planted into a copy of the sources, and the rule must find it there.
+//! Tests the rules: one violation of each is planted into a copy of the sources, and the rule must find it.
 
 use crate::house::{House, read};
 use crate::{circles, house, rules};

@@ -1,8 +1,8 @@
-//! Who may import whom, as data: the one list from which the guard, `docs/ARCHITECTURE.md` and the crate docs are made.
+//! Who may import whom, as data: the source of the rule, of `docs/ARCHITECTURE.md`'s table and of the crate docs.
 //!
-//! A room is a folder (or a file at the top of `src/`); the longest folder that fits decides. What a list does not name is
-//! forbidden. `protocol::Family` allows one item, `protocol` the whole room. After a change run
-//! `FAREBOX_BLESS=1 cargo test --test tidy`, which writes both tables.
+//! A room is a folder (or a file at the top of `src/`); the longest matching folder decides. Everything that a list does not name
+//! is forbidden. `protocol::Family` allows one item, `protocol` the whole room. After a change run `FAREBOX_BLESS=1 cargo test
+//! --test tidy`, which writes both tables.
 
 /// One room, its job, and what it may name outside itself.
 pub(crate) struct Room {

@@ -1,4 +1,4 @@
-//! The rules about code: each takes the house and returns what breaks it, with the place and what to do instead.
+//! The rules about code: each takes the house and returns the violations, with the place and what to do instead.
 
 use crate::facts::{Facts, Name};
 use crate::house::{House, is_ours};

@@ -22,11 +22,6 @@ pub(crate) fn within(amount: Amount, cells: usize) -> String {
     dollars(&amount.show(2 + cells.saturating_sub(money(amount).len())))
 }
 
-/// With six decimals, for charges; rounded down.
-pub(crate) fn fine(amount: Amount) -> String {
-    dollars(&amount.show(6))
-}
-
 /// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands if there is no room.
 pub(crate) fn short(amount: Amount, cells: usize) -> String {
     let below_a_dollar = amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
@@ -53,6 +48,15 @@ pub(crate) fn total(picos: i128) -> String {
     let cents = picos.div_euclid(10_000_000_000);
     let sign = if cents < 0 { "-" } else { "" };
     dollars(&format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100))
+}
+
+/// A sum over keys in picodollars, exact.
+pub(crate) fn exact_total(picos: i128) -> String {
+    const DOLLAR: u128 = 1_000_000_000_000;
+    let sign = if picos < 0 { "-" } else { "" };
+    let (whole, rest) = (picos.unsigned_abs() / DOLLAR, format!("{:012}", picos.unsigned_abs() % DOLLAR));
+    let shown = rest.trim_end_matches('0').len().max(2);
+    dollars(&format!("{sign}{whole}.{}", rest.get(..shown).unwrap_or(&rest)))
 }
 
 fn dollars(text: &str) -> String {
@@ -239,6 +243,8 @@ mod tests {
         assert_eq!((within(usd("1234.5678"), 11), within(usd("1234.5678"), 10)), ("$1,234.5678".into(), "$1,234.567".into()));
         assert_eq!((within(usd("999999.999"), 3), within(usd("4.9999999"), 9)), ("$999,999.99".into(), "$4.999999".into()));
         assert_eq!(total(412_903_189_999_999_999), "$412,903.18");
+        assert_eq!(exact_total(412_903_189_999_999_999), "$412,903.189999999999");
+        assert_eq!((exact_total(-1_500_000_000_000), exact_total(1)), ("-$1.50".into(), "$0.000000000001".into()));
         assert_eq!(total(i128::from(i64::MAX) * 1_000_000), "$9,223,372,036,854.77");
         assert_eq!((count(999), count(1000), count(1_000_000)), ("999".into(), "1,000".into(), "1,000,000".into()));
     }

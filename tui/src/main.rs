@@ -96,7 +96,8 @@ fn run(args: Args) -> Result<(), String> {
         }
         None => None,
     };
-    let client = admin::Client::new(&args.admin, token);
+    let client = admin::Client::new(&args.admin, token)
+        .ok_or_else(|| format!("--admin {}: write it as http://127.0.0.1:9090", sanitize::clean(&args.admin)))?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {

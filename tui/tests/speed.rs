@@ -1,7 +1,7 @@
 //! How fast the real console is on a ledger of 10,000 keys and 100,000 entries: first paint, first rows and other screens.
 //!
-//! The best of several tries counts: the machine may be busy, the console may not be slow. `FAREBOX_BIG_LEDGER` names a ledger
-//! to take instead, made by the example `seed`. `script` gives the console a terminal.
+//! The best of several tries counts: the machine may be busy, the console may not be slow. `FAREBOX_BIG_LEDGER` names an existing
+//! ledger to use instead, created by the example `seed`. `script` gives the console a terminal.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
 

@@ -1,9 +1,9 @@
 //! Hold+settle pairs on PostgreSQL through the public contract, against raw PostgreSQL doing the same statements in batches.
 //!
-//! `cargo bench -p farebox-ledger --bench fleet` starts a private cluster (in `TMPDIR`: name a folder on the disk that is meant)
-//! and prints five Markdown tables: pairs per second beside raw batches; one hot key; what a hot key does to the others; the same
-//! with and without a standby that commits wait for; and this process's CPU for a pair, beside SQLite. Everything of a table is
-//! measured in turns, and the median counts.
+//! `cargo bench -p farebox-ledger --bench fleet` starts a private cluster (in `TMPDIR`: name a folder on the disk to measure) and
+//! prints five Markdown tables: pairs per second compared with raw batches; one hot key; the effect of a hot key on the others; the
+//! same with and without a standby that commits wait for; and this process's CPU per pair, compared with SQLite. The rows of a
+//! table are measured in turns, and the median counts.
 //!
 //! Sizes: `FAREBOX_KEYS` (1,000), `FAREBOX_PAIRS` (20,000) in each of `FAREBOX_ROUNDS` (3), fewer where fewer requests are open
 //! at once. `FAREBOX_TABLES` names some of the tables: `raw`, `hot`, `beside`, `standby`, `cpu`.

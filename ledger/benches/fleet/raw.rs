@@ -1,6 +1,7 @@
-//! Raw PostgreSQL: the statements of a batch of holds and of a batch of settlements, sent as the ledger sends them, in two trips.
+//! Raw PostgreSQL: the statements of a batch of holds and of a batch of settlements, sent as the ledger sends them, in two round
+//! trips.
 //!
-//! No rules, hashes, queue or replies, and what is the same in every row stands in the statement: all to raw PostgreSQL's favour.
+//! It has no rules, hashes, queue or replies, and constant columns are literals in the statements: all in raw PostgreSQL's favour.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! A standby of the bench's cluster, which commits wait for or not, so that both are measured in one run.
+//! A standby of the bench's cluster, for which commits wait or not, so that both are measured in one run.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! A private PostgreSQL for one test program: a cluster in a temporary folder, on a socket in it, with a database for each test.
+//! A private PostgreSQL for one test program: a cluster in a temporary folder, with its socket there and a database for each test.
 //!
-//! It runs as an ordinary user, touches nothing of the system's, and ends with the test program however that ends: a shell
-//! waits beside it for the end of a pipe.
+//! It runs as an ordinary user, touches nothing of the system's, and ends with the test program, however that ends: a shell beside
+//! it waits for the end of a pipe.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};

@@ -1,6 +1,6 @@
-//! What the suites share: short names for ids and amounts, and a store with everything at hand.
+//! Shared by the suites: short names for ids and amounts, and a store with everything at hand.
 //!
-//! Ids and clock are plain numbers here, so that a test reads like the story it tells.
+//! Ids and clock are plain numbers here, so that a test reads like a story.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 pub(crate) mod cluster;

@@ -1,7 +1,6 @@
-//! A primary and its synchronous standbys for one test: they stream, freeze, die, are promoted and join again, and their disks
-//! run full.
+//! A primary and its synchronous standbys for one test: they stream, freeze, die, are promoted, rejoin, and run out of disk.
 //!
-//! As the single cluster they run as an ordinary user, in a temporary folder, on sockets in it, and end with the test program.
+//! Like the single cluster they run as an ordinary user, in a temporary folder, on sockets in it, and end with the test program.
 //! Each waits for a standby whenever it is the primary.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
 

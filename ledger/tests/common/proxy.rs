@@ -1,6 +1,6 @@
-//! A wire between a ledger and its database that a test can cut or hold at a COMMIT, or take away altogether.
+//! A proxy between a ledger and its database that a test can cut, hold at a COMMIT, or remove altogether.
 //!
-//! It passes bytes on and knows only how a COMMIT looks when it is sent.
+//! It passes bytes on and only recognises the form of a COMMIT.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};

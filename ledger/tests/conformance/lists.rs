@@ -1,4 +1,4 @@
-//! Stories of lists: pages of keys in every order, several keys at once, one act.
+//! Tests of lists: pages of keys in every order, several keys at once, one act.
 
 use farebox_ledger::*;
 

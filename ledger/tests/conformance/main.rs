@@ -1,6 +1,6 @@
-//! One suite for every store: each sentence of the `Ledger` contract as a story.
+//! One suite for every store: each sentence of the `Ledger` contract as a test.
 //!
-//! Every story runs on the reference store, on SQLite and on PostgreSQL, and ends with `verify`.
+//! Every test runs on the reference store, on SQLite and on PostgreSQL, and ends with `verify`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
 #[path = "../common/mod.rs"]

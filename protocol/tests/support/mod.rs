@@ -1,4 +1,4 @@
-//! Fixtures and helpers that the test files share. Recorded texts are shortened to `<text:N>`; here they get their length back.
+//! Fixtures and helpers shared by the test files. Recorded texts are shortened to `<text:N>` and get their length back here.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test file uses some of these")]
 

@@ -1,4 +1,4 @@
-//! One example for each field that is converted: where it stands in the target's request, and as what.
+//! One example for each converted field: its position and form in the target's request.
 
 use farebox_protocol::Family;
 use farebox_protocol::translate::fates::Fate;

@@ -1,4 +1,5 @@
-//! 104 known faults of other gateways are numbered. Every number is the name of a test here, or is listed with the reason why not.
+//! 104 known faults of other gateways are numbered. Every number is in the name of a test here, or listed with the reason why it
+//! has none.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Shorthands: a request asked in one family, an answer relayed to another.
+//! Helpers: a request in one family, an answer relayed to another.
 
 use bytes::Bytes;
 use farebox_protocol::translate::abilities::{Sampling, ThinkingWay};

@@ -1,5 +1,5 @@
-//! Histories that never were: results without calls, calls without results, ids given twice, thinking of other vendors, in any order.
-//! Each becomes a conversation that the target's vendor takes, or a 400.
+//! Histories that no client sends: results without calls, calls without results, repeated ids, thinking of other vendors, in any
+//! order. Each becomes a conversation that the target's vendor accepts, or a 400.
 
 use std::collections::{HashMap, HashSet};
 

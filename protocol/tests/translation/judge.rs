@@ -1,5 +1,5 @@
-//! Reads the JSON schemas of `tests/fixtures/schemas` as far as they are needed: kinds, names, enumerations and unions. Lengths,
-//! patterns and bounds of numbers are not looked at.
+//! Validates against the JSON schemas of `tests/fixtures/schemas` as far as needed: types, names, enumerations and unions. Ignores
+//! lengths, patterns and numeric bounds.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Laws that hold for every input: nothing panics, one end, blocks in order, streams fold to whole answers, prefixes stay.
+//! Laws that hold for every input: no panic, one end, blocks in order, streams fold to whole answers, prefixes stay stable.
 
 use bytes::Bytes;
 use farebox_protocol::translate::{Memo, Translator, cut_seals, read_answer, write_answer};

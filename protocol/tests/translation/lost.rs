@@ -1,4 +1,4 @@
-//! What an answer loses on its way back: it is not shown to the caller, so the receipt and the log name it.
+//! What an answer loses on its way back: the caller does not see it, so the receipt and the log name it.
 
 use farebox_protocol::Family;
 use farebox_protocol::translate::{Memo, Translator, answer_losses, read_answer, write_answer};

@@ -1,4 +1,4 @@
-//! Requests and answers made at random, good and odd.
+//! Random requests and answers, valid and odd.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

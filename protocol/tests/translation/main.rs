@@ -1,5 +1,5 @@
-//! Translation between families. Tests that begin with `b` and a number each hold against one known fault of other gateways; `faults`
-//! holds the list of numbers and says which have no test, and why.
+//! Translation between families. Tests whose names begin with `b` and a number each guard against one known fault of other
+//! gateways; `faults` has the list of numbers, and says which have no test, and why.
 
 #![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
 

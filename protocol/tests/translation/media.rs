@@ -1,4 +1,4 @@
-//! Pictures and documents, also inside results.
+//! Pictures and documents, including those inside results.
 
 use serde_json::{Value, json};
 

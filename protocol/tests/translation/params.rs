@@ -1,4 +1,4 @@
-//! Parameters: what is clamped, dropped, refused, and what last turns become.
+//! Parameters: which are clamped, dropped or refused, and the treatment of last turns.
 
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::translate::abilities::Sampling;

@@ -1,4 +1,4 @@
-//! What stands before the conversation stays the same, so that prompt caches hit: system prompts, marks, keys.
+//! Everything before the conversation stays the same, so that prompt caches hit: system prompts, marks, keys.
 
 use serde_json::{Value, json};
 

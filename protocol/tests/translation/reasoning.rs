@@ -1,4 +1,4 @@
-//! Thinking: what of it is carried, what is cut, how much of it is asked for.
+//! Thinking: what is carried, what is cut, and how much is requested.
 
 use farebox_protocol::translate::abilities::{ReasoningEcho, ThinkingWay};
 use farebox_protocol::translate::{Memo, cut_seals};

@@ -1,5 +1,5 @@
 //! Answers recorded from real servers (`tests/fixtures/recorded/SOURCES`): each is translated to every other family, obeys the
-//! laws, and gives what was reviewed once.
+//! laws, and produces the reviewed snapshot.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

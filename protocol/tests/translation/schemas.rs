@@ -1,5 +1,5 @@
-//! The vendors' published schemas judge every frame and every whole answer that is written (`tests/fixtures/schemas/SOURCES`).
-//! Members that a vendor's document does not name are faults too, apart from `KNOWN`.
+//! The vendors' published schemas validate every frame and every whole answer that is written (`tests/fixtures/schemas/SOURCES`).
+//! Members that a vendor's document does not name are also faults, except for `KNOWN`.
 
 use std::collections::BTreeMap;
 

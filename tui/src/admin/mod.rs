@@ -37,9 +37,9 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Reads `http://host:port`. `None` for anything else.
+    /// Reads `http://host:port`, or `host:port` as in the gateway's own setting. `None` for anything else.
     pub(crate) fn new(url: &str, token: Option<String>) -> Option<Self> {
-        let authority = url.strip_prefix("http://")?.trim_end_matches('/');
+        let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
         let (host, port) = authority.rsplit_once(':')?;
         let plain = !host.is_empty()
             && authority.chars().all(|letter| letter.is_ascii_graphic() && !matches!(letter, '/' | '@' | '?' | '#'));
@@ -182,10 +182,14 @@ mod tests {
 
     #[test]
     fn only_plain_addresses_are_taken() {
-        assert!(Client::new("http://127.0.0.1:9090/", None).is_some());
+        for right in ["http://127.0.0.1:9090/", "127.0.0.1:9090", "localhost:9090", "[::1]:9090"] {
+            assert!(Client::new(right, None).is_some(), "{right}");
+        }
         for wrong in [
             "https://127.0.0.1:9090",
-            "127.0.0.1:9090",
+            "127.0.0.1",
+            "9090",
+            "",
             "http://127.0.0.1",
             "http://a b:1",
             "http://x:y@h:1\r\n:2",

@@ -131,19 +131,13 @@ fn books(app: &App) -> Vec<Line> {
             ),
             Tone::Plain,
         ));
-        lines.push((
-            format!(
-                "paid in {} · charged {} · balances {}",
-                format::total(totals.credit),
-                format::total(totals.spent),
-                format::total(balances)
-            ),
-            Tone::Plain,
-        ));
-        lines
-            .push((format!("held {} · operator's loss {}", format::total(totals.held), format::total(totals.loss)), Tone::Plain));
-        let (exposure, cost) = (format::total(totals.exposure), format::total(totals.cost));
-        lines.push((format!("exposure {exposure} · cost at own prices {cost}"), Tone::Plain));
+        let [paid, charged, balances] = [totals.credit, totals.spent, balances].map(format::exact_total);
+        let [held, loss] = [totals.held, totals.loss].map(format::exact_total);
+        let [exposure, cost] = [totals.exposure, totals.cost].map(format::exact_total);
+        lines.push((format!("paid in {paid} · charged {charged}"), Tone::Plain));
+        lines.push((format!("balances {balances} · held {held}"), Tone::Plain));
+        lines.push((format!("operator's loss {loss} · exposure {exposure}"), Tone::Plain));
+        lines.push((format!("cost at own prices {cost}"), Tone::Plain));
     }
     match &app.books {
         Books::NotChecked => lines.push(("v recomputes every balance, charge, hold and chain".to_owned(), Tone::Faint)),

@@ -221,6 +221,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::admin::Client;
     use crate::app::margins::View;
     use crate::state_file::StateFile;
 
@@ -250,7 +251,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
         let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
-        let shared = Shared { ledger: Arc::new(ledger().await), state, client: None, tell, secrets: Arc::default() };
+        let client = Client::new("http://127.0.0.1:9", None).unwrap();
+        let shared = Shared { ledger: Arc::new(ledger().await), state, client, tell, secrets: Arc::default() };
         let query = |by| MarginQuery {
             by,
             from: Timestamp::default(),

@@ -39,7 +39,7 @@ const MOVING: Duration = Duration::from_millis(60);
 pub(crate) struct Shared {
     pub(crate) ledger: SharedLedger,
     pub(crate) state: StateFile,
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Client,
     pub(crate) tell: UnboundedSender<Message>,
     pub(crate) secrets: Secrets,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// Ready to be asked.
-    pub(crate) fn new(ledger: SharedLedger, state: StateFile, client: Option<Client>, tell: UnboundedSender<Message>) -> Self {
+    pub(crate) fn new(ledger: SharedLedger, state: StateFile, client: Client, tell: UnboundedSender<Message>) -> Self {
         let secrets = Arc::new(Mutex::new(HashMap::new()));
         Self { shared: Shared { ledger, state, client, tell, secrets }, running: HashMap::new() }
     }
@@ -146,11 +146,7 @@ impl Shared {
     }
 
     async fn read_status(&self) -> bool {
-        let Some(client) = &self.client else {
-            self.tell(Message::Status(Err("the URL of --admin is not http://host:port".to_owned())));
-            return false;
-        };
-        let status = client.status().await.map(Box::new).map_err(|error| error.to_string());
+        let status = self.client.status().await.map(Box::new).map_err(|error| error.to_string());
         let is_there = status.is_ok();
         self.tell(Message::Status(status));
         is_there
@@ -175,9 +171,8 @@ async fn status(shared: Shared) {
 }
 
 async fn live(shared: Shared) {
-    let Some(client) = shared.client.clone() else { return };
     loop {
-        if let Ok(live) = client.live().await {
+        if let Ok(live) = shared.client.live().await {
             follow(&shared, live).await;
             shared.read_status().await;
         }

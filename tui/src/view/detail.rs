@@ -126,7 +126,7 @@ fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let bars = detail.chart(app.now, hours);
     let most = bars.iter().copied().max().unwrap_or(0);
     let most = Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
-    let title = format!("Spend per hour, {hours} h, now at the right · most {}", format::fine(most));
+    let title = format!("Spend per hour, {hours} h, now at the right · most {}", format::within(most, 12));
     pen.text(area, 0, 0, &title, pen.theme.faint());
     pen.text(area, 0, 1, &format::bars(&bars), pen.theme.good());
     3
@@ -193,8 +193,8 @@ fn lines(app: &App, detail: &Detail, pen: &Pen<'_>, range: std::ops::Range<usize
                         format!("…{tail}"),
                         hold.slug.clone(),
                         hold.family.clone(),
-                        format::fine(hold.amount),
-                        format::fine(hold.used),
+                        format::within(hold.amount, 12),
+                        format::within(hold.used, 12),
                         age,
                     ],
                 )
@@ -260,7 +260,7 @@ fn model_cells(detail: &Detail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
                 format::tokens(usage.input.saturating_add(usage.cache_write)),
                 format::tokens(usage.cache_read),
                 format::tokens(usage.output.saturating_add(usage.reasoning)),
-                format::fine(row.charge),
+                format::within(row.charge, 12),
                 format::percent(charge, all),
             ],
         );

@@ -52,8 +52,8 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
             (hold.key.to_string(), pen.theme.key()),
             (hold.slug.clone(), Style::new()),
             (hold.family.clone(), pen.theme.faint()),
-            (format::fine(hold.amount), pen.theme.strong()),
-            (format::fine(hold.used), Style::new()),
+            (format::within(hold.amount, 13), pen.theme.strong()),
+            (format::within(hold.used, 12), Style::new()),
             (format::age(app.now.millis() - hold.at.millis()), Style::new()),
             (state.to_owned(), pen.theme.state(state)),
         ];

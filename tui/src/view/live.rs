@@ -103,7 +103,7 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         (family.to_owned(), theme.faint()),
         (event.status.to_string(), status),
         (counts, Style::new()),
-        (charge.map(format::fine).unwrap_or_default(), if lost { theme.warn() } else { Style::new() }),
+        (charge.map(|charge| format::within(charge, 10)).unwrap_or_default(), if lost { theme.warn() } else { Style::new() }),
         (event.first_byte_ms.map(format::span).unwrap_or_default(), theme.faint()),
         (format::span(event.total_ms), theme.faint()),
         (event.end_reason.clone(), if event.status >= 400 { theme.warn() } else { theme.faint() }),

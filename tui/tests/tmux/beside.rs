@@ -1,6 +1,6 @@
-//! The console beside a real gateway that serves requests meanwhile: what is done here works there, and the other way round.
+//! The console beside a real gateway that serves requests meanwhile: acts in one take effect in the other.
 //!
-//! The gateway is the `farebox` that was built beside the console; without one these stories fail.
+//! The gateway is the `farebox` built beside the console; without one these tests fail.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

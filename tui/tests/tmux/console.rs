@@ -1,4 +1,4 @@
-//! A console in its own tmux server, with a ledger of its own.
+//! A console in its own tmux server, with its own ledger.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,6 @@
-//! The real console in a real terminal: keys go in through tmux, the screen comes out of it, the ledger is asked beside it.
+//! The real console in a real terminal: tmux sends keys and captures the screen, and the ledger is queried directly.
 //!
-//! Every test has its own ledger, state directory and tmux
-//! server, and ends only what it started.
+//! Every test has its own ledger, state directory and tmux server, and ends only what it started.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
 

@@ -1,4 +1,4 @@
-//! A ledger that is moved away under an open console: nothing is booked into it, and a restored copy is opened by itself.
+//! A ledger that is moved away under an open console: nothing is booked into it, and a restored copy is reopened automatically.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Ledgers that the console cannot use: one sentence on stderr, exit code 1, and nothing created or changed.
+//! Ledgers and addresses that the console cannot use: one sentence on stderr, exit code 1, and nothing created or changed.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -44,6 +44,18 @@ fn ledger() -> (tempfile::TempDir, std::path::PathBuf) {
 fn a_missing_one() {
     let directory = tempfile::tempdir().unwrap();
     refused(&directory.path().join("missing.db"), "missing.db");
+}
+
+#[test]
+fn an_address_at_which_no_gateway_can_be() {
+    let (_directory, path) = ledger();
+    let mut console = Command::new(env!("CARGO_BIN_EXE_farebox-console"));
+    let output = console.arg("--ledger").arg(path).args(["--admin", "https://127.0.0.1:9090"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), text.as_str()),
+        (Some(1), "farebox-console: --admin https://127.0.0.1:9090: write it as http://127.0.0.1:9090\n",)
+    );
 }
 
 #[test]
