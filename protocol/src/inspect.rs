@@ -154,6 +154,8 @@ pub enum Detail {
     Low,
     /// Full size.
     High,
+    /// As large as it was sent: OpenAI bills it without scaling it down.
+    Original,
 }
 
 /// One inline document. Documents by URL are refused.

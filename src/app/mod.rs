@@ -72,7 +72,7 @@ impl App {
 
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
-            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), file.is_some()).await?),
+            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), settings.ledger.path()).await?),
             None => None,
         };
         if let Some(reloader) = &reloader {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Result, Row};
 use tempfile::TempPath;
 
 use super::files;
+use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
 use crate::anchor::{Anchor, Heads, KeyHeads};
@@ -42,6 +43,9 @@ pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<Verify
     let failed = |why: &dyn std::fmt::Display| LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()));
     if to.symlink_metadata().is_ok() {
         return Err(failed(&"the file already exists"));
+    }
+    if conn.path().is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to)) {
+        return Err(failed(&"the ledger itself uses this name; choose another one"));
     }
     named_copy(conn, to).map_err(|error| failed(&error))
 }
