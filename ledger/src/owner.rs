@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nix::unistd::{Uid, User};
 
-/// The name of the user this process runs as; the number where it has no name.
+/// The name of the user this process runs as; the number if it has no name.
 #[must_use]
 pub fn user_name() -> String {
     name(Uid::current())

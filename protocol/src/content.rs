@@ -385,7 +385,8 @@ fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
 fn detail(slot: &mut Option<Detail>, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     let found = match label(cursor, out)?.as_ref() {
         "low" => Detail::Low,
-        "high" | "original" => Detail::High,
+        "high" => Detail::High,
+        "original" => Detail::Original,
         _ => Detail::Auto,
     };
     match slot.replace(found) {

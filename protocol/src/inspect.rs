@@ -154,6 +154,8 @@ pub enum Detail {
     Low,
     /// Full size.
     High,
+    /// As large as it was sent: OpenAI bills it without scaling it down.
+    Original,
 }
 
 /// One inline document. Documents by URL are refused.
@@ -224,7 +226,7 @@ impl Inspection {
     }
 }
 
-/// The model that a body names, also where the rest of it is refused: for the log. `None` where it is not JSON as far as that.
+/// The model that a body names, for the log, even if the rest of the body is refused. `None` if the body is not JSON up to there.
 #[must_use]
 pub fn model_named(body: &[u8]) -> Option<String> {
     let mut cursor = Cursor::new(body).ok()?;

@@ -91,7 +91,7 @@ pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    /// How deep a value may be that is skipped. One that is entered is never deeper than [`MAX_DEPTH`]: whoever enters may recurse.
+    /// How deep a skipped value may be. An entered one is never deeper than [`MAX_DEPTH`], because its caller may recurse.
     deepest: usize,
     other: u64,
     blank: u64,
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         Ok(Self { text, at: 0, depth: 0, deepest: MAX_DEPTH, other: 0, blank: 0 })
     }
 
-    /// A cursor in an upstream's answer, where a value that is skipped may be nested as deep as it likes: a customer can ask a model
-    /// for that, and an answer that could not be read would be free.
+    /// A cursor in an upstream's answer, in which skipped values may be nested to any depth: a customer can ask a model for deep
+    /// nesting, and an unreadable answer would be free.
     ///
     /// # Errors
     /// The bytes are not UTF-8.

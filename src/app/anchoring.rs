@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use farebox_ledger::LedgerError;
 use farebox_ledger::anchor::AnchorFile;
+use farebox_ledger::sqlite::belongs_to_ledger;
 use farebox_ledger::store::SharedStore;
 
 use crate::clock;
@@ -30,11 +31,16 @@ impl Anchoring {
     ///
     /// # Errors
     /// When the file cannot be used, or the ledger has fewer entries than it covers: somebody put an older copy in its place.
-    pub(super) async fn open(path: &Path, ledger: SharedStore, is_file: bool) -> Result<Self, LedgerError> {
+    pub(super) async fn open(path: &Path, ledger: SharedStore, its_file: Option<&Path>) -> Result<Self, LedgerError> {
         let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
+        if its_file.is_some_and(|its_file| belongs_to_ledger(its_file, path)) {
+            return Err(unusable(
+                "this file is the ledger's own; anchors need one of their own, best on another machine".to_owned(),
+            ));
+        }
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
         let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);
-        if is_file && i64::try_from(entries).is_ok_and(|entries| entries < covered) {
+        if its_file.is_some() && i64::try_from(entries).is_ok_and(|entries| entries < covered) {
             let why = format!("they cover {covered} entries, but the ledger has {entries}; was an older copy restored?");
             return Err(unusable(why + " To serve from it anyway, move the anchor file away"));
         }

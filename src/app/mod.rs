@@ -72,7 +72,7 @@ impl App {
 
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
-            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), file.is_some()).await?),
+            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), settings.ledger.path()).await?),
             None => None,
         };
         if let Some(reloader) = &reloader {
@@ -150,13 +150,13 @@ impl App {
         };
         let ending = async {
             let server = starting.await.ok();
-            notify::tell(config::notify_socket(), notify::READY);
+            notify::send(config::notify_socket(), notify::READY);
             let outcome = tokio::select! {
                 () = stop => Ok(()),
                 () = over.notified() => Ok(()),
                 why = ledger.fatal() => Err(format!("the ledger stopped: {why}")),
             };
-            notify::tell(config::notify_socket(), notify::STOPPING);
+            notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
             front.context.close();
             if let Some(server) = server {
@@ -225,7 +225,7 @@ async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHan
             let published = ledger.published().await?;
             let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
                 .map_err(StartError::Configuration)?;
-            reload::say(&reloader.status().diagnostics);
+            reload::log_findings(&reloader.status().diagnostics);
             Ok((reloader.handle(), Some(Arc::new(reloader))))
         }
     }

@@ -11,7 +11,7 @@ pub(super) const READY: &str = "READY=1\nSTATUS=serving";
 pub(super) const STOPPING: &str = "STOPPING=1\nSTATUS=waiting for running requests";
 
 /// Sends a state to the service manager's socket. The gateway runs without it, so a failure is only logged.
-pub(super) fn tell(socket: Option<OsString>, word: &str) {
+pub(super) fn send(socket: Option<OsString>, word: &str) {
     let Some(name) = socket else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(hidden) => SocketAddr::from_abstract_name(hidden),
@@ -32,9 +32,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        tell(Some(path.into_os_string()), READY);
-        tell(None, READY);
-        tell(Some("/nonexistent/notify".into()), READY);
+        send(Some(path.into_os_string()), READY);
+        send(None, READY);
+        send(Some("/nonexistent/notify".into()), READY);
         let mut heard = [0; 64];
         let length = socket.recv(&mut heard).unwrap();
         assert!(heard[..length].starts_with(b"READY=1"));

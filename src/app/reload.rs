@@ -23,15 +23,15 @@ struct Follower {
     /// The last snapshot that was handled. Locked while one is handled, so that a newer one cannot overtake it.
     before: Mutex<Summary>,
     /// Findings of the last load, which are not logged again while they persist.
-    said: Mutex<Vec<Diagnostic>>,
+    logged: Mutex<Vec<Diagnostic>>,
 }
 
 impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().summary());
         // The findings at startup were logged at startup.
-        let said = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
-        Self(Arc::new(Follower { admin, before, said: Mutex::new(said) }))
+        let logged = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
+        Self(Arc::new(Follower { admin, before, logged: Mutex::new(logged) }))
     }
 }
 
@@ -57,20 +57,20 @@ impl Follower {
         *before = now;
         tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
         self.admin.last_changes.store(Arc::new(rows));
-        self.say_new(findings);
+        self.log_new(findings);
     }
 
     /// Logs the findings that are new since the last load, so that an edit of one model does not repeat those of the others.
-    fn say_new(&self, findings: &Diagnostics) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+    fn log_new(&self, findings: &Diagnostics) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = |finding: &Diagnostic| {
             finding.severity != Severity::Error
-                && said.iter().any(|before| (before.code, &before.message) == (finding.code, &finding.message))
+                && logged.iter().any(|before| (before.code, &before.message) == (finding.code, &finding.message))
         };
         let fresh: Vec<Diagnostic> = findings.0.iter().filter(|finding| !standing(finding)).cloned().collect();
-        (*said).clone_from(&findings.0);
-        drop(said);
-        say(&Diagnostics(fresh));
+        (*logged).clone_from(&findings.0);
+        drop(logged);
+        log_findings(&Diagnostics(fresh));
     }
 }
 
@@ -86,7 +86,7 @@ impl ReloadObserver for Following {
                 let generation = self.0.admin.front.proxy.config.current().generation;
                 let found = findings.summary();
                 tracing::error!(generation, "the files have {found}: rejected, the running configuration stays in force");
-                self.0.say_new(findings);
+                self.0.log_new(findings);
             }
             Reload::Unchanged { mended: true } => tracing::info!("the files match the running configuration again"),
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
@@ -107,7 +107,7 @@ pub(super) fn slugs(config: &Config) -> Vec<String> {
 }
 
 /// Logs each finding: with its place and caret as on a terminal, or as fields for machines.
-pub(super) fn say(findings: &Diagnostics) {
+pub(super) fn log_findings(findings: &Diagnostics) {
     let as_json = config::log_as_json();
     for finding in &findings.0 {
         let (code, place) = (finding.code, finding.place.as_ref());

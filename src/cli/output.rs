@@ -61,7 +61,7 @@ impl From<LedgerError> for Failed {
 /// Why a result of this command could not be printed.
 static UNPRINTED: OnceLock<String> = OnceLock::new();
 
-/// Prints a result. A closed pipe is not an error; any other failure is told by [`printed`].
+/// Prints a result. A closed pipe is not an error; [`printed`] reports any other failure.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let line_end = if text.ends_with('\n') { "" } else { "\n" };

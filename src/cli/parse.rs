@@ -1,5 +1,4 @@
-//! Reads the command line with clap. Its errors name what was written: a flag, or the environment variable that stands for it.
-//! Runs no command.
+//! Parses the command line with clap. Errors name what was written: a flag, or the environment variable in its place. Runs no command.
 
 use std::ffi::OsString;
 
@@ -44,8 +43,8 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
     })
 }
 
-/// Refuses settings without effect on `demo`, which has files and a ledger of its own. In the environment they may stand: they
-/// are meant for other commands.
+/// Refuses flags that have no effect on `demo`, which has its own files and ledger. In the environment they are accepted, because
+/// they are meant for other commands.
 fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap::Error> {
     if matches.subcommand_name() != Some("demo") {
         return Ok(());

@@ -16,6 +16,8 @@ const PER_TOOL: u64 = 8;
 const PER_PROMPT: u64 = 8;
 /// The highest count for one picture under the published rules.
 const LARGEST_PICTURE: u64 = 1_600;
+/// A picture with `detail: original`.
+const LARGEST_ORIGINAL: u64 = 10_000;
 /// A picture with `detail: low`.
 const LOW_DETAIL_PICTURE: u64 = 85;
 
@@ -118,6 +120,10 @@ pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
     }
     match (picture.detail, picture.size) {
         (Detail::Low, _) => LOW_DETAIL_PICTURE,
+        (Detail::Original, size) => {
+            let (width, height) = size.unwrap_or((u32::MAX, u32::MAX));
+            patches(width, height).clamp(by_tiles(width, height).min(LARGEST_PICTURE), LARGEST_ORIGINAL)
+        }
         (_, Some((width, height))) => {
             by_area(width, height).max(by_tiles(width, height)).max(by_patches(width, height)).min(LARGEST_PICTURE)
         }
@@ -139,9 +145,13 @@ fn by_tiles(width: u32, height: u32) -> u64 {
     tiles.saturating_mul(170).saturating_add(LOW_DETAIL_PICTURE)
 }
 
-/// One token per patch of 32 pixels, at most 1,536.
+/// One token per patch of 32 pixels, at most 1,536 of them.
 fn by_patches(width: u32, height: u32) -> u64 {
-    u64::from(width.div_ceil(32)).saturating_mul(u64::from(height.div_ceil(32))).min(1_536)
+    patches(width, height).min(1_536)
+}
+
+fn patches(width: u32, height: u32) -> u64 {
+    u64::from(width.div_ceil(32)).saturating_mul(u64::from(height.div_ceil(32)))
 }
 
 /// A size scaled down so that `side` becomes `most`; rounded up.
@@ -203,6 +213,9 @@ mod tests {
             assert_eq!(of(Some((width, height)), Detail::Auto), tokens, "{width} x {height}");
         }
         assert_eq!((of(None, Detail::Auto), of(None, Detail::High), of(None, Detail::Low)), (1_600, 1_600, 85));
+        let original = |size| of(size, Detail::Original);
+        assert_eq!((original(Some((9, 9))), original(Some((1_920, 1_080)))), (255, 2_040));
+        assert_eq!((original(Some((3_200, 3_200))), original(Some((60_000, 9_000))), original(None)), (10_000, 10_000, 10_000));
         let dear = Limits { picture_tokens: Some(48_169), ..limits(200_000) };
         let any = Picture { bytes: None, size: Some((9, 9)), detail: Detail::Low };
         assert_eq!(super::picture(&any, &dear), 48_169, "one price for all");

@@ -139,7 +139,7 @@ struct Budget {
     fixed_ceiling: i128,
     /// One output token of every choice.
     per_output: i128,
-    /// The same with the input at its ceiling, which may be in a dearer tier.
+    /// The same with the input at its ceiling, which may reach a more expensive tier.
     per_output_ceiling: i128,
     /// The key is nearly empty if it has less than this many ceilings available.
     nearly_empty: i128,

@@ -82,15 +82,15 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// What was lost, if anything: the name of the fact, the header, and the fields.
-    pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-        let told = [(REMOVED, "x-farebox-removed", self.removed.clone()), (LOST, "x-farebox-lost", self.lost.header())];
-        told.into_iter().filter(|(_, _, what)| !what.is_empty())
+    /// What was removed from the request or lost in translation, if anything: the name of the fact, the header, and the fields.
+    pub(super) fn omissions(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+        let omissions = [(REMOVED, "x-farebox-removed", self.removed.clone()), (LOST, "x-farebox-lost", self.lost.header())];
+        omissions.into_iter().filter(|(_, _, what)| !what.is_empty())
     }
 
     /// What the model did not get of the request, and the customer of the answer, as the receipt says it.
     fn facts(&self) -> Facts {
-        self.told().map(|(name, _, what)| (name.to_owned(), what)).collect()
+        self.omissions().map(|(name, _, what)| (name.to_owned(), what)).collect()
     }
 }
 

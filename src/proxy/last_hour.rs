@@ -17,7 +17,7 @@ pub(super) struct LastHour {
     hour: i64,
     current: Sums,
     before: Sums,
-    /// The cost of the dearest context among the models that caused its exposure.
+    /// The highest cost of a full context among the models that caused its exposure.
     context: Amount,
 }
 

@@ -20,29 +20,29 @@ use crate::upstream::Attempt;
 /// Characters kept of a model's name.
 const LONGEST_NAME: usize = 100;
 
-/// What was found out about a request before it was refused: for its record.
+/// What was known about a request before it was refused, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {
-    /// The key whose secret it brought.
+    /// The key, if its secret was valid.
     pub key: Option<KeyId>,
     /// The model's name as the customer wrote it.
     pub asked: String,
     /// The published slug behind that name.
     pub slug: String,
-    /// It came on a path that costs nothing.
+    /// Whether its path is free.
     pub free: bool,
-    /// Money was held for it, so its settlement writes the record.
+    /// Whether money was held for it, so that its settlement writes the record.
     pub held: bool,
 }
 
 impl Known {
-    /// Nothing yet, about a request on a path that costs nothing.
+    /// Nothing known yet, about a request on a free path.
     #[must_use]
     pub fn on_free_path() -> Self {
         Self { free: true, ..Self::default() }
     }
 
-    /// Notes the name that the request has for its model, and what the catalog says to it.
+    /// Notes the request's name for its model, and the catalog's answer.
     pub(crate) fn model(&mut self, asked: &str, found: &Lookup<'_>) {
         asked.clone_into(&mut self.asked);
         match found {
@@ -81,7 +81,7 @@ pub struct Record {
     /// The error text if no money was held, else empty. It may repeat the customer's words, so only the customer gets to see it.
     #[serde(skip)]
     pub message: String,
-    /// It was refused on a path that costs nothing.
+    /// Whether it was refused on a free path.
     #[serde(skip)]
     pub free: bool,
     /// Disjoint token counts.

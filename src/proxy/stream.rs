@@ -50,7 +50,7 @@ const PIECE: usize = 16 * 1024;
 /// Relays a stream of a target of `family` to its end and settles it.
 pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Box<Frame>, frames: FrameStream, reply: ReplyTo) {
     let (sender, receiver) = pipe::pipe();
-    let headers = whole::told_headers(&admitted.outcome);
+    let headers = whole::omission_headers(&admitted.outcome);
     let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
     let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;

@@ -39,7 +39,7 @@ pub(super) async fn relay(
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
-    let mut told = told_headers(&admitted.outcome);
+    let mut headers = omission_headers(&admitted.outcome);
     let end = End::complete(facts.stop);
     if let (Some(translation), Some(Some(answer))) = (&translation, &answer) {
         admitted.outcome.lost.merge(&translation.losses(answer));
@@ -56,9 +56,9 @@ pub(super) async fn relay(
             translation.write(&answer, &wire(settled.usage), UsageWish { chunk: true, cost: cost.as_deref() })
         }
     });
-    told.extend(paid_headers(&settled));
+    headers.extend(paid_headers(&settled));
     // A customer who has left is charged anyway: the answer was produced.
-    let _ = reply.send(Ok(Reply { headers: told, body: ReplyBody::Whole(body) }));
+    let _ = reply.send(Ok(Reply { headers, body: ReplyBody::Whole(body) }));
 }
 
 fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
@@ -68,8 +68,8 @@ fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
 }
 
 /// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
-pub(super) fn told_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    outcome.told().map(|(_, header, what)| (header, what)).collect()
+pub(super) fn omission_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
+    outcome.omissions().map(|(_, header, what)| (header, what)).collect()
 }
 
 /// The ledger's counts in the form that answers print.

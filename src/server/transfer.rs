@@ -1,5 +1,5 @@
-//! Where a body ends must be plain: a body whose end two servers could see in different places lets a request hide in another one
-//! (request smuggling). Such a body is not read, and its connection is not used again.
+//! Refuses bodies whose end two servers could place differently, because a second request could hide in them (request smuggling).
+//! Such a body is not read, and its connection is not used again.
 
 use farebox_protocol::paths;
 use salvo::http::header::{CONNECTION, TRANSFER_ENCODING};
@@ -24,12 +24,12 @@ pub(super) async fn plain_end(req: &mut Request, depot: &mut Depot, res: &mut Re
     let chunked = req.headers().contains_key(TRANSFER_ENCODING);
     ctrl.call_next(req, depot, res).await;
     if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
-        // Where the body ends was not seen, so nothing behind it is taken for a request.
+        // The end of the body is unknown, so nothing after it is read as a request.
         res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
-/// Whether a body comes with a length or simply chunked.
+/// Whether a body has a length or is simply chunked.
 fn is_plainly_coded(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
     match (codings.next(), codings.next()) {

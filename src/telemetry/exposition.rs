@@ -50,7 +50,7 @@ impl Exposition {
         self
     }
 
-    /// Adds a histogram: a count for each bound and one for all above, each of its own range only.
+    /// Adds a histogram from one count per bound and one for everything above; each count covers only its own range.
     pub fn histogram(&mut self, labels: Labels<'_>, bounds: &[Duration], counts: &[u64], sum: Duration) -> &mut Self {
         let mut below = 0_u64;
         for (at, count) in counts.iter().enumerate() {

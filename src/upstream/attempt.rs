@@ -111,14 +111,14 @@ async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
         Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
         // A 200 that contains no part of an answer is probably a proxy's error page in JSON.
-        Some(facts) if call.operation == Operation::Generate && says_nothing(&facts) => {
+        Some(facts) if call.operation == Operation::Generate && is_empty(&facts) => {
             Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
         }
         Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts), room)),
     }
 }
 
-fn says_nothing(facts: &AnswerFacts) -> bool {
+fn is_empty(facts: &AnswerFacts) -> bool {
     let named = facts.id.is_some() || facts.marks.model.is_some();
     !named && facts.marks.usage_end.is_none() && facts.stop.is_none() && facts.shown.bytes() == 0
 }

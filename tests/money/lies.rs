@@ -110,6 +110,18 @@ async fn reasoning_that_only_the_total_has_is_charged_where_it_stands_beside_the
     }
 }
 
+/// What a server answers to a prompt that it blocks: nothing but what it counted.
+#[tokio::test]
+async fn an_answer_without_choices_is_charged_what_the_provider_counted_streamed_or_not() {
+    let usage = json!({"prompt_tokens": 50_000, "completion_tokens": 0, "total_tokens": 50_000});
+    let answer = |object: &str| json!({"id": "c", "object": object, "created": 1, "model": "m", "choices": [], "usage": usage});
+    let frames = [format!("data: {}\n\n", answer("chat.completion.chunk")), "data: [DONE]\n\n".to_owned()];
+    for (stream, reply) in [(false, Reply::json(200, &answer("chat.completion"))), (true, Reply::events(frames))] {
+        let (charge, bill, ..) = charged(Family::Chat, stream, reply, "5").await;
+        assert_eq!((charge, bill.evidence), (50_000 * 3_000_000, Some(Evidence::Provider)), "{stream}");
+    }
+}
+
 #[tokio::test]
 async fn usage_said_twice_is_charged_once() {
     for family in Family::ALL {

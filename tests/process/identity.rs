@@ -325,6 +325,22 @@ fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted
     assert_eq!((code, booked(folder, "folder")), (0, 1), "{text}");
 }
 
+/// An empty log reads as a file without anchors, and anchors written into it would overwrite commits.
+#[test]
+fn neither_anchors_nor_backups_are_written_into_the_ledgers_own_files() {
+    let (folder, ..) = place();
+    let folder = folder.path();
+    fs::remove_file(folder.join("farebox.db.lock")).ok();
+    for name in ["farebox.db", "farebox.db-wal", "./farebox.db-shm", "farebox.db-journal", "farebox.db.lock"] {
+        let listen = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let (code, text) = run(folder, &[&["serve", "--anchors", name][..], &listen].concat());
+        assert!(code == 1 && text.contains("this file is the ledger's own"), "{name}: {text}");
+        let (code, text) = run(folder, &["ledger", "backup", name]);
+        assert!(code == 1 && (text.contains("uses this name") || text.contains("already exists")), "{name}: {text}");
+    }
+    assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
+}
+
 #[test]
 fn only_a_command_that_says_so_makes_a_ledger() {
     let folder = tempfile::tempdir().unwrap();

@@ -185,7 +185,7 @@ impl Node {
     async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
         let Some(link) = &self.link else { return Err(Trouble::Lost("not connected".to_owned())) };
         let (asked, began_at) = (Instant::now(), super::now().millis());
-        let (configuration, opened, holds) = self.shared.told();
+        let (configuration, opened, holds) = self.shared.report();
         let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
         let since = self.last_renewal.map_or(EVERY, |last| asked.saturating_duration_since(last)).max(EVERY);
         let per_second = u128::from(began).saturating_mul(1_000).checked_div(since.as_millis()).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Node {
         let alive = gateways(link).await?;
         let differ = Gateway::differ(&alive);
         if differ != std::mem::replace(&mut self.differ, differ) {
-            tell_files(&alive, differ);
+            log_differing_files(&alive, differ);
         }
         for dead in observe(&mut self.seen, link, epoch).await? {
             reap(link, dead).await?;
@@ -313,7 +313,7 @@ pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
 }
 
 /// Logs when the gateways' files begin or cease to differ.
-fn tell_files(gateways: &[Gateway], differ: bool) {
+fn log_differing_files(gateways: &[Gateway], differ: bool) {
     if !differ {
         return tracing::info!("all gateways run the same files again");
     }

@@ -132,7 +132,7 @@ impl Shared {
     }
 
     /// What this gateway reports about itself: its files, holds ever requested, and open holds.
-    pub(super) fn told(&self) -> (String, u64, usize) {
+    pub(super) fn report(&self) -> (String, u64, usize) {
         (lock(&self.configuration).clone(), self.asked.load(Ordering::Relaxed), lock(&self.running).len())
     }
 

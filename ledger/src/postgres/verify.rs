@@ -1,4 +1,4 @@
-//! Recomputes everything, key by key, each in one short snapshot while gateways go on writing.
+//! Recomputes everything, key by key, each in one short snapshot while gateways keep writing.
 //!
 //! Entries and acts are walked in the order of their numbers, hash by hash; accounts, rollups, references and holds must follow
 //! from them. Rows that belong to no key are checked last. Anchors of the ledger's generation must be covered.

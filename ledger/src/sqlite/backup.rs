@@ -8,6 +8,7 @@ use rusqlite::{Connection, Result, Row};
 use tempfile::TempPath;
 
 use super::files;
+use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
 use crate::anchor::{Anchor, Heads, KeyHeads};
@@ -43,6 +44,9 @@ pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<Verify
     if to.symlink_metadata().is_ok() {
         return Err(failed(&"the file already exists"));
     }
+    if conn.path().is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to)) {
+        return Err(failed(&"the ledger itself uses this name; choose another one"));
+    }
     named_copy(conn, to).map_err(|error| failed(&error))
 }
 
@@ -67,9 +71,9 @@ pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
 
 fn copy(conn: &Connection, part: &Path) -> std::io::Result<()> {
     let mut target = Connection::open(part).map_err(std::io::Error::other)?;
-    // All pages in one step are one instant of the ledger; its writer goes on meanwhile.
+    // Copying all pages in one step captures one instant of the ledger; its writer continues meanwhile.
     Backup::new(conn, &mut target).and_then(|backup| backup.step(-1)).map_err(std::io::Error::other)?;
-    // A single file that needs nothing beside it.
+    // A single file, without a log.
     target.pragma_update(None, "journal_mode", "delete").map_err(std::io::Error::other)?;
     target.close().map_err(|(_, error)| std::io::Error::other(error))
 }

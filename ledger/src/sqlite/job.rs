@@ -77,7 +77,7 @@ pub(super) struct Committed(pub(super) Vec<Job>);
 impl Committed {
     /// Replies from inside the callers' runtime. Waking that runtime from this thread costs one system call per caller;
     /// a single spawned task costs one for all of them.
-    pub(super) fn tell(self) {
+    pub(super) fn reply(self) {
         let runtime = self.0.iter().find_map(|job| job.runtime.as_ref()).filter(|_| self.0.len() > 1).cloned();
         if let Some(runtime) = runtime {
             // If the runtime shuts down and drops the task, `Drop` still replies.

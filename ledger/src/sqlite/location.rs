@@ -160,3 +160,11 @@ pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
     let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
     LedgerError::Unusable(format!("{shown} belongs to {owner}, and {user} has no access to it; {remedy}"))
 }
+
+/// Whether a path is that of a ledger's file, or of one that SQLite or the lock keeps beside it.
+#[must_use]
+pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
+    let real = |path: &Path| std::path::absolute(path).ok().and_then(|path| resolve(&path).ok());
+    let (Some(ledger), Some(path)) = (real(ledger), real(path)) else { return false };
+    ["", "-wal", "-shm", "-journal", ".lock"].into_iter().any(|suffix| beside(&ledger, suffix) == path)
+}

@@ -42,6 +42,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 pub(crate) use copy::{CopySource, CopyTarget};
+pub use location::belongs_to_ledger;
 pub use lock::ServeLock;
 pub use reopen::Look;
 

@@ -1,18 +1,17 @@
-//! Whether a file is mounted by itself, as a container does with `-v ./farebox.db:/data/farebox.db`.
+//! Detects a file that is a mount point itself, as a container makes it with `-v ./farebox.db:/data/farebox.db`.
 //!
-//! Such a file has a second folder, and there a second log, shared memory and lock: two gateways would sell the same money, each
-//! without the other's commits. Reads the kernel's list of mounts, where there is one, and nothing else.
+//! Such a file appears in a second folder, which has its own log, shared memory and lock: two gateways would sell the same money,
+//! each without the other's commits. Reads only the kernel's list of mounts, if there is one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether something is mounted at the very path of this file, which has no links in it. Without `/proc` nothing is known, and the
-/// answer is no.
+/// Whether something is mounted at exactly this path, in which links are resolved. Without `/proc` the answer is no.
 pub(super) fn is_mounted_alone(real: &Path) -> bool {
     std::fs::read("/proc/self/mountinfo").is_ok_and(|mounts| has_mount(&mounts, real))
 }
 
-/// The mount point is the fifth word of a line; blanks and backslashes in it are written as three octal digits.
+/// The mount point is the fifth field of a line; blanks and backslashes in it are escaped as three octal digits.
 fn has_mount(mounts: &[u8], real: &Path) -> bool {
     let escaped: Vec<u8> = real.as_os_str().as_bytes().iter().flat_map(|byte| written(*byte)).collect();
     let mut points = mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));

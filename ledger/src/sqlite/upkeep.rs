@@ -106,7 +106,7 @@ pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static
     Chore::start("ledger-sync", work).map_err(|error| LedgerError::Unavailable(format!("no thread for syncs: {error}")))
 }
 
-/// Copies the log into the ledger's file. What cannot be copied now stays in the log, from where it is read just as well.
+/// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too.
 ///
 /// # Errors
 /// There is no connection or no thread for it.

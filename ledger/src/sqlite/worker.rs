@@ -263,7 +263,7 @@ impl<'c> Worker<'c> {
         let error = match self.attempt(&mut jobs) {
             Ok(()) => {
                 self.note_commit(jobs.len(), begun);
-                Committed(jobs).tell();
+                Committed(jobs).reply();
                 return Continue(());
             }
             Err(Failure::Database(error)) => error,

@@ -17,8 +17,8 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
     changes
 }
 
-/// A provider that knows only `max_tokens` may ignore a declared `max_completion_tokens`, and make as much as it likes of an answer
-/// whose money was held for the limit. So the limit stands under the name that this provider reads.
+/// A provider that knows only `max_tokens` may ignore a declared `max_completion_tokens` and produce far more than the limit for which
+/// money was held. So the limit is written into the field that this provider reads.
 fn limit_name(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Option<Edit<'static>> {
     let places = &seen.places;
     let ((declared, at), (known, limit)) = (places.limit.as_ref()?, edits.limit?);
@@ -28,7 +28,7 @@ fn limit_name(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Option<Edit<
     if let Some((_, null)) = places.nulls.iter().find(|(name, _)| *name == known) {
         return Some(Edit::replace(null.clone(), limit.to_string().into_bytes()));
     }
-    // Between the name and its number stand only a colon and white space, and no quote is in the name, however it is escaped.
+    // Only a colon and white space separate the name from its number, and no escape puts a quote into the name.
     let quote = |before: usize| body.get(..before)?.iter().rposition(|byte| *byte == b'"');
     let end = quote(at.start)?;
     Some(Edit::replace(quote(end)?..end + 1, quoted(known).into_bytes()))

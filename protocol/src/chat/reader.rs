@@ -105,6 +105,8 @@ pub(super) struct Reader {
     choices: Vec<(u64, bool)>,
     /// Why the first choice that ended did so.
     stop: Option<Stop>,
+    /// Nothing was made since the last usage.
+    counted: bool,
     sample: Sample,
     /// The last chunk, so that a chunk that differs only in its text is not parsed.
     known: Known,
@@ -114,7 +116,7 @@ impl Default for Reader {
     fn default() -> Self {
         let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
         let (choices, sample, known) = (Vec::new(), Sample::default(), Known::default());
-        Self { usage, id: None, created: 0, asked: 1, choices, stop: None, sample, known }
+        Self { usage, id: None, created: 0, asked: 1, choices, stop: None, counted: false, sample, known }
     }
 }
 
@@ -142,9 +144,11 @@ impl Reader {
             facts.step = Step::Choices { created: self.created, choices: self.choices.clone() };
         }
         facts.stop = self.stop.filter(|_| stopped && self.all_stopped());
+        self.counted &= facts.shown == TextSize::default() && !facts.hidden;
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
+            self.counted = true;
             facts.marks.usage_end = Some(frame.raw_position(usage.end));
             facts.marks.usage_empty = usage.empty;
             facts.usage_only = said.choices.is_empty();
@@ -184,11 +188,13 @@ impl crate::Reader for Reader {
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         if let Some(facts) = self.known.facts(frame, &mut self.sample) {
+            self.counted = false;
             return facts;
         }
         let Some(data) = frame.data() else { return FrameFacts::default() };
         if data.trim_ascii() == b"[DONE]" {
-            return FrameFacts { last: true, end: true, ..FrameFacts::default() };
+            // A blocked prompt has no choice that could stop: its usage is complete all the same.
+            return FrameFacts { last: true, end: true, usage: self.counted, ..FrameFacts::default() };
         }
         self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
     }

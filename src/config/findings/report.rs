@@ -143,7 +143,7 @@ impl<'s> Report<'s> {
     }
 
     /// Whether a finding is reliable although files may be damaged.
-    fn stands(&self, finding: &Finding) -> bool {
+    fn is_reliable(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
             Scope::Both => self.damaged == [false; 2],
             Scope::File => !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable,
@@ -155,7 +155,7 @@ impl<'s> Report<'s> {
     pub(crate) fn finish(mut self) -> Diagnostics {
         let mut findings = std::mem::take(&mut self.findings);
         let before = findings.len();
-        findings.retain(|finding| self.stands(finding));
+        findings.retain(|finding| self.is_reliable(finding));
         self.note_gaps(before > findings.len(), &mut findings);
         findings.sort_by_key(|finding| finding.span);
         let pages = [File::Catalog, File::Routes].map(|file| {

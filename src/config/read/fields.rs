@@ -327,7 +327,7 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
     known.contains(&meant).then_some(meant)
 }
 
-/// The file that a table belongs in, where it stands in the other one.
+/// The right file for a table that is in the wrong one.
 fn other_file(what: &str, table: &str) -> Option<&'static str> {
     match (what, table) {
         ("the catalog", "provider" | "route") => Some("routes"),

@@ -165,7 +165,7 @@ async fn recorded_streams_come_whole_and_cost_what_they_say_at_any_pace() {
                 (&fast.bill, fast.charge, fast.blamed),
                 "{name}: pace costs nothing"
             );
-            // Some recordings go on with the answer to the next turn: this one ends at its marker.
+            // Some recordings continue with the answer to the next turn: this one ends at its marker.
             let last =
                 events.iter().position(|event| event.contains("\"type\":\"message_stop\"")).map_or(events.len(), |at| at + 1);
             assert_eq!(words(&slow.shown), words(&events[..last].concat()), "{name}: all words");

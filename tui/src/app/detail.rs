@@ -194,7 +194,7 @@ impl Detail {
         bars
     }
 
-    /// The last seven days by model, dearest first.
+    /// The last seven days by model, highest charge first.
     pub(crate) fn by_model(&self) -> Vec<UsageRow> {
         let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
         for row in &self.usage {
