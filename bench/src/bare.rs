@@ -1,4 +1,4 @@
-//! The bare pass-through: what the same HTTP server and client cost when they do nothing but pass bytes on.
+//! The bare pass-through: the cost of the same HTTP server and client when they only pass bytes on.
 
 use std::net::SocketAddr;
 

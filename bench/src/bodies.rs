@@ -1,4 +1,4 @@
-//! Request bodies: a small question, and what a coding client sends all day. The same bytes in every run.
+//! Request bodies: a small question, and a typical request of a coding client. The same bytes in every run.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The books: a ledger with funded keys, made through the ledger's contract, and the check that it equals what was served.
+//! The books: creates a ledger with funded keys through the ledger's contract, and checks that it equals what was served.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

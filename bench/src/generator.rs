@@ -1,4 +1,4 @@
-//! The load generator: one thread, requests rendered beforehand, and every answer compared with what it must be, byte for byte.
+//! The load generator: one thread, prerendered requests, and every answer compared byte for byte with what it must be.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};

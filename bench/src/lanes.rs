@@ -1,4 +1,4 @@
-//! The lanes: what is sent in each of them, to whom, and which figures come out.
+//! The lanes: what each one sends, to which subject, and the figures it yields.
 
 use std::time::Duration;
 

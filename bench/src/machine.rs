@@ -1,4 +1,4 @@
-//! What the machine says: the CPU time and memory of a process tree, how busy each CPU was, and what machine it is.
+//! The machine: CPU time and memory of a process tree, how busy each CPU was, and a description of the machine.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The benchmark: what can be typed, and the order of a run. `bench/run` builds everything and starts it on its CPU.
+//! The benchmark: its command line, and the order of a run. `bench/run` builds everything and starts it on its CPU.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench is a program for its developers")]
 

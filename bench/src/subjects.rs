@@ -1,4 +1,4 @@
-//! What is measured: how each subject is configured, started on its own CPU, and ended.
+//! The subjects: how each is configured, started on its own CPU, and stopped.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -57,7 +57,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_refused() {
-        for text in ["", " \t", "a\u{7}b", "a\nb", "inv\u{200b}7", "inv\u{202e}7", "\u{feff}inv-7", "inv\u{ad}7"] {
+        for text in [
+            "",
+            " \t",
+            "a\u{7}b",
+            "a\nb",
+            "inv\u{200b}7",
+            "inv\u{202e}7",
+            "\u{feff}inv-7",
+            "inv\u{ad}7",
+            "inv-7\u{3164}",
+            "inv\u{2800}7",
+            "inv-7\u{ffa0}",
+            "\u{115f}inv-7",
+        ] {
             assert!(check(text).is_err(), "{text:?}");
         }
         for text in ["inv-7", " inv-7\n", "caf\u{e9}", "\u{4e2d}\u{6587} 7", &"x".repeat(200)] {

@@ -1,5 +1,6 @@
 //! The settings of a gateway, and the reasons for not starting.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,7 +99,7 @@ pub enum StartError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The address cannot be bound.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}: {1}{advice}", advice = advice(.1))]
     Listen(SocketAddr, std::io::Error),
     /// The certificate cannot be used.
     #[error(transparent)]
@@ -109,4 +110,12 @@ pub enum StartError {
     /// The HTTP client cannot be built.
     #[error("{0}")]
     Upstreams(String),
+}
+
+/// What to do about an address that cannot be bound.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => "; stop the program that does, or choose another address with --listen or --admin-listen",
+        _ => "",
+    }
 }

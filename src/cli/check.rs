@@ -2,6 +2,7 @@
 //! commands also load the files through it.
 
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 
 use farebox_protocol::Family;
 use serde::Deserialize;
@@ -41,7 +42,7 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
     if args.format() == Format::Json {
         output::print_json(&serde_json::json!(diagnostics));
     } else if !diagnostics.is_empty() {
-        output::print(&diagnostics.render(paint()));
+        output::print(&diagnostics.render(paint(&std::io::stdout())));
     }
     match config {
         // The report already ends with a summary.
@@ -67,7 +68,7 @@ pub(super) fn load(args: &Args) -> Result<Config, Failed> {
 
 /// The error of a command that needs files without mistakes.
 pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
-    Failed::configuration(format!("the configuration has errors\n\n{}", diagnostics.render(paint()).trim_end()))
+    Failed::configuration(format!("the configuration has errors\n\n{}", diagnostics.render(paint(&std::io::stderr())).trim_end()))
 }
 
 /// Which families of callers get a model by translation, and which not at all.
@@ -107,7 +108,6 @@ fn pairs(config: &Config) -> Vec<String> {
 }
 
 /// Colours only for a terminal that wants them.
-fn paint() -> Paint {
-    use std::io::IsTerminal;
-    if std::io::stderr().is_terminal() && !config::no_color() { Paint::Coloured } else { Paint::Plain }
+fn paint(stream: &impl IsTerminal) -> Paint {
+    if stream.is_terminal() && !config::no_color() { Paint::Coloured } else { Paint::Plain }
 }

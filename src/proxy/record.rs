@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use farebox_ledger::text::{SECRET_PREFIX, is_unseen};
 use farebox_ledger::{Amount, Evidence, KeyId, OperationId, Owed, Timestamp, Usage};
 use farebox_protocol::Family;
 use serde::Serialize;
@@ -200,9 +201,15 @@ impl Observer for FanOut {
     }
 }
 
-/// The customer's name for a model, made safe for a log: shortened, without control characters.
+/// The customer's name for a model, made safe for a log: shortened, without characters that could forge a line. A client whose
+/// fields were mixed up sends its key there.
 pub(super) fn asked(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
+    let name: String = name.chars().filter(|c| !is_unseen(*c)).collect();
+    let lower = name.trim().to_ascii_lowercase();
+    if lower.starts_with("sk-") || lower.contains(SECRET_PREFIX) {
+        return "(a key)".to_owned();
+    }
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// A request id as customers see it.

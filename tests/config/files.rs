@@ -13,7 +13,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(said).unwrap())
 }
 
-/// A folder with a candidate: `sim-chat` costs more, `sim-text` has another slug.
+/// A folder with changed files: `sim-chat` costs more, `sim-text` has another slug.
 fn candidate(folder: &Path) -> [&'static str; 4] {
     let catalog = fs::read_to_string(folder.join("catalog.toml")).unwrap();
     let renamed = catalog.replacen("\"1.25\"", "\"1.50\"", 1).replacen("\"sim-text\"", "\"sim-prose\"", 1);

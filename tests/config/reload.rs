@@ -14,10 +14,10 @@ use crate::support::upstream::{Gate, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, TestKey, chat, routes, talking};
 
 const CHAT: &str = "/v1/chat/completions";
-/// A save is in use within a second on a machine that has nothing else to do (0.26 s measured); a test also runs on busy ones.
+/// A save is in use within a second on an idle machine (0.26 s measured); tests also run on busy ones.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Two files in a folder, and a gateway that follows them.
+/// A folder with both files, and a gateway that watches them.
 struct Place {
     folder: TempDir,
     upstream: ScriptedUpstream,
@@ -48,7 +48,7 @@ impl Place {
         self.gateway.ask("/status").await.json()
     }
 
-    /// Waits until the status is like this, and says how long it took.
+    /// Waits until the status matches, and returns how long it took.
     async fn until(&self, what: &str, ready: impl Fn(&Value) -> bool) -> Duration {
         let begun = Instant::now();
         loop {
@@ -69,7 +69,7 @@ impl Place {
         self.until("the edit is rejected", |status| status["state"] == "rejected").await
     }
 
-    /// What one request costs now.
+    /// The present cost of one request.
     async fn cost(&self) -> String {
         let answer = self.gateway.post(CHAT, &self.key, &chat("test-model", false)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -122,14 +122,14 @@ async fn saves_by_rename_are_seen_again_and_again() {
     let place = Place::start().await;
     let mut quickest = Duration::MAX;
     for (number, price) in ["16.00", "17.00", "18.00"].into_iter().enumerate() {
-        // As vim does it: the old file becomes the backup, a new one takes its name.
+        // Like vim: the old file becomes the backup, and a new one takes its name.
         fs::rename(place.path("catalog.toml"), place.path("catalog.toml~")).unwrap();
         fs::write(place.path("catalog.toml"), priced(price)).unwrap();
         fs::remove_file(place.path("catalog.toml~")).unwrap();
         quickest = quickest.min(place.generation(2 + number as u64).await);
     }
     assert!(quickest < SOON, "{quickest:?}");
-    // As careful programs do it: a temporary file is renamed over the old one.
+    // Like careful programs: a temporary file is renamed over the old one.
     fs::write(place.path(".catalog.tmp"), priced("19.00")).unwrap();
     fs::rename(place.path(".catalog.tmp"), place.path("catalog.toml")).unwrap();
     place.generation(5).await;
@@ -190,7 +190,7 @@ async fn bad_edits_of_every_kind_change_nothing_and_are_loud() {
         assert!(status["rejected_at"].is_string(), "{name}");
         let metrics = place.gateway.ask("/metrics").await.text;
         assert!(metrics.contains("\nfarebox_config_current 0\n"), "{name}");
-        // A large file that is still being written may be looked at, and refused, more than once.
+        // A large file may be read, and refused, several times while it is being written.
         assert!(counted(&metrics, "outcome=\"rejected\"} ") > number as u64, "{name}");
         assert_eq!(place.cost().await, "0.000045", "{name}");
         assert_eq!(place.gateway.ask("/readyz").await.status, 200, "{name}: it still serves");

@@ -8,7 +8,7 @@ use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, TestKey, act, chat, talking};
 
-/// A label that would run, or break the page, wherever it is not escaped.
+/// A label that would run a script or break the page wherever it is not escaped.
 const HOSTILE: &str = r#""><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>"#;
 
 fn has_browser() -> bool {
@@ -166,7 +166,7 @@ async fn hostile_names_are_only_text() {
     }
     browser.go(&format!("{}/dashboard/requests", gateway.base)).await;
     assert!(browser.text("#refusals").await.contains("onerror"), "the refused name is shown as it is");
-    // The live parts are put into the page by the script: they must not run either.
+    // The script inserts updates into the page: they must not run either.
     gateway.post("/v1/chat/completions", &key, &chat(&format!("live {HOSTILE}"), false)).await;
     browser.until("the refusal arrives", "return document.getElementById('refusals').textContent.includes('live ')").await;
     assert_ne!(browser.ask("return document.title").await, "owned");

@@ -11,7 +11,7 @@ use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, TestKey, act, big_ledger, chat, sized, talking};
 
-/// Somebody with a browser's habits and without its page.
+/// A client that behaves like a browser, without the page.
 pub(crate) struct Visitor<'a> {
     gateway: &'a Gateway,
     client: reqwest::Client,

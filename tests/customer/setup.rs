@@ -113,7 +113,7 @@ async fn a_link_of_the_command_signs_in() {
     assert_eq!(farebox(&unknown).status.code(), Some(1));
 }
 
-/// What was typed can be read by other users of the machine, so the key need not be typed.
+/// Other users of the machine can read command lines, so the key need not be on one.
 #[test]
 fn the_key_comes_from_a_prompt_or_a_file_too() {
     let folder = tempfile::tempdir().unwrap();

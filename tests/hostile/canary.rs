@@ -16,7 +16,7 @@ use crate::support::{CATALOG, DIRECTIONS, Gateway, ask, catalog, path, routes, r
 pub(super) const SECRET: &str = "upstream-secret-of-UPSTREAM_KEY";
 pub(super) const CANARY: &str = "canary-7d1f";
 
-/// Pieces of the secret or the canary that must be nowhere.
+/// Pieces of the secret or the canary that must not appear anywhere.
 #[track_caller]
 pub(super) fn clean(text: &str, place: &str) {
     clean_of(SECRET, text, place);
@@ -57,7 +57,7 @@ fn marked(family: Family, stream: bool) -> Vec<u8> {
             .into_bytes();
     }
     let marked = plain.replace("data: {", &format!(": {CANARY}\nid: {CANARY}\nretry: 1\ndata: {{{members}"));
-    // The first frame decides whether the answer is good at all; text that is no JSON may stand behind it.
+    // The first frame decides whether the answer is good at all; text that is not JSON may follow it.
     let (first, rest) = marked.split_once("\n\n").unwrap();
     format!(": {CANARY}\n\n{first}\n\ndata: {CANARY} is no JSON\n\n{rest}").into_bytes()
 }
@@ -165,7 +165,7 @@ async fn a_200_that_is_no_answer_is_not_passed_on() {
     }
 }
 
-/// A gateway whose one upstream speaks only this family.
+/// A gateway whose only upstream speaks this family alone.
 async fn translating(upstream: &ScriptedUpstream, speaks: Family) -> Gateway {
     Gateway::start(&catalog(speaks), &routes_speaking(&upstream.base_url(), speaks)).await
 }
@@ -207,7 +207,7 @@ async fn translated_answers_and_errors_say_nothing_either() {
     }
 }
 
-/// The bytes of an error come in two pieces, cut at every byte in and around the secret.
+/// An error arrives in two pieces, cut at every byte in and around the secret.
 #[tokio::test]
 async fn an_error_that_is_cut_anywhere_is_scrubbed_as_a_whole() {
     for family in Family::ALL {
@@ -253,7 +253,7 @@ async fn an_endless_error_inside_a_stream_is_a_short_line() {
     }
 }
 
-/// A good stream comes in two pieces, cut at every byte of a frame that is full of what is taken out.
+/// A good stream arrives in two pieces, cut at every byte of a frame that is full of removed text.
 #[tokio::test]
 async fn a_good_answer_that_is_cut_anywhere_is_the_same() {
     for family in Family::ALL {
@@ -275,7 +275,7 @@ async fn a_good_answer_that_is_cut_anywhere_is_the_same() {
     }
 }
 
-/// Everything that a listener of `/live` reads for as long as it is open.
+/// Everything that a reader of `/live` gets while it is open.
 async fn listen(admin: String, heard: Arc<Mutex<String>>) {
     let mut live = TcpStream::connect(admin.trim_start_matches("http://")).await.unwrap();
     live.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -288,7 +288,7 @@ async fn listen(admin: String, heard: Arc<Mutex<String>>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_no_log_level_and_in_no_live_view_stands_a_secret() {
     let (_, secret) = UPSTREAM_KEY;
-    // What the quieter levels write is written at these, too.
+    // These levels include everything that the quieter ones write.
     for level in ["info", "debug", "trace"] {
         let upstream = ScriptedUpstream::start(Reply::whole(200, "text/plain", "")).await;
         let folder = tempfile::tempdir().unwrap();

@@ -103,7 +103,7 @@ async fn a_body_that_two_readers_could_cut_differently_is_refused() {
     assert!(upstream.requests().is_empty());
 }
 
-/// A provider that gives this answer to whoever provokes it, and a proper one to everybody else.
+/// A provider that gives this answer when provoked, and a proper one otherwise.
 fn provoked(answer: Reply) -> Script {
     Script::by(move |seen, _| if seen.json().to_string().contains("provoke") { answer.clone() } else { speech_for(seen, "PONG") })
 }

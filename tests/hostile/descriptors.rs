@@ -14,7 +14,7 @@ use crate::support::process::{Served, ask, client, json};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{CATALOG, routes, talking};
 
-/// A folder with both files and a ledger, and a funded key's secret. `test-blind` is served by an upstream of its own.
+/// A folder with both files and a ledger, and a funded key's secret. `test-blind` has a separate upstream.
 fn place(first: &ScriptedUpstream, second: &ScriptedUpstream) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let other = format!(
@@ -36,7 +36,7 @@ fn next_descriptor(process: u32) -> u64 {
     (0..).find(|number| !open(number)).unwrap()
 }
 
-/// Leaves this process no free descriptor: looks again until nothing that was open for a moment has made room.
+/// Leaves this process no free descriptor: repeats until descriptors that were briefly open are used up too.
 async fn fill(process: u32) {
     loop {
         let next = next_descriptor(process);
@@ -48,7 +48,7 @@ async fn fill(process: u32) {
     }
 }
 
-/// Asks again when the connection was closed: the next one has the descriptor that it had.
+/// Retries when the connection was closed: the next one gets its descriptor.
 async fn persistent(customer: &reqwest::Client, served: &Served, slug: &str, secret: &str) -> Result<Value, String> {
     for _ in 0..5 {
         match tokio::time::timeout(Duration::from_secs(5), ask(customer, &served.base, slug, secret)).await {
@@ -102,7 +102,7 @@ async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
         "{before}"
     );
     assert!(second.requests().is_empty());
-    // A newcomer waits in the system's queue.
+    // A new connection waits in the system's queue.
     let mut stranger = TcpStream::connect(served.base.trim_start_matches("http://")).await.unwrap();
     stranger.write_all(b"HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
 
@@ -154,7 +154,7 @@ async fn the_soft_limit_of_descriptors_is_raised_at_the_start() {
     assert!(hard.trim().starts_with(soft) && soft != "200", "{line}");
 }
 
-/// A connection from an address of its own.
+/// A connection from a separate address.
 async fn from(address: u8, to: std::net::SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(([127, 0, 7, address], 0).into())?;
@@ -176,7 +176,7 @@ async fn with_few_descriptors_a_crowd_is_refused_and_the_others_are_served() {
         crowd.push(from(u8::try_from(1 + number % 200).unwrap(), address).await.unwrap());
         if number % 50 == 0 {
             let begun = Instant::now();
-            // On a new connection each time: one that is idle may be closed for a newcomer.
+            // On a new connection each time: an idle one may be closed for a new one.
             ask(&client(), &served.base, "test-model", &secret).await.unwrap();
             assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         }

@@ -60,10 +60,10 @@ impl Numbers {
 const LIMIT: Duration = Duration::from_secs(5);
 /// How long an answer may take, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long each goes on with the full sizes.
+/// How long each runs at full size.
 const FULL: Duration = Duration::from_secs(30 * 60);
 
-/// So many rounds, or as many as half an hour has.
+/// This many rounds, or as many as fit into half an hour.
 fn rounds(daily: usize) -> impl Iterator<Item = usize> {
     let (begun, full) = (Instant::now(), sized(0, 1) == 1);
     (0..).take_while(move |round| if full { begun.elapsed() < FULL } else { *round < daily })

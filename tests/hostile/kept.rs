@@ -11,7 +11,7 @@ use crate::customer::sessions::Visitor;
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
 use crate::support::{Gateway, TestKey, ask, path};
 
-/// Ids of answers that carry the provider's key: in clear, where ids are shortened, coded, in capitals, with forged lines.
+/// Answer ids that contain the provider's key: plain, where ids are shortened, encoded, in capitals, with forged lines.
 fn ids() -> Vec<String> {
     let mut ids: Vec<String> = (150..210).step_by(7).map(|front| format!("{}{SECRET}", "x".repeat(front))).collect();
     ids.extend([
@@ -25,7 +25,7 @@ fn ids() -> Vec<String> {
     ids
 }
 
-/// Good answers with these ids, whole and streamed, then errors; every one is kept as an entry.
+/// Good answers with these ids, whole and streamed, then errors; each leaves an entry.
 async fn ask_for_all(gateway: &Gateway, upstream: &ScriptedUpstream, key: &TestKey, family: Family) {
     for id in ids() {
         for stream in [false, true] {
@@ -43,7 +43,7 @@ async fn ask_for_all(gateway: &Gateway, upstream: &ScriptedUpstream, key: &TestK
     gateway.settled().await;
 }
 
-/// What the key's owner can read, by where it stands.
+/// What the key's owner can read, by its place.
 async fn shown(gateway: &Gateway, key: &TestKey) -> Vec<(String, String)> {
     let mut places = Vec::new();
     let visitor = Visitor::signed_in(gateway, key).await;

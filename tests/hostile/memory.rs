@@ -68,7 +68,7 @@ async fn twenty_answers_of_66_mb_at_once_fit_into_the_bound() {
     let asking = (0..20).map(|number| {
         let request = client.post(format!("{}/v1/chat/completions", served.base)).bearer_auth(&keys[number % 5]);
         let sent = request.json(&chat("test-model", false)).send();
-        // What waits for its room is as good as refused here: the memory is what counts.
+        // Waiting for memory is as good as being refused here: only the memory used matters.
         async { tokio::time::timeout(Duration::from_secs(8), sent).await.map(|answer| answer.unwrap().status().as_u16()) }
     });
     let statuses = join_all(asking).await;

@@ -52,7 +52,7 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let console = SqliteLedger::open(gateway.ledger_path(), OpenMode::Write, Durability::Prompt).unwrap();
-    // Twice, so that the door knows the key by heart.
+    // Twice, so that the key is cached.
     let served = async || {
         for _ in 0..2 {
             let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;

@@ -21,7 +21,7 @@ impl Table {
         Self { upstream, gateway, key }
     }
 
-    /// Sends a body that must be refused with a 400, and gives its `param` and message.
+    /// Sends a body that must be refused with a 400, and returns its `param` and message.
     async fn refused(&self, family: Family, body: impl Into<Vec<u8>>) -> (Value, String) {
         let body: Vec<u8> = body.into();
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();

@@ -57,7 +57,7 @@ async fn a_stream_shows_its_end_only_after_the_charge_is_in_the_ledger() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await;
-    // Read at once after the last byte, with no wait.
+    // Read immediately after the last byte.
     let account = gateway.account(&key).await.account;
     assert!(account.spent.picos() > 0 && account.held.picos() == 0, "{account:?}");
     assert_eq!(answer.status, 200);

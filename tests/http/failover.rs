@@ -60,7 +60,7 @@ impl Pair {
         self.gateway.post(CHAT, &self.key, &chat(model, stream)).await
     }
 
-    /// How `/status` shows a target.
+    /// A target in `/status`.
     async fn target(&self, slug: &str, provider: &str) -> Value {
         let status = self.gateway.ask("/status").await.json();
         let targets = status["targets"].as_array().unwrap();
@@ -134,7 +134,7 @@ async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again()
     let charges = slow.gateway.charges(&slow.key).await;
     let bill = charges[0].bill.as_ref().unwrap();
     assert_eq!((charges.len(), bill.target.as_str(), bill.end_reason.to_string().as_str()), (1, "first/one", "max_duration"));
-    // What the provider can have made in that time, at 150 tokens a second.
+    // What the provider can have produced in that time, at 150 tokens a second.
     let most = u64::try_from(took.as_millis()).unwrap() * 150 / 1_000;
     assert!((45..=most).contains(&bill.usage.output) && bill.usage.input > 0, "{:?} in {took:?}", bill.usage);
     let record = &slow.gateway.records.all()[0];

@@ -306,6 +306,10 @@ async fn a_refusal_is_reported_with_its_key_and_its_model() {
         assert_eq!((records.len(), record.status), (number + 1, answer.status), "{body}");
         assert_eq!((record.key, record.asked.as_str(), record.slug.as_str()), (Some(key.id), asked, slug), "{body}");
     }
+    for (name, asked) in [(key.secret.as_str(), "(a key)"), ("sk-proj-0123", "(a key)"), ("a\u{202e}b\nc", "abc")] {
+        gateway.post("/v1/chat/completions", &key, &ask(Family::Chat, name, false)).await;
+        assert_eq!(gateway.records.all().pop().unwrap().asked, asked);
+    }
     for path in ["/v1/models/test-old", "/v1/generation?id=req_0", "/v1/usage?form=csv"] {
         let status = gateway.get(path, &key).await.status;
         let record = gateway.records.all().pop().unwrap();

@@ -118,7 +118,7 @@ async fn every_recorded_request_is_served_and_charged_exactly_once() {
     }
 }
 
-/// What is held over what is charged, in hundredths, for each recorded request that is served: prompts counted by another tokenizer,
+/// Holds divided by charges, in hundredths, for each recorded request that is served: prompts counted by another tokenizer,
 /// 500 tokens of output.
 async fn holds_over_charges(balance: &str) -> Vec<i64> {
     let script = Script::by(|seen: &Seen, _| {

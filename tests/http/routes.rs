@@ -39,7 +39,7 @@ fn answering() -> Script {
     })
 }
 
-/// Bodies that some path might take: every family's, whole and streamed, all fields at once, and a form.
+/// Bodies that some path might accept: every family's, whole and streamed, all fields at once, and a form.
 fn bodies(method: &str, secret: &str) -> Vec<(&'static str, String)> {
     if method != "POST" {
         return vec![("text/plain", String::new())];
@@ -54,7 +54,7 @@ fn bodies(method: &str, secret: &str) -> Vec<(&'static str, String)> {
     json.map(|body| ("application/json", body)).chain([("application/x-www-form-urlencoded", format!("key={secret}"))]).collect()
 }
 
-/// Somebody who calls: with the key as every header that may carry it, and with a session of the customer's page.
+/// A caller with the key in every header that may carry it, and with a dashboard session.
 struct Caller {
     client: reqwest::Client,
     secret: String,
@@ -79,7 +79,7 @@ impl Caller {
         let request = request.header("cookie", &self.cookie).header("origin", &gateway.base).header("content-type", kind);
         let sent = request.body(body).send().await.unwrap();
         let status = sent.status().as_u16();
-        // A page that streams for as long as it is looked at has said enough with its head.
+        // A page that streams as long as it is open has answered with its head.
         tokio::time::timeout(std::time::Duration::from_secs(1), Answer::read(sent)).await.ok();
         status
     }
@@ -93,7 +93,7 @@ async fn every_path_that_reaches_an_upstream_holds_and_settles_once() {
     assert_eq!(routes.len(), farebox::server::routes::endpoints().len(), "no path is listed twice");
     let mut reached = BTreeSet::new();
     for &(method, path) in &routes {
-        // A key of its own, so that the limits of free paths do not stand in the way.
+        // A separate key, so that the limits of free paths do not interfere.
         let key = gateway.key("100.00").await;
         let caller = Caller::with(&gateway, &key.secret).await;
         assert!(!caller.cookie.is_empty(), "signed in to the customer's page");
@@ -105,7 +105,7 @@ async fn every_path_that_reaches_an_upstream_holds_and_settles_once() {
         gateway.settled().await;
         let asked = upstream.requests().len() - before;
         let charges = gateway.charges(&key).await;
-        // The root leads browsers on, and this caller is none.
+        // The root redirects browsers, and this caller is not one.
         assert!(answered || path == "/" || path.contains('{'), "{method} {path} is in the router and answers nothing");
         if asked > 0 {
             reached.insert(path);

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, Gateway, TestKey, ask, path};
 
-/// Asks an upstream of this family that stops with this word, and gives back what the journal, the log and the receipt say.
+/// Sends a request to an upstream of this family that stops with this word, and returns the reason in the journal, the log and the
+/// receipt.
 async fn reasons(family: Family, word: &'static str, stream: bool) -> [String; 3] {
     let speech = Speech::new(family, "one two").stop(word);
     let upstream = ScriptedUpstream::start(if stream { speech.stream() } else { speech.whole() }).await;

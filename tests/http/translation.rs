@@ -12,7 +12,7 @@ const USAGE: Usage = Usage { input: 100, cache_read: 20, cache_write: 30, cache_
 const CHARGE: i64 = 100 * 3_000_000 + 20 * 300_000 + 30 * 3_750_000 + 50 * 15_000_000;
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8zwACTGCSAQANHQEDgslx/wAAAABJRU5ErkJggg==";
 
-/// A gateway whose one upstream speaks only this family.
+/// A gateway whose only upstream speaks this family alone.
 async fn before(upstream: &ScriptedUpstream, speaks: Family, more: &str) -> Gateway {
     let only = routes_speaking(&upstream.base_url(), speaks);
     let only = only.replacen("upstream-model-1\" }", &format!("upstream-model-1\"{more} }}"), 1);
@@ -58,7 +58,7 @@ fn read(family: Family, stream: bool, answer: &Answer) -> String {
     frames(&answer.text).iter().map(delta).collect()
 }
 
-/// The counts a customer reads: all input, read from the cache, output.
+/// The counts that a customer sees: all input, cache reads, output.
 fn counts(family: Family, stream: bool, answer: &Answer) -> [u64; 3] {
     let all = if stream { frames(&answer.text) } else { vec![answer.json()] };
     let usage = match family {
@@ -76,7 +76,7 @@ fn counts(family: Family, stream: bool, answer: &Answer) -> [u64; 3] {
     }
 }
 
-/// Whether a stream ended as one of this family ends when nothing went wrong.
+/// Whether a stream ended as this family's streams do when nothing went wrong.
 fn ended_cleanly(family: Family, text: &str) -> bool {
     match family {
         Family::Chat => text.contains("data: [DONE]"),
@@ -426,7 +426,7 @@ async fn a_request_without_a_limit_gets_one_where_the_family_needs_it() {
         let budget = sent["thinking"]["budget_tokens"].as_u64().unwrap();
         assert!(budget >= 1_024 && budget < limit, "{sent}");
     }
-    // What the balance buys is too little to think.
+    // The balance buys too little for thinking.
     let poor = gateway.key("0.02").await;
     let answer = gateway.post(path(Family::Chat), &poor, &ask(true)).await;
     assert_eq!((answer.status, answer.header("x-farebox-lost")), (200, Some("thinking=off(limit)")), "{}", answer.text);

@@ -22,7 +22,7 @@ use crate::support::pdf::{noted, pdf};
 use crate::support::upstream::{Script, ScriptedUpstream};
 use crate::support::{Gateway, ask, path};
 
-/// Stands in a body where JSON goes that no library writes.
+/// A placeholder in a body for JSON that no library writes.
 const HERE: &str = "@@";
 
 /// All attempts.
@@ -192,7 +192,7 @@ pub(super) fn all() -> Vec<Attack> {
     ]
 }
 
-/// A request with a mark in the place of its only message's content.
+/// A request with a placeholder for its only message's content.
 fn marked(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
     let mut body = said(family, json!(HERE), 100);
@@ -200,7 +200,7 @@ fn marked(dice: &mut Dice) -> (Family, Value) {
     (family, body)
 }
 
-/// Two members of one name: whoever takes the other one reads, makes or does more.
+/// Two members of one name: a parser that takes the other one reads, produces or does more.
 fn twice(dice: &mut Dice, body: String) -> Written {
     let mark = format!("\"{HERE}\"");
     let long = PROSE.repeat(300);
@@ -224,7 +224,7 @@ fn twice(dice: &mut Dice, body: String) -> Written {
     (written.into_bytes(), &[])
 }
 
-/// The same signs as a sender writes them who wants them to look like less: escaped, invisible, joined.
+/// The same characters in forms that look smaller: escaped, invisible, joined.
 fn escaped(dice: &mut Dice, body: String) -> Written {
     let text = match dice.below(5) {
         0 => r"\u5217\u8f66\u665a\u70b9".repeat(2_500),
@@ -270,7 +270,7 @@ fn schemas(dice: &mut Dice) -> (Family, Value) {
     (family, body)
 }
 
-/// Pictures of full price whose `detail` stands where their family does not look.
+/// Full-price pictures whose `detail` is where their family does not read it.
 fn low_detail(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
     let part = || {
@@ -292,7 +292,7 @@ fn cached(dice: &mut Dice, family: Family, lines: u64) -> (Family, Value) {
     (family, said(family, json!([part]), 1_000))
 }
 
-/// An answer foretold that nobody will give, in light and in ordinary text.
+/// A predicted answer that the model will not give, in light and in ordinary text.
 fn predicted(dice: &mut Dice) -> (Family, Value) {
     let text = match dice.below(3) {
         0 => light(dice).1.to_string().chars().take(20_000).collect(),
@@ -320,16 +320,16 @@ fn page_of_signs(dice: &mut Dice) -> (Family, Value) {
     (family, said(family, json!([document(family, "application/pdf", &SIGNS[dice.below(3) as usize])]), 100))
 }
 
-/// A GIF whose first frame is larger than its screen, and JPEGs that a careless reader leaves by another door.
+/// A GIF whose first frame is larger than its screen, and JPEGs that lenient parsers read differently.
 static TWO_SIZES: LazyLock<[String; 3]> = LazyLock::new(|| {
     let gif = [b"GIF89a".as_slice(), &[1, 0, 1, 0, 0, 0, 0, b',', 0, 0, 0, 0, 0, 8, 0, 3, 0, 2, 0, 0, 0x3b]].concat();
     let frame = |width: u16, height: u16| {
         [&[0xff, 0xc0, 0, 17, 8], height.to_be_bytes().as_slice(), &width.to_be_bytes(), &[3, 1, 17, 0, 2, 17, 0, 3, 17, 0]]
             .concat()
     };
-    // The real frame behind a fill byte, which one reader takes for a mark of 49,152 bytes.
+    // The real frame after a fill byte, which one parser takes for a marker with 49,152 bytes.
     let filled = [&[0xff, 0xd8, 0xff], frame(2_048, 768).as_slice(), &vec![b' '; 49_152 - 18], &frame(8, 8)].concat();
-    // A mark without a length: one reader takes what follows for it, and comes out inside a comment.
+    // A marker without a length: one parser takes the next bytes for it, and ends up inside a comment.
     let comment = [&[0xff, 0xd8, 0xff, 1, 0, 8, 0xff, 0xfe, 0, 21], frame(8, 8).as_slice(), &frame(2_048, 768)].concat();
     [("gif", gif), ("jpeg", filled), ("jpeg", comment)]
         .map(|(kind, bytes)| format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
@@ -340,7 +340,7 @@ fn two_sizes(dice: &mut Dice) -> (Family, Value) {
     (family, said(family, (0..60).map(|_| picture(family, url)).collect(), 100))
 }
 
-/// What some servers fetch or remember.
+/// Content that some servers fetch or remember.
 fn foreign_part(dice: &mut Dice) -> (Family, Value) {
     let part = match dice.below(4) {
         0 => json!({"type": "document_url", "document_url": "https://example.com/book.pdf"}),
@@ -352,7 +352,7 @@ fn foreign_part(dice: &mut Dice) -> (Family, Value) {
     (Family::Chat, said(Family::Chat, vec![part; count].into(), 100))
 }
 
-/// A packed document, as word processors write them, under names of other things.
+/// A packed document, as word processors write them, declared as other types.
 static PACKED: LazyLock<String> = LazyLock::new(|| {
     let mut packed = flate2::write::DeflateEncoder::new(b"PK\x03\x04".to_vec(), flate2::Compression::best());
     packed.write_all(PROSE.repeat(3_000).as_bytes()).unwrap();
@@ -365,7 +365,7 @@ fn packed(dice: &mut Dice) -> (Family, Value) {
     (family, said(family, json!([document(family, media, &PACKED)]), 100))
 }
 
-/// Reasoning as the two other families ask for it, much, a little and none.
+/// Reasoning as the two other families request it: much, little and none.
 fn thoughtful(dice: &mut Dice) -> (Family, Value) {
     let family = [Family::Responses, Family::Messages][dice.below(2) as usize];
     let mut body = said(family, json!("Think."), 32_000);
@@ -407,7 +407,7 @@ fn carried(dice: &mut Dice) -> (Family, Value) {
     (family, body)
 }
 
-/// Plain text under names that hold sealed reasoning elsewhere.
+/// Plain text under names that mean sealed reasoning elsewhere.
 fn unsealed(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
     let text = random(dice, "0123456789ABCDEF列车晚点了", 60_000);
@@ -428,7 +428,7 @@ async fn talkative() -> (Gateway, ScriptedUpstream, Bills) {
     (Gateway::before(&upstream).await, upstream, bills)
 }
 
-/// Nearly everything billed is charged; returns a line that tells both.
+/// Nearly everything billed is charged; returns a line with both.
 async fn assert_paid(
     gateway: &Gateway,
     key: &crate::support::TestKey,
@@ -487,7 +487,7 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
     let address = gateway.base.trim_start_matches("http://").to_owned();
     for (round, half) in [false, true].into_iter().enumerate() {
         let mut line = tokio::net::TcpStream::connect(&address).await.unwrap();
-        // A HEAD first: its answer has no body, so whoever reads on takes the next answer's head for it.
+        // A HEAD first: its answer has no body, so a naive reader takes the next answer's head for it.
         let all = head("HEAD", 0) + &(head("POST", body.len()) + &body).repeat(4);
         line.write_all(all.as_bytes()).await.unwrap();
         if half {
@@ -498,7 +498,7 @@ async fn requests_in_one_write_and_a_closed_line_are_paid_for() {
         upstream.request(round).await;
         drop(line);
     }
-    // Who has left may have been first to be served: the books are about what the provider read.
+    // A request whose sender left may have been served first: the books cover what the provider read.
     tokio::time::sleep(Duration::from_millis(200)).await;
     println!("{}", assert_paid(&gateway, &key, &upstream, &bills, "pipelined, and left").await);
 }

@@ -14,10 +14,10 @@ use crate::support::billing::Manner;
 use crate::support::load::{Dice, sized};
 use crate::support::pdf::{pdf, saved_again};
 
-/// One kind of customer, and the provider's manner towards them.
+/// One kind of customer, and how the provider treats them.
 pub(super) struct Attack {
     pub(super) name: &'static str,
-    /// What is on the key of each round.
+    /// The balance of each round's key.
     pub(super) balance: &'static str,
     /// The model can reason.
     pub(super) reasons: bool,
@@ -26,23 +26,23 @@ pub(super) struct Attack {
     pub(super) manner: fn(&mut Dice) -> Manner,
     pub(super) answers: fn(&mut Dice) -> String,
     pub(super) asks: fn(&mut Dice) -> (Family, Value),
-    /// How the body is written down, and the headers beside it.
+    /// How the body is encoded, and its headers.
     pub(super) written: fn(&mut Dice, String) -> Written,
     /// Families of the provider.
     pub(super) speaks: &'static str,
     /// The customer reads nothing of a stream.
     pub(super) deaf: bool,
-    /// Somebody else has been served before: the gateway has seen what this provider counts.
+    /// Another customer was served before, so the gateway has seen this provider's counts.
     pub(super) seen_before: bool,
     /// After how many milliseconds the customer leaves.
     pub(super) leaves: fn(&mut Dice) -> Option<u64>,
-    /// Ours counts more than the provider does, by a rule that is told.
+    /// Ours counts more than the provider does, by a documented rule.
     pub(super) dear: bool,
     /// What the provider bills grows with the time until it hears that the customer has left.
     pub(super) by_the_clock: bool,
 }
 
-/// A body as it goes over the wire, and headers that say how.
+/// A body as sent, and the headers that describe it.
 pub(super) type Written = (Vec<u8>, &'static [(&'static str, &'static str)]);
 
 /// All families.
@@ -267,7 +267,7 @@ fn eight((_, body): (Family, Value)) -> (Family, Value) {
     (Family::Chat, body)
 }
 
-/// In every way that could be taken for it, by a customer who knows that this provider does not listen.
+/// In every form that could be taken for it, by a customer who knows that this provider ignores it.
 fn told_not_to((family, mut body): (Family, Value)) -> (Family, Value) {
     match family {
         Family::Chat if body.to_string().len() % 2 == 0 => body["reasoning"] = json!("none"),
@@ -346,7 +346,7 @@ fn twice_saved(dice: &mut Dice) -> (Family, Value) {
     (family, said(family, json!([document(family, "application/pdf", &PDFS[1])]), 100))
 }
 
-/// As the document that it is, and under names that make less of it.
+/// As the document that it is, and declared as cheaper types.
 fn book(dice: &mut Dice) -> (Family, Value) {
     let media = ["application/pdf", "text/plain", "image/png", ""][dice.below(4) as usize];
     let family = family(dice);
@@ -367,7 +367,7 @@ fn unsold(dice: &mut Dice) -> (Family, Value) {
     (family, body)
 }
 
-/// 60 KB where nobody looks for it.
+/// 60 KB in places that are easily overlooked.
 fn odd(dice: &mut Dice) -> (Family, Value) {
     let (family, text) = (family(dice), PROSE.repeat(660));
     let mut body = said(family, json!("x"), 100);
@@ -384,7 +384,7 @@ fn odd(dice: &mut Dice) -> (Family, Value) {
     (family, body)
 }
 
-/// Signs whose fast estimate is a tenth to a half of what tokenizers make of them.
+/// Symbols whose fast estimate is a tenth to a half of a tokenizer's count.
 const LIGHT: [&str; 8] = [
     "!#$%&'()*+,-./:;<=>?@[]^_`{|}~",
     "bcdfghjklmnpqrstvwxz",

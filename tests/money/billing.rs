@@ -27,7 +27,7 @@ fn aligned(phase: usize) -> String {
     String::from_utf8(block).unwrap().repeat(700)
 }
 
-/// Chat requests that want much for little, by name.
+/// Chat requests that try to get much for little, by name.
 fn attacks() -> Vec<(String, Value)> {
     let user = |content: Value| ("messages", json!([{"role": "user", "content": content}]));
     let long = "a paragraph that the template of the model shows to it, as it stands; ".repeat(5_000);
@@ -74,7 +74,7 @@ fn attacks() -> Vec<(String, Value)> {
 async fn what_is_held_covers_what_is_billed_or_the_request_is_refused() {
     let bills = Bills::default();
     let upstream = ScriptedUpstream::start(bills.answering("PONG", Manner::default())).await;
-    // A provider that passes these fields shows them to its model.
+    // A provider that accepts these fields shows them to its model.
     let passing = routes(&upstream.base_url()).replacen("speaks", "pass = [\"documents\", \"chat_template_kwargs\"]\nspeaks", 1);
     let gateway = Gateway::start(CATALOG, &passing).await;
     for (name, body) in attacks() {

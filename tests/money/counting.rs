@@ -28,7 +28,7 @@ fn texts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The bill of one request before this upstream.
+/// The bill of one request at this upstream.
 async fn bill(upstream: &ScriptedUpstream, body: &Value, family: Family) -> Bill {
     let gateway = Gateway::before(upstream).await;
     let key = gateway.key("50").await;
@@ -157,7 +157,7 @@ async fn usage_alone_ends_no_answer() {
     for (name, frames, last, counts) in
         [("early", early, "two", (10, 2)), ("amid", amid, "two", (10, 2)), ("two choices", two, " more", (10, 4))]
     {
-        // Longer than what used to be waited for after a usage.
+        // Longer than the former wait after a usage.
         let upstream = ScriptedUpstream::start(Reply::events(frames).paced(Duration::from_millis(400))).await;
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5").await;

@@ -21,12 +21,12 @@ use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
 use crate::support::{TestKey, path, payment, sized};
 
-/// Kills of one ledger, before the next begins with a new one.
+/// Kills per ledger, before the next round starts with a new one.
 const ERA: u64 = 20;
-/// Far above what a restart takes on any machine; what it took is printed.
+/// Far above the time of a restart on any machine; the actual time is printed.
 const FAR: Duration = Duration::from_secs(20);
 
-/// Starts the gateway and waits until it is ready; says how long that took.
+/// Starts the gateway, waits until it is ready, and returns how long that took.
 async fn start(folder: &Path, durability: &str) -> (Served, Duration) {
     let begun = Instant::now();
     let served = Served::start_with(folder, &["--durability", durability], &[UPSTREAM_KEY]);
@@ -69,7 +69,7 @@ impl Era {
         }
     }
 
-    /// Starts, loads, kills; starts and checks what the next run finds.
+    /// Starts, loads and kills the gateway; starts it again and checks what it finds.
     async fn kill_once(&mut self, round: u64) -> Duration {
         let (mut served, took) = start(self.folder.path(), self.durability).await;
         assert_eq!(reading(&self.ledger).open_holds(None, 10).await.unwrap(), [], "recovery is over when it serves");
@@ -90,7 +90,7 @@ impl Era {
         took
     }
 
-    /// Whoever does not know whether a payment arrived sends it again.
+    /// A payer who does not know whether a payment arrived sends it again.
     async fn pay_again(&mut self, key: KeyId, reference: String) {
         let ledger = open(&self.ledger);
         let posted = ledger.credit(payment(key, usd("0.30"), reference)).await.unwrap();
@@ -100,7 +100,7 @@ impl Era {
         ledger.close();
     }
 
-    /// Starts once more, stops in peace, and judges.
+    /// Starts once more, stops normally, and checks the ledger.
     async fn end(self) -> Judged {
         let (mut served, _) = start(self.folder.path(), self.durability).await;
         served.signal("TERM");
@@ -225,7 +225,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
     }
 }
 
-/// A gateway with fifty streams of all families that wait in the middle, and a stop signal that it has heard.
+/// A gateway with fifty half-finished streams of all families that has received a stop signal.
 struct Stopping {
     _upstream: ScriptedUpstream,
     gate: Gate,

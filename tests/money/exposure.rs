@@ -25,7 +25,7 @@ const CONTEXT: i64 = 200_000 * 3_000_000;
 const ROUND: usize = 100;
 const AT_ONCE: usize = 64;
 
-/// What was billed, charged and booked as loss.
+/// The sums billed, charged and booked as loss.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     asked: usize,
@@ -167,7 +167,7 @@ async fn send(
     served
 }
 
-/// All rounds of one kind, in so much time but at least `rounds`.
+/// All rounds of one kind within this time, but at least `rounds`.
 async fn run(attack: &Attack, rounds: u64, time: Duration) -> Sums {
     let (mut sums, began) = (Sums::default(), Instant::now());
     let mut done = 0;
@@ -198,7 +198,7 @@ fn judge(attack: &Attack, sums: &Sums, faults: &mut Vec<String>) {
     if sums.beyond > 0 {
         faults.push(format!("{}: one round is {:.2} USD beyond the promise", attack.name, sums.beyond as f64 / 1e12));
     }
-    // Nor is anybody charged for what was never made.
+    // Nobody is charged for what was never produced, either.
     if spent > sums.billed + sums.billed / 10 + CONTEXT && !attack.dear {
         faults.push(format!("{}: charged {spent} for {}", attack.name, sums.billed));
     }
@@ -217,7 +217,7 @@ async fn what_is_billed_is_charged_whoever_asks() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// What somebody tries who has read how requests are counted.
+/// The attempts of an adversary who knows how requests are counted.
 #[tokio::test]
 async fn an_adversary_loses_its_own_money() {
     let only = std::env::var("FAREBOX_ONLY").unwrap_or_default();

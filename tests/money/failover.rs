@@ -28,19 +28,19 @@ const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
 /// How long to wait until a gateway sells again after a fault, and until holds end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What goes wrong in a round.
+/// The fault of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Blow {
     /// A gateway is killed before its COMMIT has left, or after it and before the answer.
     KillBefore,
     KillAfter,
-    /// A gateway stands still between its check and its COMMIT, for longer than its lease.
+    /// A gateway is frozen between its check and its COMMIT, for longer than its lease.
     Freeze,
     /// The primary is killed under a COMMIT and the standby promoted.
     LosePrimary,
-    /// The same while the standby hears nothing.
+    /// The same while the standby receives nothing.
     LosePrimaryBehindFrozenStandby,
-    /// Every standby stands still under a COMMIT for 5 s.
+    /// Every standby is frozen during a COMMIT for 5 s.
     FreezeStandby,
     /// Every standby is killed under a COMMIT, and comes back.
     LoseStandby,
@@ -89,7 +89,7 @@ impl Fleet {
         let address: LedgerAddress = pair.url("postgres").parse().unwrap();
         let ledger = address.open(&Opening::new(OpenMode::Create)).await.unwrap();
         let mut keys = Vec::new();
-        // The third key is soon out of money: nobody may spend it twice at two gateways.
+        // The third key is soon out of money, which must not be spent twice at two gateways.
         for amount in ["9000", "9000", "0.40"] {
             keys.push(load::key(&*ledger, amount).await);
         }
@@ -140,7 +140,7 @@ impl Fleet {
         }
     }
 
-    /// Loads all gateways, strikes, and waits until every hold has ended.
+    /// Loads all gateways, causes the fault, and waits until every hold has ended.
     async fn round(&mut self, blow: Blow, dice: &mut Dice) -> Duration {
         self.all_ready().await;
         let loads: Vec<Load> = self
@@ -166,7 +166,7 @@ impl Fleet {
         }
     }
 
-    /// Strikes in the middle of a COMMIT, and says since when everybody can recover.
+    /// Causes the fault in the middle of a COMMIT, and returns the time from which recovery is possible.
     async fn strike(&mut self, blow: Blow, victim: usize) -> Instant {
         match blow {
             Blow::KillBefore => self.wires[victim].hit(Fault::KeepCommit).await,

@@ -28,7 +28,7 @@ const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
 /// These databases have no standby.
 const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");
 
-/// What happens in a round.
+/// The fault of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Kill,
@@ -59,7 +59,7 @@ impl Fleet {
         let opened: LedgerAddress = address.parse().unwrap();
         let ledger = opened.open(&Opening { allow_single: true, ..Opening::new(OpenMode::Create) }).await.unwrap();
         let mut keys = Vec::new();
-        // The third key is soon out of money: nobody may spend it twice at two gateways.
+        // The third key is soon out of money, which must not be spent twice at two gateways.
         for amount in ["900", "900", "0.40"] {
             keys.push(load::key(&*ledger, amount).await);
         }
@@ -85,7 +85,7 @@ impl Fleet {
         Served::start_with(self.folder.path(), &[], &[UPSTREAM_KEY, SINGLE, ("FAREBOX_LEDGER", &self.address)])
     }
 
-    /// Loads all, lets the fault happen in the middle, and waits until no hold is open.
+    /// Loads all gateways, causes the fault meanwhile, and waits until no hold is open.
     async fn round(&mut self, fault: Fault, dice: &mut Dice) -> Duration {
         let victim = dice.below(3) as usize;
         let loads: Vec<Load> = self
@@ -194,7 +194,7 @@ fn content(run: &impl Fn(&str, &[&str]) -> (bool, String), ledger: &str) -> Stri
     assert!(sound && said.contains("the books are sound"), "{said}");
     let (read, entries) = run(ledger, &["ledger", "entries", "--limit", "1000000", "--json"]);
     assert!(read, "{entries}");
-    // Where an entry stands among those of other keys is each store's own affair.
+    // Each store decides the position of an entry among those of other keys.
     let entries: serde_json::Value = serde_json::from_str(&entries).unwrap();
     let mut lines: Vec<String> = entries["entries"].as_array().unwrap().iter().map(ToString::to_string).collect();
     lines.sort();

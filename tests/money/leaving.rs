@@ -20,7 +20,7 @@ fn long(family: Family) -> Value {
     body
 }
 
-/// Asks, and leaves once the upstream has the request.
+/// Sends a request, and leaves once the upstream has it.
 async fn leave_at_once(gateway: &Gateway, upstream: &ScriptedUpstream, key: &TestKey, body: &Value, family: Family) {
     let before = upstream.requests().len();
     let asking = gateway.post(path(family), key, body);

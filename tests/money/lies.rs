@@ -14,7 +14,7 @@ const WORDS: &str = "one two three four five six seven eight nine ten";
 /// Ten words and ten input tokens, at $3 and $15 for a million.
 const TRUTH: i64 = 10 * 3_000_000 + 10 * 15_000_000;
 
-/// A claim of so much input and output, in the family's words.
+/// A claim of this much input and output, in the family's format.
 fn claim(family: Family, input: &Value, output: &Value) -> Value {
     match family {
         Family::Chat => json!({ "prompt_tokens": input, "completion_tokens": output }),
@@ -22,7 +22,7 @@ fn claim(family: Family, input: &Value, output: &Value) -> Value {
     }
 }
 
-/// What one request before this upstream is charged, and its bill. There is one charge, and nothing stays held.
+/// The charge of one request at this upstream, and its bill. There is one charge, and nothing stays held.
 async fn charged(family: Family, stream: bool, reply: Reply, balance: &str) -> (i64, Bill, Gateway, TestKey) {
     let upstream = ScriptedUpstream::start(reply).await;
     let gateway = Gateway::before(&upstream).await;

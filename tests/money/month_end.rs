@@ -20,7 +20,7 @@ fn commands() -> String {
     block.replace("2026-10-01", "2000-01-01").replace("2026-11-01", "2999-01-01")
 }
 
-/// Runs the block in an empty folder, `fb` being this gateway's environment; the rows that it prints.
+/// Runs the block in an empty folder, with `fb` for this gateway's environment; returns the rows it prints.
 fn run(ledger: &std::path::Path) -> Option<Vec<Vec<String>>> {
     if Command::new("sqlite3").arg("--version").output().is_err() {
         skip("the month's end of the manual: sqlite3 is missing");

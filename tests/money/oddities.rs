@@ -15,7 +15,7 @@ use crate::support::billing::Manner;
 use crate::support::load::Dice;
 use crate::support::pdf::{encrypted, equipped, pdf};
 
-/// Stands in a body where text goes that no library writes.
+/// A placeholder in a body for text that no library writes.
 const HERE: &str = "@@";
 
 /// All kinds.
@@ -115,13 +115,13 @@ fn locked(dice: &mut Dice) -> (Family, Value) {
 /// 64,000 characters of 8,000 codes.
 static EQUIPPED: LazyLock<String> = LazyLock::new(|| STANDARD.encode(equipped(8_000, &PROSE.repeat(900))));
 
-/// Text that no library for JSON writes, and that some read.
+/// Text that no JSON library writes, but some read.
 fn halved(dice: &mut Dice, body: String) -> Written {
     let text = [r"\ud800", r"\udc00", r"\udc00\ud800", r"a\ud800"][dice.below(4) as usize].repeat(4_000);
     (body.replace(HERE, &text).into_bytes(), &[])
 }
 
-/// A long prompt, and texts of which the first word surely has one.
+/// A long prompt, and stop strings of which the first word certainly contains one.
 fn stopped(dice: &mut Dice) -> (Family, Value) {
     let (_, mut body) = talk(dice, 5, 1_000);
     let family = if dice.below(2) == 0 { Family::Chat } else { Family::Messages };

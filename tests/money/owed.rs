@@ -26,7 +26,7 @@ const ROUND: u64 = 100;
 const CONTEXT: i64 = 200_000 * 3_000_000;
 const TEXT: &str = "Some words of an answer, 1,024 of them in all, and then a few more of them for everybody. ";
 
-/// What is to happen with a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Honest,
@@ -77,7 +77,7 @@ impl Fate {
         matches!(self, Breaks | Fails | Tears)
     }
 
-    /// As the request says it to the upstreams.
+    /// Its form in the request, for the upstreams.
     fn written(self) -> String {
         format!("fate {self:?}.")
     }
@@ -119,7 +119,7 @@ pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
     }
 }
 
-/// What an honest provider bills for a request that it has seen.
+/// An honest provider's bill for a request that it has seen.
 pub(super) fn billed(seen: &Seen, first: bool) -> i64 {
     let body = seen.json();
     let (input, all) = (prompt(&body), words(&text()));
@@ -176,7 +176,7 @@ pub(super) async fn one_request(gateway: &Gateway, key: &TestKey, fate: Fate, ma
     }
 }
 
-/// What the ledger has of a key: charged or lost, and exposed.
+/// A key's sums in the ledger: charged or lost, and exposed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Booked {
     charged: i64,
@@ -315,7 +315,7 @@ async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
     let told = async {
         upstream.request(asked).await;
         let free = gateway.get("/v1/key", &key).await.status;
-        // The key's second and third wait for their turn; another key's is asked at once.
+        // The key's second and third requests wait for their turn; another key's runs at once.
         let alone = tokio::time::timeout(Duration::from_millis(300), async { tokio::join!(ask(), ask()) }).await.is_err();
         let waited = upstream.requests().len() == asked + 1;
         let stranger = gateway.post("/v1/chat/completions", &other, &body).await.status;

@@ -99,7 +99,7 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
     paid
 }
 
-/// Looks at the account all the time.
+/// Watches the account continuously.
 async fn watch(beside: &SqliteLedger, key: &TestKey, over: &AtomicBool) -> usize {
     let mut samples = 0;
     while !over.load(Ordering::SeqCst) {
@@ -111,7 +111,7 @@ async fn watch(beside: &SqliteLedger, key: &TestKey, over: &AtomicBool) -> usize
     samples
 }
 
-/// Waits until the upstream has sent so many frames of this request.
+/// Waits until the upstream has sent this many frames of this request.
 async fn sent(upstream: &ScriptedUpstream, request: usize, frames: usize) {
     let seen = upstream.request(request).await;
     let sending = async {
@@ -122,7 +122,7 @@ async fn sent(upstream: &ScriptedUpstream, request: usize, frames: usize) {
     tokio::time::timeout(Duration::from_secs(20), sending).await.expect("the frames are sent");
 }
 
-/// An upstream that waits after so many frames.
+/// An upstream that waits after this many frames.
 fn waiting(frames: usize, gate: &Gate) -> Script {
     let gate = gate.clone();
     Script::by(move |seen, _| speech(seen).1.stream().gate_after(frames, &gate))
@@ -227,12 +227,12 @@ async fn a_customer_who_leaves_at_any_frame_is_charged_once_and_never_too_much()
     println!("{request} customers left");
 }
 
-/// Frames of a stream of so many pieces.
+/// Frames of a stream of this many pieces.
 fn parts(family: Family, pieces: u64) -> usize {
     crate::support::upstream::Speech::new(family, &"w ".repeat(pieces as usize)).stream().parts()
 }
 
-/// Asks, and leaves once the upstream has sent so many frames and the customer has seen that there are some.
+/// Sends a request, and leaves once the upstream has sent this many frames and the customer has seen some.
 async fn leave_after(
     gateway: &Gateway,
     upstream: &ScriptedUpstream,

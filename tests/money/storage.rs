@@ -22,22 +22,22 @@ use crate::support::skip::skip;
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Answer, TestKey, path, sized};
 
-/// How long anything may take that happens by itself.
+/// The time limit for anything that happens by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PROVIDED: [(&str, &str); 1] = [UPSTREAM_KEY];
 
-/// A small file system of its own, which goes when this does.
+/// A small separate file system, removed when this is dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` where mounting is not permitted.
+    /// `None` if mounting is not permitted.
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir(at).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(at).status();
         mounted.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
     }
 
-    /// Takes all the space there is.
+    /// Fills all free space.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("filling");
         let mut file = File::create(&path).unwrap();
@@ -57,7 +57,7 @@ async fn post(base: &str, key: &TestKey, family: Family, stream: bool, number: u
     client().post(format!("{base}{}", path(family))).bearer_auth(&key.secret).json(&body).send().await.unwrap()
 }
 
-/// Asks for whole answers until one has this status.
+/// Requests whole answers until one has this status.
 async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answer {
     let begun = Instant::now();
     for number in 1_000.. {
@@ -191,7 +191,7 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
     assert!(at_work > 0 && judged.acknowledged > 0, "{judged:?}");
 }
 
-/// Waits for the end of a gateway whose ledger fails; says how long it took from then on.
+/// Waits for the end of a gateway whose ledger fails; returns how long that took.
 fn failed(served: &mut Served) -> Duration {
     let begun = Instant::now();
     while !served.log().contains("no more writes are safe") {

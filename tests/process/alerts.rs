@@ -40,7 +40,7 @@ async fn the_alerts_look_at_series_that_there_are() {
     gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
     gateway.settled().await;
     let told: BTreeSet<String> = named(&gateway.ask("/metrics").await.text);
-    // Files are not watched in this test, so their state is not told.
+    // Files are not watched in this test, so their state is not exported.
     let elsewhere = |name: &str| name == "farebox_config_current" || OF_DATABASES.contains(&name);
     let missing: Vec<&String> = wanted.difference(&told).filter(|name| !elsewhere(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -38,7 +38,7 @@ impl Cli {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The document of a command that may say no.
+    /// The document of a command that may refuse.
     pub(crate) fn json_whatever(&self, arguments: &[&str]) -> Value {
         serde_json::from_slice(&self.run(arguments).stdout).unwrap()
     }
@@ -154,7 +154,7 @@ fn a_pasted_secret_names_its_key_and_is_never_printed_or_stored() {
     assert_eq!(cli.json(&["ledger", "entries", "--json"])["entries"].as_array().unwrap().len(), 1);
 }
 
-/// Somebody who sells a model to callers of other families sees before the first request what these lose.
+/// An operator who serves a model to other families sees before the first request what those lose.
 #[test]
 fn a_check_says_what_each_translation_leaves_out_and_refuses() {
     let cli = Cli::new();

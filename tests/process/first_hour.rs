@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::process::cli::Cli;
 use crate::support::process::{Served, ask, client, farebox, json as document};
 
-/// Exit code and everything said.
+/// Exit code and all output.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let output = farebox(folder, arguments).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())

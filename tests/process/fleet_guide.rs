@@ -25,7 +25,7 @@ fn the_guide_makes_a_fleet_from_nothing() {
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    // Addresses of its own, so that nothing else on this machine is in the way.
+    // Separate addresses, so that nothing else on this machine interferes.
     let net = format!("127.{}.{}.", 20 + std::process::id() % 200, 1 + std::process::id() / 200 % 250);
     // Whatever it started ends with it.
     let tidy = "trap 'for file in gateway-*.pid caddy.pid; do [ -e $file ] && kill $(cat $file) 2> /dev/null; done; \

@@ -36,7 +36,7 @@ fn furnish(folder: &Path, reference: &str) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-/// Exit code and everything that was said.
+/// Exit code and all output.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     said(&mut farebox(folder, arguments))
 }
@@ -51,7 +51,7 @@ fn top_up(folder: &Path, id: &str, reference: &str) -> (i32, String) {
     run(folder, &["keys", "top-up", id, "1", "--reference", reference])
 }
 
-/// How often each reference stands in the ledger of this folder.
+/// How often each reference occurs in the ledger of this folder.
 fn booked(folder: &Path, reference: &str) -> usize {
     let entries = json(folder, &["ledger", "entries"]);
     entries["entries"].as_array().unwrap().iter().filter(|entry| entry["reference"] == reference).count()
@@ -270,7 +270,7 @@ async fn a_second_gateway_is_refused_by_whatever_name_it_comes() {
     }
     assert!(!links.path().join("link.db-wal").exists() && !links.path().join("link.db.lock").exists());
     served.ask("sim-chat", &secret).await.unwrap();
-    // A lock that is deleted is taken anew, so a second gateway is still refused.
+    // A deleted lock is taken again, so a second gateway is still refused.
     fs::remove_file(folder.join("farebox.db.lock")).unwrap();
     let begun = Instant::now();
     while !folder.join("farebox.db.lock").exists() {

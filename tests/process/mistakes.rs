@@ -159,6 +159,30 @@ fn a_result_that_cannot_be_printed_is_a_failure() {
     assert_eq!((left.status.code(), left.stderr.as_slice()), (Some(0), [].as_slice()), "whoever reads may leave");
 }
 
+#[test]
+fn a_report_in_a_file_has_no_colours() {
+    let folder = tempfile::tempdir().unwrap();
+    // The controlling end of a pseudoterminal is a terminal, too.
+    let terminal = || fs::OpenOptions::new().read(true).write(true).open("/dev/ptmx").unwrap();
+    let output = farebox(folder.path(), &["check"]).stderr(terminal()).output().unwrap();
+    assert!(output.stdout.starts_with(b"error[E106]"), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = farebox(folder.path(), &["models"]).stdout(terminal()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("\nerror[E106]") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn an_address_in_use_names_the_settings() {
+    let folder = place();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for setting in ["--listen", "--admin-listen"] {
+        let free = [("FAREBOX_LISTEN", "127.0.0.1:0"), ("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")];
+        let (code, said) = run_with(folder.path(), &["serve", setting, &address], &free);
+        assert!(code == 1 && said.contains(&address) && said.contains("with --listen or --admin-listen"), "{said}");
+    }
+}
+
 /// In a terminal, `-->` and `= help` have the same margin whether a line of the file is shown or not.
 #[test]
 fn reports_without_a_line_have_a_margin() {

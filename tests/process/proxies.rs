@@ -38,7 +38,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A gateway whose `sim-chat` takes its time, and a funded key.
+/// A gateway with a slow `sim-chat`, and a funded key.
 fn gateway(folder: &Path) -> (Served, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::copy(root.join("catalog.toml"), folder.join("catalog.toml")).unwrap();

@@ -259,7 +259,7 @@ fn p99(took: Vec<&(Instant, Duration)>) -> Duration {
     sorted.get(sorted.len() * 99 / 100).copied().unwrap_or_default()
 }
 
-/// Every charge is the sum of its lines, and its lines have the prices of one snapshot that was in force.
+/// Every charge is the sum of its lines, whose prices are those of a single snapshot that was in force.
 fn recompute(folder: &Path, answered: u64) {
     let entries = document(folder, &["ledger", "entries"])["entries"].clone();
     let charges: Vec<&Value> = entries.as_array().unwrap().iter().filter(|entry| entry["kind"] == "charge").collect();

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 const IN_FLIGHT: u64 = 1024;
 const MONTH_MS: i64 = 30 * 24 * 3_600_000;
-/// One request in three is of one of so many busy keys; the others are spread over all.
+/// One request in three belongs to one of this many busy keys; the others are spread over all.
 const BUSY: u64 = 7;
 const SLUGS: [&str; 4] = ["large-model", "small-model", "thinking-model", "fast-model"];
 const HOLD: Amount = Amount::from_picos(2_000_000_000);

@@ -31,7 +31,7 @@ const DEAR: [&str; 6] =
 pub(crate) struct Billed {
     pub(crate) input: u64,
     pub(crate) output: u64,
-    /// What has no price here, in picodollars.
+    /// Services without a price here, in picodollars.
     pub(crate) extras: i64,
 }
 
@@ -45,26 +45,26 @@ impl Billed {
 /// How this upstream behaves. It bills the truth in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Manner {
-    /// It says nothing about usage.
+    /// It reports no usage.
     pub(crate) silent_usage: bool,
     /// It claims that nothing was used.
     pub(crate) zero_usage: bool,
     /// Tokens of reasoning that no frame shows, for each choice; they take their time.
     pub(crate) hidden: u64,
-    /// Nothing comes before it has reasoned, not even a first frame.
+    /// It sends nothing before it has reasoned, not even a first frame.
     pub(crate) thinks_first: bool,
-    /// It counts reasoning beside its output.
+    /// It counts reasoning in addition to its output.
     pub(crate) outside: bool,
     /// Milliseconds before the head, and before each piece of a stream.
     pub(crate) late: u64,
     pub(crate) pace: u64,
     /// Characters of a piece; 0: a word.
     pub(crate) piece: usize,
-    /// It writes a prompt with a cache mark to its cache, a quarter dearer.
+    /// It writes a prompt with a cache mark to its cache, at 1.25 times the price.
     pub(crate) caches: bool,
-    /// It makes no more than the limit that it was sent.
+    /// It produces no more than the limit it was sent.
     pub(crate) limited: bool,
-    /// Of an answer without a word it says what it counted, whatever it does otherwise.
+    /// It reports its count for an answer without text, whatever it does otherwise.
     pub(crate) counts_silence: bool,
 }
 
@@ -86,12 +86,12 @@ struct Begun {
 pub(crate) struct Bills(Arc<Mutex<Vec<Begun>>>);
 
 impl Bills {
-    /// What would be billed if every answer had come to its end.
+    /// The bill if every answer had reached its end.
     pub(crate) fn all(&self) -> Vec<Billed> {
         self.0.lock().unwrap().iter().map(|begun| begun.billed).collect()
     }
 
-    /// What is billed, now that every answer has ended.
+    /// The bill, now that every answer has ended.
     pub(crate) fn ended(&self, upstream: &ScriptedUpstream) -> Vec<Billed> {
         let (begun, closings) = (self.0.lock().unwrap().clone(), upstream.closings());
         begun.iter().map(|one| one.made(closings[one.number])).collect()
@@ -148,7 +148,7 @@ impl Bills {
 }
 
 impl Begun {
-    /// What had been made when the connection was closed, if it was.
+    /// What had been produced when the connection was closed, if it was.
     fn made(&self, closed: Option<Instant>) -> Billed {
         let Some(closed) = closed else { return self.billed };
         let Some((pieces, before, sent)) = &self.stream else {
@@ -175,7 +175,7 @@ fn read(body: &[u8]) -> Value {
 }
 
 impl Speech {
-    /// What the provider says of its usage.
+    /// The usage that the provider reports.
     fn with(self, manner: Manner, family: Family, usage: Usage) -> Self {
         let (input, output, reasoning) = (usage.input, usage.output, usage.reasoning);
         match (family, manner) {
@@ -324,7 +324,7 @@ fn file(base64: &str) -> u64 {
     tokens
 }
 
-/// As the common library reads it: fill bytes and marks without a length are passed over, the frame header counts.
+/// As the common library reads it: fill bytes and markers without a length are skipped, the frame header counts.
 fn jpeg(mut rest: &[u8]) -> u64 {
     while let [first, others @ ..] = rest {
         rest = others;

@@ -25,7 +25,7 @@ pub(crate) struct Browser {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// How the window is.
+/// The window's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) width: u32,
@@ -82,7 +82,7 @@ impl Browser {
         self.call("url", json!({ "url": url })).await;
     }
 
-    /// Runs a script in the page and gives what it returns.
+    /// Runs a script in the page and returns its result.
     pub(crate) async fn ask(&self, script: &str) -> Value {
         self.call("execute/sync", json!({ "script": script, "args": [] })).await
     }
@@ -112,7 +112,7 @@ impl Browser {
         found.as_object().and_then(|found| found.values().next()?.as_str()).unwrap().to_owned()
     }
 
-    /// Waits until a script says something that is true.
+    /// Waits until a script returns true.
     pub(crate) async fn until(&self, what: &str, script: &str) {
         for _ in 0..400 {
             if self.ask(script).await == true {

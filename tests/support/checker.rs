@@ -12,7 +12,7 @@ use farebox_ledger::{Amount, Durability, Entry, EntryKind, EntryQuery, Evidence,
 use super::load::{LARGEST, Mark, Told, true_cost};
 use super::upstream::Seen;
 
-/// A payment, and whether the payer was told that it had arrived.
+/// A payment, and whether it was confirmed to the payer.
 #[derive(Debug, Clone)]
 pub(crate) struct Payment {
     pub(crate) key: KeyId,
@@ -21,14 +21,14 @@ pub(crate) struct Payment {
     pub(crate) acknowledged: bool,
 }
 
-/// What the outside knows.
+/// What is known outside the gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     pub(crate) told: Vec<Told>,
     pub(crate) payments: Vec<Payment>,
 }
 
-/// How much was looked at, for the reader of a passed test.
+/// How much was checked, to be printed by a passing test.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Judged {
     pub(crate) charges: usize,
@@ -41,12 +41,12 @@ pub(crate) fn reading(ledger: &Path) -> SqliteLedger {
     SqliteLedger::open(ledger, OpenMode::ReadOnly, Durability::Prompt).unwrap()
 }
 
-/// Judges a ledger on which no request runs.
+/// Checks a ledger on which no request runs.
 pub(crate) async fn judge(path: &Path, outside: &Outside, seen: &[Seen]) -> Judged {
     judge_ledger(&reading(path), outside, seen).await
 }
 
-/// Judges a ledger that is open already, on which no request runs.
+/// Checks a ledger that is already open, on which no request runs.
 pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &[Seen]) -> Judged {
     let report = ledger.verify().await.unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
@@ -99,7 +99,7 @@ fn payments(entries: &[Entry], payments: &[Payment]) {
     }
 }
 
-/// What the upstream made for each mark.
+/// What the upstream produced for each mark.
 fn made(seen: &[Seen]) -> HashMap<u64, i64> {
     let mut made: HashMap<u64, i64> = HashMap::new();
     for seen in seen {
@@ -109,7 +109,7 @@ fn made(seen: &[Seen]) -> HashMap<u64, i64> {
     made
 }
 
-/// What a customer has read to its end is in the journal, at what the customer was told and the upstream made.
+/// Every answer that a customer read to its end is in the journal, with the cost the customer saw and what the upstream produced.
 fn acknowledged(charges: &HashMap<OperationId, &Entry>, told: &[Told], made: &HashMap<u64, i64>) -> usize {
     let mut count = 0;
     for told in told.iter().filter(|told| told.cost.is_some() || told.complete) {

@@ -157,7 +157,7 @@ pub(crate) fn true_cost(seen: &Seen) -> i64 {
     i64::try_from(INPUT * 3_000_000 + output * 15_000_000).unwrap()
 }
 
-/// What one customer knows of one request.
+/// One customer's knowledge of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) key: KeyId,
@@ -201,7 +201,7 @@ pub(crate) fn ends_properly(family: Family, text: &str) -> bool {
     })
 }
 
-/// Customers who ask until they are told to stop.
+/// Customers who send requests until they are stopped.
 pub(crate) struct Load {
     told: Arc<Mutex<Vec<Told>>>,
     stop: Arc<AtomicBool>,
@@ -209,7 +209,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts so many customers; keys are shared by turns, marks come from one counter.
+    /// Starts this many customers; keys are shared in turn, marks come from one counter.
     pub(crate) fn start(base: &str, keys: &[TestKey], count: usize, numbers: &Arc<AtomicU64>, seed: u64) -> Self {
         let (told, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let client = super::process::client();

@@ -168,7 +168,7 @@ impl Gateway {
         Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
-    /// A key with so much money on it.
+    /// A key with this balance.
     pub(crate) async fn key(&self, usd: &str) -> TestKey {
         self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
     }
@@ -384,13 +384,13 @@ targets = [ {{ provider = "up", model = "upstream-model-2" }} ]
     )
 }
 
-/// An upstream that says this text, in whatever family and form it is asked.
+/// An upstream that answers with this text, in any family and form.
 pub(crate) fn talking(text: &str) -> upstream::Script {
     let text = text.to_owned();
     upstream::Script::by(move |seen, _| speech_for(seen, &text))
 }
 
-/// What an upstream that says this text answers to one request.
+/// The answer of an upstream with this text to one request.
 pub(crate) fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).expect("a family's path");

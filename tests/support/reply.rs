@@ -10,7 +10,7 @@ use farebox_protocol::Usage;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// Something a test opens when it wants the upstream to go on.
+/// A gate that a test opens to let the upstream continue.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate(Arc<watch::Sender<bool>>);
 
@@ -36,7 +36,7 @@ impl Default for Gate {
     }
 }
 
-/// One thing the upstream does.
+/// One action of the upstream.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Send(Vec<u8>),
