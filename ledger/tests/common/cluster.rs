@@ -46,6 +46,8 @@ impl Cluster {
             format!("unix_socket_directories={}", base.display()),
             "max_connections=200".to_owned(),
             "shared_buffers=32MB".to_owned(),
+            // In the folder, and not in /dev/shm, where a killed server leaves it.
+            "dynamic_shared_memory_type=mmap".to_owned(),
         ];
         server.extend(settings.iter().map(|setting| (*setting).to_owned()));
         // When the test program is gone, the pipe ends and so do the server and its folder.

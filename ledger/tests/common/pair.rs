@@ -123,6 +123,8 @@ impl Pair {
             &format!("unix_socket_directories={}", folder.display()),
             "fsync=off",
             "shared_buffers=32MB",
+            // In the folder, and not in /dev/shm, where a killed server leaves it.
+            "dynamic_shared_memory_type=mmap",
             "max_connections=100",
             "wal_sender_timeout=20s",
             "wal_receiver_timeout=20s",
