@@ -1,21 +1,18 @@
 //! The nearest known names to an unknown one, for the hints of findings and for redaction. Pure; contains no names itself.
 
-/// Models that are less alike than this are not suggested. At 0.8 `gpt-5` is suggested for `gpt-5-nano` and `claude-sonnet-4.5`
-/// for `claude-sonnet-4-5-20250929`, but nothing for `banana`.
-const ALIKE: f64 = 0.8;
 /// Longer names of models are not compared with other names.
 const LONGEST_MODEL: usize = 200;
 
-/// Up to three names of models that are like this one, the most alike first.
+/// Up to three names of models, the most alike first, and however little alike: a refusal always names published models.
 pub(crate) fn nearest_models<'a>(name: &str, models: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > LONGEST_MODEL {
         return Vec::new();
     }
     // Names in the style of a provider ("vendor/model") are compared by their last part.
     let wanted = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase();
-    let alike = models.map(|model| (strsim::jaro_winkler(&wanted, model), model)).filter(|(likeness, _)| *likeness >= ALIKE);
     let mut best: Vec<(f64, &str)> = Vec::with_capacity(4);
-    for (likeness, model) in alike {
+    for model in models {
+        let likeness = strsim::jaro_winkler(&wanted, model);
         best.insert(best.partition_point(|(better, _)| *better >= likeness), (likeness, model));
         best.truncate(3);
     }
