@@ -108,7 +108,8 @@ pub enum Fate {
 pub struct Edits<'a> {
     /// The upstream's name of the model.
     pub model: &'a str,
-    /// An output limit to set: the field's name where none is declared, and the value.
+    /// The output limit for the provider: the name of the field that it reads, and the value. A declared limit with this value stays as
+    /// it was written.
     pub limit: Option<(&'a str, u32)>,
     /// Unknown fields that this provider accepts (its `pass` list).
     pub pass: &'a [String],

@@ -15,7 +15,7 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
     out.extend(places.cuts.iter().cloned().map(Edit::cut));
     out.extend(unknown(seen, edits.pass).into_iter().map(Edit::cut));
     out.push(Edit::replace(places.model.clone(), quoted(edits.model).into_bytes()));
-    let Some((name, value)) = edits.limit else { return out };
+    let Some((name, value)) = edits.limit.filter(|(_, value)| seen.limit != Some(*value)) else { return out };
     let number = value.to_string().into_bytes();
     if let Some((_, declared)) = &places.limit {
         let twin = places.limit_twin.clone();

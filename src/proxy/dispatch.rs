@@ -125,7 +125,7 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
     }
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
-    // Set even if unchanged: the declared limit may be in a field that this provider does not read.
+    // Named even if unchanged: the declared limit may be in a field that this provider does not read.
     let limit = admitted.limit.or(admitted.seen.limit).map(|limit| (field, limit));
     let edits = Edits { model: &target.model, limit, pass: &target.provider.pass };
     let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
