@@ -163,9 +163,7 @@ impl Amount {
 /// Exact, at least two decimals, no trailing zeros beyond them.
 impl fmt::Display for Amount {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (sign, whole, decimals) = parts(i128::from(self.0));
-        let significant = decimals.trim_end_matches('0').len().max(2);
-        out.pad(&format!("{sign}{whole}.{}", decimals.get(..significant).unwrap_or(&decimals)))
+        out.pad(&exact(i128::from(self.0)))
     }
 }
 
@@ -195,10 +193,17 @@ impl AmountError {
     }
 }
 
+/// A sum in picodollars, larger than an [`Amount`] can be, as an [`Amount`] displays itself.
+#[must_use]
+pub fn exact(picos: i128) -> String {
+    let (sign, whole, decimals) = parts(picos);
+    let significant = decimals.trim_end_matches('0').len().max(2);
+    format!("{sign}{whole}.{}", decimals.get(..significant).unwrap_or(&decimals))
+}
+
 /// Sign, whole dollars and all twelve decimals.
-fn parts(picos: i128) -> (&'static str, u64, String) {
-    // Rounding down goes at most one dollar below the smallest amount, whose magnitude is half of what fits.
-    let (unit, magnitude) = (PICOS_PER_USD, u64::try_from(picos.unsigned_abs()).unwrap_or(u64::MAX));
+fn parts(picos: i128) -> (&'static str, u128, String) {
+    let (unit, magnitude) = (u128::from(PICOS_PER_USD), picos.unsigned_abs());
     let sign = if picos < 0 { "-" } else { "" };
     (sign, magnitude.div_euclid(unit), format!("{:012}", magnitude.rem_euclid(unit)))
 }

@@ -1,6 +1,6 @@
 //! Numbers, money and times as text. Shortened money is always rounded down. Where money is decided on, it is [`exact`].
 
-use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp};
+use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount};
 use serde_json::Value;
 
 /// `$1,234.56`, rounded down.
@@ -52,11 +52,7 @@ pub(crate) fn total(picos: i128) -> String {
 
 /// A sum over keys in picodollars, exact.
 pub(crate) fn exact_total(picos: i128) -> String {
-    const DOLLAR: u128 = 1_000_000_000_000;
-    let sign = if picos < 0 { "-" } else { "" };
-    let (whole, rest) = (picos.unsigned_abs() / DOLLAR, format!("{:012}", picos.unsigned_abs() % DOLLAR));
-    let shown = rest.trim_end_matches('0').len().max(2);
-    dollars(&format!("{sign}{whole}.{}", rest.get(..shown).unwrap_or(&rest)))
+    dollars(&amount::exact(picos))
 }
 
 fn dollars(text: &str) -> String {
