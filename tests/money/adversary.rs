@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::attacks::{
-    Attack, EVERY, HONEST, PROSE, Written, anything, document, family, light, picture, png, random, said, streamed, talk,
+    Attack, EVERY, HONEST, PROSE, SIDE_BY_SIDE, Written, anything, document, family, light, picture, png, random, said, streamed,
+    talk,
 };
 use crate::support::billing::{Bills, Manner};
 use crate::support::load::{Dice, sized};
@@ -98,7 +99,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "prose and then consonants, on $3",
             balance: "3",
-            manner: |_| Manner { pace: 3, piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: SIDE_BY_SIDE, piece: 60, limited: true, ..Manner::default() },
             answers: |dice| PROSE.repeat(20) + &random(dice, "bcdfghjklmnpqrstvwxz", 6_000),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
