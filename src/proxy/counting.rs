@@ -51,7 +51,9 @@ impl Admitted {
         self.local = local;
         let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(ending, local, took);
-        if ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) {
+        // Counts of several steps say nothing about one prompt or its answer.
+        let one_step = self.meter.steps(&counted.usage).1.is_empty();
+        if ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) && one_step {
             self.learn(&counted, took);
         }
         counted

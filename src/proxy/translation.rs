@@ -121,6 +121,7 @@ impl Forms {
             predicted: if self.direct { predicted } else { 0 },
             images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
+            compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
             in_flight: request.pass.running,
             // A tokenizer may have counted the customer's own form.
             estimate: dearest.at_least(own.known, limits),
