@@ -24,9 +24,9 @@ fn main() {
     let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false }).0.unwrap();
     let model = config.catalog.models.last().unwrap();
     let usage = Usage { input: 812, cache_read: 48_000, cache_write: 1_200, output: 733, ..Usage::default() };
-    measure("price lines", 1, || drop(black_box(price::lines(black_box(&model.price), black_box(&usage)))));
+    measure("price lines", 1, || drop(black_box(price::lines(black_box(&model.price), black_box(&usage), &[]))));
     measure("cost", 1, || {
-        let _ = black_box(price::cost(black_box(&model.price), black_box(&usage)));
+        let _ = black_box(price::picos(black_box(&model.price), black_box(&usage), &[]));
     });
 
     let content = Content { text: TextSize { ascii: 60_000, other: 400 }, messages: 30, tools: 12, ..Content::default() };
@@ -39,6 +39,7 @@ fn main() {
             predicted: 0,
             images: 0,
             one_hour_cache: false,
+            compacts_from: None,
             in_flight: 1,
             estimate: estimate::input(black_box(&content), &model.limits),
             reasons_outside: false,

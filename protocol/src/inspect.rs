@@ -53,6 +53,8 @@ pub struct Inspection {
     pub cache_marked: bool,
     /// A cache write for one hour or longer is asked for somewhere.
     pub one_hour_cache: bool,
+    /// From how many input tokens on the upstream compacts the conversation, if it is asked to.
+    pub compacts_from: Option<u64>,
     /// The customer asked for the usage chunk of a chat stream.
     pub asks_usage: bool,
     /// The customer asked for `usage.cost`.
@@ -584,8 +586,8 @@ pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> R
             seen.one_hour_cache = true;
         }
         Ok(())
-    })?;
-    Ok(())
+    })
+    .map(|_| ())
 }
 
 /// Counts a value that the model will read.

@@ -42,8 +42,10 @@ pub struct WireUsage {
     pub reasoning: Option<u64>,
     /// The total, which reveals where reasoning is counted.
     pub total: Option<u64>,
-    /// Work besides the answer that the other counts leave out: the upstream compacted the conversation.
-    pub beside: Option<Usage>,
+    /// Steps that the other counts leave out: the upstream compacted the conversation.
+    pub compactions: Vec<Usage>,
+    /// The answer's own steps, which the other counts contain.
+    pub steps: Vec<Usage>,
     /// Whether `input` contains the cached classes (chat and responses) or is reported beside them (messages).
     pub input_is_total: bool,
     /// Some count was not a non-negative integer.
@@ -71,8 +73,10 @@ impl WireUsage {
         fill(&mut self.output, later.output);
         fill(&mut self.reasoning, later.reasoning);
         fill(&mut self.total, later.total);
-        if later.beside.is_some() {
-            self.beside = later.beside;
+        for (list, later) in [(&mut self.compactions, &later.compactions), (&mut self.steps, &later.steps)] {
+            if !later.is_empty() {
+                list.clone_from(later);
+            }
         }
         self.input_is_total |= later.input_is_total;
         self.malformed |= later.malformed;
@@ -87,8 +91,17 @@ impl WireUsage {
         }
         let (Some(input), Some(output)) = (self.input, self.output) else { return Reading::Missing };
         let answer = self.disjoint(input, output, reasoning_outside || self.total_has_reasoning_outside());
-        let all = answer.and_then(|answer| answer.plus(&self.beside.unwrap_or_default()));
+        let all = answer.and_then(|answer| sum(&self.compactions, answer));
         all.map_or(Reading::Absurd, Reading::Counted)
+    }
+
+    /// The steps of a usage with these counts that the upstream prices separately from the first: compactions, and the answer's
+    /// further steps if all steps together are these counts.
+    #[must_use]
+    pub fn further_steps(&self, counted: &Usage) -> Vec<Usage> {
+        let complete = sum(&self.compactions, Usage::default()).and_then(|all| sum(&self.steps, all)) == Some(*counted);
+        let further = if complete { self.steps.get(1..) } else { None };
+        [&self.compactions, further.unwrap_or_default()].concat()
     }
 
     /// Whether the total shows that reasoning is counted in addition to the output.
@@ -158,6 +171,10 @@ impl Usage {
     }
 }
 
+fn sum(steps: &[Usage], first: Usage) -> Option<Usage> {
+    steps.iter().try_fold(first, |sum, step| sum.plus(step))
+}
+
 fn fill(slot: &mut Option<u64>, later: Option<u64>) {
     match (*slot, later) {
         (Some(1..), Some(0)) | (_, None) => {}
@@ -195,6 +212,9 @@ pub(crate) struct UsageObject {
     pub(crate) places: Places,
 }
 
+/// Most steps in one usage. Server-side tools stop after ten rounds, each of which may begin with a compaction.
+const MOST_STEPS: usize = 32;
+
 /// Members in which an upstream reports its own price.
 const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
@@ -227,20 +247,19 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
 
 /// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
 fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) -> Result<(), JsonError> {
-    let mut beside = None;
+    let wire = &mut seen.wire;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
         let Some(step) = read(cursor, names)? else { continue };
         seen.places.add(step.places);
-        if step.kind.is_none_or(|kind| cursor.string_at(kind) != "compaction") {
-            continue;
-        }
-        match (step.wire.reading(false), beside.unwrap_or_default()) {
-            (Reading::Counted(usage), sum) => beside = usage.plus(&sum),
-            _ => seen.wire.malformed = true,
+        let compaction = step.kind.is_some_and(|kind| cursor.string_at(kind) == "compaction");
+        match step.wire.reading(false) {
+            _ if wire.compactions.len().saturating_add(wire.steps.len()) == MOST_STEPS => wire.malformed = true,
+            Reading::Counted(usage) if compaction => wire.compactions.push(usage),
+            Reading::Counted(usage) => wire.steps.push(usage),
+            _ => wire.malformed |= compaction,
         }
     }
-    seen.wire.beside = beside;
     Ok(())
 }
 

@@ -162,7 +162,7 @@ proptest! {
     fn readings_are_disjoint(input in 0_u64..50, read in 0_u64..50, written in 0_u64..50, output in 0_u64..50, reasoning in 0_u64..50) {
         let wire = WireUsage {
             input: Some(input), cache_read: Some(read), cache_write: Some(written), cache_write_1h: None,
-            output: Some(output), reasoning: Some(reasoning), total: None, beside: None, input_is_total: true, malformed: false,
+            output: Some(output), reasoning: Some(reasoning), input_is_total: true, ..WireUsage::default()
         };
         match wire.reading(false) {
             Reading::Counted(usage) => {

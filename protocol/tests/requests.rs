@@ -496,6 +496,23 @@ fn what_presence_switches_on_is_refused_even_when_it_is_empty() {
 }
 
 #[test]
+fn a_compaction_is_expected_from_its_trigger_on() {
+    let compacts = |management: Value| with(Family::Messages, "context_management", management).expect("passes").compacts_from;
+    let edit = |trigger: Value| json!({"type": "compact_20260112", "trigger": trigger});
+    let clears = json!({"type": "clear_thinking_20251015", "keep": "all"});
+    assert_eq!(compacts(json!({"edits": [clears, edit(json!({"type": "input_tokens", "value": 60_000}))]})), Some(60_000));
+    assert_eq!(compacts(json!({"edits": [edit(Value::Null)]})), Some(150_000));
+    assert_eq!(
+        compacts(json!({"edits": [{"type": "compact_20260112", "instructions": "x".repeat(20_000)}]})),
+        Some(0),
+        "not read"
+    );
+    for none in [Value::Null, json!([]), json!({"edits": [clears]}), json!({"edits": {}}), json!("compact_20260112")] {
+        assert_eq!(compacts(none.clone()), None, "{none}");
+    }
+}
+
+#[test]
 fn wishes_are_seen() {
     let hour = json!([{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]}]);
     assert!(with(Family::Messages, "messages", hour.clone()).expect("good").one_hour_cache);

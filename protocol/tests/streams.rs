@@ -167,20 +167,53 @@ fn the_upstreams_own_price_is_cut() {
     assert!(facts.marks.usage_empty);
 }
 
-/// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
-#[test]
-fn compactions_are_charged_too() {
-    let usage = json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
-        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
-        {"type": "message", "input_tokens": 23, "output_tokens": 1},
-    ]});
+/// A native stream's usage.
+fn native(usage: &Value) -> WireUsage {
     let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
     let mut reader = Family::Messages.protocol().reader();
     for _ in 0..2 {
         reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
     }
+    reader.usage().clone()
+}
+
+/// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
+#[test]
+fn compactions_are_charged_too() {
+    let usage = native(&json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
+        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
+        {"type": "message", "input_tokens": 23, "output_tokens": 1},
+    ]}));
     let expected = Usage { input: 203, cache_read: 5, output: 4, ..Usage::default() };
-    assert_eq!(reader.usage().reading(false), Reading::Counted(expected));
+    assert_eq!(usage.reading(false), Reading::Counted(expected));
+    let compaction = Usage { input: 180, cache_read: 5, output: 3, ..Usage::default() };
+    assert_eq!(usage.further_steps(&expected), [compaction]);
+}
+
+#[test]
+fn the_steps_of_an_answer_are_its_counts_only_if_they_add_up() {
+    let step = |input: u64| json!({"type": "message", "input_tokens": input, "output_tokens": 1});
+    let counted = |input| Usage { input, output: 2, ..Usage::default() };
+    let two = native(&json!({"input_tokens": 50, "output_tokens": 2, "iterations": [step(20), step(30)]}));
+    assert_eq!(two.reading(false), Reading::Counted(counted(50)));
+    assert_eq!(two.further_steps(&counted(50)), [Usage { input: 30, output: 1, ..Usage::default() }]);
+    let odd = native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": [step(20), step(30)]}));
+    assert_eq!(odd.reading(false), Reading::Counted(counted(51)));
+    assert_eq!(odd.further_steps(&counted(51)), []);
+    let endless = native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": vec![step(1); 33]}));
+    assert_eq!(endless.reading(false), Reading::Absurd);
+}
+
+/// The summary that a compaction shows is output.
+#[test]
+fn the_summary_of_a_compaction_is_shown_text() {
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta", "content": "We met."}});
+    let frame = frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame");
+    assert_eq!(Family::Messages.protocol().reader().read(&frame).shown.bytes(), 7);
+    let whole =
+        json!({"type": "message", "content": [{"type": "compaction", "content": "We met."}], "stop_reason": "compaction"});
+    let facts = Family::Messages.protocol().read_answer(whole.to_string().as_bytes()).expect("JSON");
+    assert_eq!(facts.shown.bytes(), 7);
 }
 
 /// The upstream's name of the model stands in each step as well.

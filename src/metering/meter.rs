@@ -5,6 +5,7 @@
 //! ours, rounded slightly in the customer's favour.
 
 mod owed;
+mod steps;
 mod waiting;
 
 use std::sync::Arc;
@@ -62,6 +63,10 @@ pub struct Meter {
     cache_marked: bool,
     /// The provider's last plausible count.
     reported: Option<Usage>,
+    /// The steps in it that are priced separately from the first.
+    further: Vec<Usage>,
+    /// What compacting the conversation may cost in addition, until the provider has counted.
+    compaction: i128,
     /// Its price in picodollars; before the first count, the price of the estimated input at the highest rates. Cached, because
     /// every frame asks for it.
     counted_cost: i128,
@@ -125,6 +130,8 @@ pub struct Start {
     pub predicted: u64,
     /// The request asked for one-hour cache writes.
     pub one_hour_cache: bool,
+    /// What compacting the conversation may cost.
+    pub compaction: Amount,
 }
 
 impl Meter {
@@ -155,6 +162,8 @@ impl Meter {
             unseen: Duration::ZERO,
             cache_marked: false,
             reported: None,
+            further: Vec::new(),
+            compaction: i128::from(start.compaction.picos()),
             complete: false,
             shown_at_report: TextSize::default(),
             claimed: None,
@@ -234,16 +243,20 @@ impl Meter {
     /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
-        let counted = match wire.reading(self.reasoning_outside) {
+        let (counted, further) = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
-            Reading::Absurd => Err((self.with_images(wire.claimed()), Miscount::Malformed)),
+            Reading::Absurd => (Err((self.with_images(wire.claimed()), Miscount::Malformed)), Vec::new()),
             Reading::Counted(counted) => {
-                let usage = self.with_images(counted);
-                self.doubt(&usage).map_or(Ok(usage), |why| Err((usage, why)))
+                let (usage, further) = (self.with_images(counted), steps::of(wire, &counted));
+                (self.doubt(&usage, &further).map_or(Ok(usage), |why| Err((usage, why))), further)
             }
         };
         self.claimed = counted.err();
         let Ok(usage) = counted else { return };
+        if last || !further.is_empty() {
+            self.compaction = 0;
+        }
+        self.further = further;
         if last || self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
             self.shown_counted = self.shown;
             self.hidden = Duration::ZERO;
@@ -289,14 +302,17 @@ impl Meter {
 
     fn cost_with(&self, uncounted: u64) -> Amount {
         let output = price::dearest_output(self.rates()) * i128::from(uncounted);
-        price::to_amount(self.counted_cost.saturating_add(output))
+        price::to_amount(self.counted_cost.saturating_add(self.compaction).saturating_add(output))
     }
 
     /// Computes [`Self::counted_cost`], which is valid until the next report.
     fn price_counted(&self) -> i128 {
         let rates = self.rates();
         match &self.reported {
-            Some(usage) => price::picos(&self.model.price, usage),
+            Some(usage) => {
+                let (first, further) = self.steps(usage);
+                price::picos(&self.model.price, &first, further)
+            }
             None => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
                 let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
@@ -344,7 +360,7 @@ impl Meter {
     /// The rates that apply to the input known so far.
     #[must_use]
     pub fn rates(&self) -> &Rates {
-        let input = self.reported.as_ref().map_or(self.estimated_input, price::input_total);
+        let input = self.reported.as_ref().map_or(self.estimated_input, |usage| price::input_total(&self.steps(usage).0));
         self.model.price.for_input(input)
     }
 
@@ -472,30 +488,12 @@ impl Meter {
     }
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
-        Counted { usage, lines: price::lines(&self.model.price, &usage), evidence: Some(evidence), owed: None }
+        let (first, further) = self.steps(&usage);
+        Counted { usage, lines: price::lines(&self.model.price, &first, further), evidence: Some(evidence), owed: None }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
-        Usage {
-            input: counted.input,
-            cache_read: counted.cache_read,
-            cache_write: counted.cache_write,
-            cache_write_1h: counted.cache_write_1h,
-            output: counted.output,
-            reasoning: counted.reasoning,
-            images: self.images,
-        }
-    }
-
-    /// Why a count is impossible.
-    fn doubt(&self, usage: &Usage) -> Option<Miscount> {
-        if price::input_total(usage) > self.model.limits.context {
-            return Some(Miscount::AboveContext);
-        }
-        if output_total(usage) > self.output_limit.saturating_mul(2) {
-            return Some(Miscount::AboveLimit);
-        }
-        price::cost(&self.model.price, usage).is_none().then_some(Miscount::Malformed)
+        Usage { images: self.images, ..steps::of_tokens(counted) }
     }
 }
 

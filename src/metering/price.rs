@@ -15,24 +15,31 @@ pub fn input_total(usage: &Usage) -> u64 {
     [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h].into_iter().fold(0, u64::saturating_add)
 }
 
-/// One line for each class that was used, and one for the request if requests are priced.
+/// One line for each class that was used, and one for the request if requests are priced. The further steps of an answer have their
+/// own tiers; a class has several lines if its rates differ.
 #[must_use]
-pub fn lines(price: &Price, usage: &Usage) -> Vec<Line> {
-    let used = classes(price, usage).into_iter().filter(|(_, count, _)| *count > 0);
-    used.map(|(what, count, rate)| Line { what: Cow::Borrowed(what), count, rate }).collect()
+pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (what, count, rate) in priced(price, first, further).filter(|(_, count, _)| *count > 0) {
+        match lines.iter_mut().find(|line| (&*line.what, line.rate) == (what, rate)) {
+            Some(line) => line.count = line.count.saturating_add(count),
+            None => lines.push(Line { what: Cow::Borrowed(what), count, rate }),
+        }
+    }
+    lines
 }
 
-/// What a usage costs; `None` if the sum overflows, which no real usage comes near.
+/// What a usage and its further steps cost, in picodollars; saturating.
 #[must_use]
-pub fn cost(price: &Price, usage: &Usage) -> Option<Amount> {
-    i64::try_from(picos(price, usage)).ok().map(Amount::from_picos)
+pub fn picos(price: &Price, first: &Usage, further: &[Usage]) -> i128 {
+    let parts = priced(price, first, further).map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
+    parts.fold(0, i128::saturating_add)
 }
 
-/// What a usage costs, in picodollars; saturating.
-#[must_use]
-pub fn picos(price: &Price, usage: &Usage) -> i128 {
-    let parts = classes(price, usage).map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
-    parts.into_iter().fold(0, i128::saturating_add)
+/// What is priced: each step by the tier of its own input, and the request once.
+fn priced(price: &Price, first: &Usage, further: &[Usage]) -> impl Iterator<Item = (&'static str, u64, Amount)> {
+    let more = further.iter().flat_map(|step| classes(price, step)).filter(|(what, ..)| *what != REQUEST);
+    classes(price, first).into_iter().chain(more)
 }
 
 /// Input may turn out to be any of its classes; the highest rate.

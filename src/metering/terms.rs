@@ -34,6 +34,8 @@ pub struct Ask {
     pub images: u64,
     /// A cache write for one hour is asked for.
     pub one_hour_cache: bool,
+    /// From how many input tokens on a provider compacts the conversation, if it is asked to.
+    pub compacts_from: Option<u64>,
     /// The key's running requests, including this one.
     pub in_flight: u32,
     /// Its input.
@@ -55,6 +57,8 @@ pub struct Terms {
     pub estimated_input: u64,
     /// The predicted output, of all choices together.
     pub predicted: u64,
+    /// The part of the hold for compacting the conversation.
+    pub compaction: Amount,
 }
 
 /// The balance is too small.
@@ -106,7 +110,16 @@ pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> R
         output_limit: sent.saturating_add(ask.predicted).saturating_mul(u64::from(ask.choices)),
         estimated_input: ask.estimate.input,
         predicted: ask.predicted.saturating_mul(u64::from(ask.choices)),
+        compaction: to_amount(of_compaction(ask, price.for_input(ask.estimate.input), ask.estimate.input)),
     })
+}
+
+/// The cost of compacting a conversation with this much input: it is read once more, and the summary is output.
+fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
+    if ask.compacts_from.is_none_or(|from| input < from) {
+        return 0;
+    }
+    dearest_input(rates, ask.one_hour_cache) * i128::from(input) + dearest_output(rates) * i128::from(SLICE)
 }
 
 /// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
@@ -114,7 +127,8 @@ fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
     let per_output = dearest_output(rates) * i128::from(ask.choices);
     let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
         + i128::from(rates.per_request.picos())
-        + per_output * i128::from(ask.predicted);
+        + per_output * i128::from(ask.predicted)
+        + of_compaction(ask, rates, input);
     (dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras, per_output)
 }
 
@@ -252,6 +266,7 @@ mod tests {
             predicted: 0,
             images: 0,
             one_hour_cache: false,
+            compacts_from: None,
             in_flight,
             estimate,
             reasons_outside: false,
@@ -347,6 +362,17 @@ mod tests {
         assert_eq!(terms(&outside(false), USD / 2).unwrap().hold, Amount::from_picos(USD / 2), "and never more than it has");
         assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
         assert!(terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4), "a stream is extended");
+    }
+
+    #[test]
+    fn a_conversation_that_may_be_compacted_holds_its_input_twice_and_a_summary() {
+        let compacted = |from| terms(&Ask { compacts_from: Some(from), ..ask(true, Some(1_000)) }, 100 * USD).unwrap();
+        let compaction = 9_000 * 3_750_000 + 2_048 * 15_000_000;
+        let once = 9_000 * 3_750_000 + 1_000 * 15_000_000;
+        assert_eq!((compacted(9_000).hold.picos(), compacted(9_000).compaction.picos()), (once + compaction, compaction));
+        assert_eq!((compacted(9_001).hold.picos(), compacted(9_001).compaction), (once, Amount::ZERO), "too short for it");
+        let poor = terms(&Ask { compacts_from: Some(9_000), ..ask(false, Some(1_000)) }, once).unwrap_err();
+        assert_eq!(poor.needed.picos(), once + compaction);
     }
 
     #[test]

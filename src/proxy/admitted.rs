@@ -121,6 +121,7 @@ impl Admitted {
             choices: seen.choices,
             predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
+            compaction: terms.compaction,
         };
         let mut meter = Meter::new(Arc::clone(&model), start);
         if seen.has_stops {

@@ -22,7 +22,7 @@ impl Admitted {
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
             let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
-            let owed = owed(&self.model, self.outcome.cost.as_deref(), usage, charged);
+            let owed = owed(&self.model, self.outcome.cost.as_deref(), self.meter.steps(usage), charged);
             (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
         }
         for attempt in &self.outcome.attempts {
@@ -32,7 +32,7 @@ impl Admitted {
             let usage = self.meter.tried(makes.then_some(worked), self.local);
             let target = self.model.route.targets.iter().find(|target| target.name() == attempt.target);
             let cost = target.and_then(|target| target.cost.as_deref());
-            bill.owe(&attempt.target, owed(&self.model, cost, &usage, Amount::ZERO));
+            bill.owe(&attempt.target, owed(&self.model, cost, (usage, &[]), Amount::ZERO));
         }
     }
 
@@ -43,10 +43,11 @@ impl Admitted {
 }
 
 /// What a provider may bill for a usage, beyond what was charged for it.
-fn owed(model: &Model, own: Option<&Price>, usage: &Usage, charged: Amount) -> Owed {
-    let billed = i128::from(price::to_amount(price::picos(&model.price, usage)).picos());
+fn owed(model: &Model, own: Option<&Price>, (first, further): (Usage, &[Usage]), charged: Amount) -> Owed {
+    let cost = |price: &Price| price::to_amount(price::picos(price, &first, further));
+    let billed = i128::from(cost(&model.price).picos());
     let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
-    Owed { exposure, cost: own.map(|own| price::to_amount(price::picos(own, usage))) }
+    Owed { exposure, cost: own.map(cost) }
 }
 
 impl Proxy {

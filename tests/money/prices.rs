@@ -1,6 +1,7 @@
 //! The law of token classes: each price field changes the charge of a fixture by its count and nothing else, in every family, whole
 //! and streamed.
 
+use farebox_ledger::{Amount, Evidence};
 use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
@@ -133,6 +134,42 @@ async fn a_tier_reprices_the_whole_request_only_above_its_bound() {
         assert_eq!(plain, (190 * 3 + 57 * 15) * 1_000_000, "{family}: unset cache and reasoning prices cost input and output");
         assert_eq!(charge(&gateway, &ask(family, "below", true), family).await, plain, "{family}: 190 is not above 190");
         assert_eq!(charge(&gateway, &ask(family, "above", true), family).await, 2 * plain, "{family}");
+    }
+}
+
+/// A provider selects the tier of each step by that step's input: the first case would cost twice as much as one request.
+#[tokio::test]
+async fn each_step_of_a_compacted_answer_has_its_own_tier() {
+    let step = |kind: &str, input: u64, output: u64| json!({"type": kind, "input_tokens": input, "output_tokens": output});
+    let cases = [
+        (json!([step("compaction", 120_000, 3_000), step("message", 90_000, 500)]), 90_000, (210_000 * 3 + 3_500 * 15)),
+        (
+            json!([step("compaction", 180_000, 3_500), step("message", 120_000, 500)]),
+            120_000,
+            (180_000 * 6 + 3_500 * 30 + 120_000 * 3 + 500 * 15),
+        ),
+        (json!([step("message", 130_000, 200), step("message", 140_000, 300)]), 270_000, (270_000 * 3 + 500 * 15)),
+        (json!([step("compaction", 160_000, 3_000)]), 0, (160_000 * 6 + 3_000 * 30 + 15)),
+    ];
+    for (iterations, input, micros) in cases {
+        let usage = json!({"input_tokens": input, "output_tokens": if input == 0 { 1 } else { 500 }, "iterations": iterations});
+        let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
+            let speech = Speech::new(Family::Messages, "one two three").claims(usage.clone());
+            if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+        }));
+        let upstream = upstream.await;
+        let tier = ", tiers = [ { above_input = 150_000, price = { input = \"6\", output = \"30\" } } ]";
+        let catalog = model("tiered", &[("input", "3"), ("output", "15")], tier);
+        let gateway = Gateway::start(&catalog, &routes(&upstream.base_url(), &["tiered"], "")).await;
+        for stream in [false, true] {
+            let key = gateway.key("100.00").await;
+            let answer = gateway.post(path(Family::Messages), &key, &ask(Family::Messages, "tiered", stream)).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            let entry = gateway.charges(&key).await.remove(0);
+            let bill = entry.bill.unwrap();
+            assert_eq!(-entry.amount.picos(), micros * 1_000_000, "{:?}, stream {stream}", bill.lines);
+            assert_eq!((bill.evidence, bill.exposure), (Some(Evidence::Provider), Amount::ZERO), "stream {stream}");
+        }
     }
 }
 

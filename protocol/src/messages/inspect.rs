@@ -10,6 +10,7 @@ use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, T
 use crate::inspect::{self, Request, Verdict, flag, limit, options, positive, text};
 use crate::json::{Cursor, Kind};
 use crate::tools::{Row, Tool, Tools};
+use crate::translate::tree::Node;
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -35,7 +36,12 @@ const REFUSED: &[Rule] = &[
 ];
 
 /// Fields that pass untouched.
-const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "context_management", "safeguards"];
+const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "safeguards"];
+
+/// The upstream compacts from this many input tokens on, if the request names no other number.
+const COMPACTS_FROM: u64 = 150_000;
+/// A longer `context_management` is not read.
+const LONGEST_MANAGEMENT: usize = 16 * 1024;
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
@@ -90,12 +96,27 @@ fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "output_config" | "output_format" => text(cursor, seen)?,
+        "context_management" => {
+            let start = cursor.at();
+            text(cursor, seen)?;
+            seen.compacts_from = compacts_from(cursor.slice(start..cursor.at()));
+        }
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "stop_sequences" => return inspect::stops(cursor, seen),
         _ if fields::check(REFUSED, name, cursor)? => {}
         _ => return inspect::known(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)
+}
+
+/// From how many input tokens on the upstream compacts the conversation: it then reads all of it once more, for the summary.
+fn compacts_from(management: &str) -> Option<u64> {
+    if management.len() > LONGEST_MANAGEMENT {
+        return Some(0);
+    }
+    let management = Node::parse(management.as_bytes()).ok()?;
+    let edits = management.get("edits").elements().filter(|edit| edit.get("type").word().starts_with("compact_"));
+    edits.map(|edit| edit.get("trigger").get("value").raw.parse().unwrap_or(COMPACTS_FROM)).min()
 }
 
 /// A stream shows a summary of thinking at best, and often nothing.

@@ -236,6 +236,8 @@ fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Resul
                 }
             }
             "thinking" => sample.shown(cursor, &mut said.thinking)?,
+            // The summary of a compaction.
+            "content" if cursor.peek()? == Kind::String => sample.shown(cursor, &mut said.shown)?,
             "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
             _ => {
                 cursor.skip()?;

@@ -27,6 +27,16 @@ slug    = "test"
 targets = [ { provider = "sim", model = "sim" } ]
 "#;
 
+const START: Start = Start {
+    estimated_input: 1_000,
+    images: 0,
+    output_limit: 4_000,
+    choices: 1,
+    predicted: 0,
+    one_hour_cache: false,
+    compaction: Amount::ZERO,
+};
+
 fn meter() -> Meter {
     predicting(0)
 }
@@ -36,8 +46,7 @@ fn predicting(predicted: u64) -> Meter {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    let start = Start { estimated_input: 1_000, images: 0, output_limit: 4_000, choices: 1, predicted, one_hour_cache: false };
-    Meter::new(Arc::clone(&config.catalog.models[0]), start)
+    Meter::new(Arc::clone(&config.catalog.models[0]), Start { predicted, ..START })
 }
 
 fn says(input: u64, output: u64) -> WireUsage {
@@ -247,6 +256,43 @@ fn time_holds_money_and_is_no_reason_to_end() {
     meter.reasoning_outside(true);
     assert_eq!(meter.running_output(), 150_000, "this limit does not bound it");
     assert_eq!(meter.cost_of_shown(), meter.cost_at_most());
+}
+
+fn step(input: u64, output: u64) -> farebox_protocol::Usage {
+    farebox_protocol::Usage { input, output, ..farebox_protocol::Usage::default() }
+}
+
+#[test]
+fn each_step_of_an_answer_may_fill_the_context() {
+    let mut meter = meter();
+    let wire = WireUsage { compactions: vec![step(180_000, 3_500)], ..says(150_000, 1_000) };
+    meter.report(&wire, true);
+    let ended = meter.finish(Ending::Complete, None, TOOK);
+    assert_eq!(ended.evidence, Some(Evidence::Provider));
+    assert_eq!(picos(&ended), 330_000 * 3_000_000 + 4_500 * 15_000_000);
+    for absurd in [(200_001, 1), (180_000, 200_000)] {
+        let mut meter = self::meter();
+        meter.report(&WireUsage { compactions: vec![step(absurd.0, absurd.1)], ..says(1_000, 1_000) }, true);
+        assert_eq!(meter.finish(Ending::Complete, None, TOOK).evidence, Some(Evidence::Disputed), "{absurd:?}");
+    }
+    let mut cut = self::meter();
+    cut.report(&wire, false);
+    cut.observe(&shows(35_000), &WireUsage::default());
+    let ended = cut.finish(Ending::Cut, Some(Local { input: 900, output: 10_000 }), TOOK);
+    assert_eq!(picos(&ended), 330_000 * 3_000_000 + 10_000 * 15_000_000, "the larger output, with the same steps");
+}
+
+#[test]
+fn a_compaction_is_held_for_until_it_is_counted() {
+    let reserve = Amount::from_picos(700);
+    let model = Arc::clone(&meter().model);
+    let mut meter = Meter::new(model, Start { compaction: reserve, ..START });
+    let input = 1_000 * 3_750_000;
+    assert_eq!(meter.cost_of_shown().picos(), input + 700);
+    meter.report(&says(1_000, 1), false);
+    assert_eq!(meter.cost_of_shown().picos(), 1_000 * 3_000_000 + 15_000_000 + 700, "an early count need not have it");
+    meter.report(&WireUsage { compactions: vec![step(100, 0)], ..says(1_000, 1) }, false);
+    assert_eq!(meter.cost_of_shown().picos(), 1_100 * 3_000_000 + 15_000_000);
 }
 
 #[test]
