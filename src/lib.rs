@@ -17,15 +17,16 @@
 //! | `config` | reads and checks both TOML files; publishes them as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `protocol::translate`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | estimates, terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `config::Tokenizer`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::Sample`, `protocol::TextSize`, `protocol::inspect`, `protocol::token_estimate`, `protocol::usage` | `bpe_vocabularies`, `memchr`, `miniz_oxide` | pure: no async, no I/O |
 //! | `upstream` | calls providers: target order, retries, breakers, pools; the only room that uses reqwest | `byte_room`, `config`, `deadline`, `ledger::clock`, `ledger::text`, `protocol` | `base64`, `bytes`, `hex`, `http_body_util`, `hyper`, `imagesize`, `jiff`, `reqwest`, `rustix`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
-//! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `turns`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `telemetry` | log, counters and the live feed; observes and decides nothing | `ledger::Usage`, `metering::Miscount`, `proxy::record` | `tokio`, `tracing`, `tracing_subscriber` |  |
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry`, `turns` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
+//! | `turns` | a few threads for heavy work; the keys that wait take turns | `byte_room::Holder` | `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
 //! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
@@ -44,6 +45,7 @@ pub mod proxy;
 pub mod server;
 pub mod setup;
 pub mod telemetry;
+pub mod turns;
 pub mod upstream;
 
 pub use farebox_ledger::clock;

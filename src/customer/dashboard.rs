@@ -3,6 +3,7 @@
 //! A secret or a token received here is never sent back. Every POST must come from our own pages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use farebox_ledger::{KeyId, Ledger, SecretHash, Timestamp};
 use farebox_protocol::Family;
@@ -10,7 +11,7 @@ use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
 use salvo::prelude::{Request, Response, handler};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::assets::Asset;
 use super::context::Context;
@@ -30,6 +31,9 @@ const HEADERS: [(&str, &str); 5] = [
     ("x-frame-options", "DENY"),
     ("cross-origin-opener-policy", "same-origin"),
 ];
+
+/// How long a posted form may take to arrive: it has a hundred bytes.
+const FORM: Duration = Duration::from_secs(10);
 
 /// The page or action behind one path of the dashboard.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +116,6 @@ impl Dashboard {
                     self.send_to_sign_in(req, res);
                     return Ok(());
                 };
-                self.context.rate_limits.admit_visitor(visitor.key.id, Instant::now())?;
                 self.serve(visitor, req, res).await?;
             }
         }
@@ -122,6 +125,12 @@ impl Dashboard {
     /// The views of a signed-in customer.
     async fn serve(&self, visitor: Visitor, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
         let query = |name: &str| req.query::<String>(name);
+        if let Room::Export(what) = self.room {
+            // It may run for minutes, so it counts among the key's running requests.
+            let pass = self.context.rate_limits.enter_free(&visitor.key, Instant::now())?;
+            return export::answer(&self.context, visitor.key, pass, what, &query, res).await;
+        }
+        self.context.rate_limits.admit_visitor(visitor.key.id, Instant::now())?;
         match self.room {
             Room::View(view) => html(res, 200, views::view(&self.context, &visitor.key, view, &query).await?),
             Room::Receipt => {
@@ -134,9 +143,8 @@ impl Dashboard {
                 res.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
                 res.body(ResBody::stream(events));
             }
-            Room::Export(what) => export::answer(&self.context, visitor.key, what, &query, res).await?,
             _ => {
-                let pasted = req.form::<String>("key").await.unwrap_or_default();
+                let pasted = field(req, "key").await?;
                 let checked = self.check(&visitor, &pasted).await?;
                 html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked), None));
             }
@@ -164,7 +172,7 @@ impl Dashboard {
     }
 
     async fn login(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let pasted = req.form::<String>("key").await.unwrap_or_default();
+        let pasted = field(req, "key").await?;
         match session::key_of(self.ledger(), &pasted).await {
             Ok((key, until)) => {
                 self.context.rate_limits.admit_visitor(key.id, Instant::now())?;
@@ -179,7 +187,7 @@ impl Dashboard {
     }
 
     async fn enter(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let token = req.form::<String>("token").await.unwrap_or_default();
+        let token = field(req, "token").await?;
         // The customer may have pasted the whole link.
         let token = token.rsplit('#').next().unwrap_or_default().trim();
         match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
@@ -235,6 +243,16 @@ impl Dashboard {
     }
 }
 
+/// A field of a posted form; empty if there is none.
+///
+/// # Errors
+/// 400 for a form that does not arrive in time: a stranger could otherwise keep a connection busy for weeks, byte by byte.
+async fn field(req: &mut Request, name: &str) -> Result<String, Failure> {
+    let arriving = timeout(FORM, req.form::<String>(name));
+    let late = || "the form arrived too slowly; send it again over a faster connection".to_owned();
+    arriving.await.map(Option::unwrap_or_default).map_err(|_| Failure::bad_query(name, late()))
+}
+
 /// A failed sign-in as a message for the form.
 fn problem(failure: &Failure) -> String {
     match failure {
@@ -263,5 +281,31 @@ fn file(res: &mut Response, asset: &'static Asset) {
 fn header(res: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         res.headers_mut().insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use salvo::http::ReqBody;
+    use salvo::hyper::body::Frame;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_form_that_comes_byte_by_byte_is_given_up() {
+        let letters = stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Some((Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"x"))), ()))
+        });
+        let mut request = Request::new();
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        request.replace_body(ReqBody::Boxed { inner: Box::pin(StreamBody::new(letters)), fuse_config: None });
+        let begun = Instant::now();
+        let late = field(&mut request, "key").await.unwrap_err();
+        assert!(late.message().contains("too slowly"), "{late:?}");
+        assert_eq!(begun.elapsed(), FORM);
     }
 }

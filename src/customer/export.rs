@@ -18,6 +18,7 @@ use super::usage::{self, Days};
 use super::views::Query;
 use crate::clock;
 use crate::proxy::Failure;
+use crate::proxy::rate_limit::Pass;
 
 /// Entries per read.
 const PAGE: usize = 500;
@@ -40,13 +41,14 @@ pub enum Form {
     Json,
 }
 
-/// Writes the file.
+/// Writes the file; `pass` counts it among its key's running requests until it ends.
 ///
 /// # Errors
 /// 400 for a bad range, 503 when the ledger cannot be read.
 pub(super) async fn answer(
     context: &Arc<Context>,
     key: Key,
+    pass: Pass,
     what: Export,
     query: Query<'_>,
     res: &mut Response,
@@ -78,6 +80,7 @@ pub(super) async fn answer(
             res.body(ResBody::stream(requests(Walk {
                 context: Arc::clone(context),
                 key,
+                _pass: pass,
                 days,
                 form,
                 before: None,
@@ -101,6 +104,7 @@ enum Stage {
 struct Walk {
     context: Arc<Context>,
     key: Key,
+    _pass: Pass,
     days: Days,
     form: Form,
     before: Option<i64>,

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use farebox_protocol::{BadRequest, Family, Inspection, translate};
 
 use super::Failure;
+use super::counting::TOKENIZERS;
+use crate::byte_room::Holder;
 use crate::config::{Capability, Model};
 use crate::metering::{Estimate, estimate, local};
 
@@ -96,11 +98,11 @@ fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// The size of the model's input; refuses input well over its context.
+/// The size of the model's input in a key's request; refuses input well over its context.
 ///
 /// # Errors
 /// [`Failure::BadRequest`].
-pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
+pub(super) async fn fits(holder: Holder, model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
     let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
     // The estimate may be off by a tenth, so the provider decides about input up to that much over.
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
@@ -111,11 +113,11 @@ pub(super) async fn fits(model: &Arc<Model>, seen: &mut Inspection) -> Result<Es
     }
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
     let limits = model.limits;
-    let counting = tokio::task::spawn_blocking(move || {
+    let counting = TOKENIZERS.run(holder, move || {
         let tokens = local::known(&content, &model.limits, model.tokenizer);
         (content, tokens, model.slug.clone())
     });
-    let (content, tokens, slug) = counting.await.map_err(|_| Failure::Internal)?;
+    let (content, tokens, slug) = counting.await.ok_or(Failure::Internal)?;
     seen.content = content;
     if !too_long(tokens) {
         return Ok(estimate.at_least(tokens, &limits));

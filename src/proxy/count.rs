@@ -72,7 +72,7 @@ pub async fn tokens(
             return Ok(Count { tokens, estimated: false });
         }
     }
-    documents::read(body, &mut seen).await;
+    documents::read(holder(key.id), body, &mut seen).await;
     Ok(Count { tokens: estimate::input(&seen.content, &model.limits).input, estimated: true })
 }
 

@@ -1,36 +1,37 @@
 //! Decides what is charged at the end of a request: the provider's count, or ours if that is missing or impossible.
 //!
-//! Tokenizers run on blocking threads, a few at a time. Only counts; must not change money.
+//! Tokenizers run on blocking threads, a few at a time and key by key. Only counts; must not change money.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_protocol::{Content, Inspection, Sample};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Failure;
 use super::admitted::Admitted;
 use super::calibration::InputRead;
+use super::holder;
+use crate::byte_room::Holder;
 use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Ending, Local, local};
+use crate::turns::Turns;
 
 /// Tokenizer runs at the same time, over all requests.
-static TOKENIZERS: Semaphore = Semaphore::const_new(2);
+pub(super) static TOKENIZERS: Turns = Turns::new(2);
 /// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
-pub(super) async fn predicted(seen: &mut Inspection, model: &Model) -> Result<u64, Failure> {
+pub(super) async fn predicted(holder: Holder, seen: &mut Inspection, model: &Model) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
     }
     let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
-    let _turn = TOKENIZERS.acquire().await.map_err(|_| Failure::Internal)?;
-    tokio::task::spawn_blocking(move || local::output(&sample, tokenizer)).await.map_err(|_| Failure::Internal)
+    TOKENIZERS.run(holder, move || local::output(&sample, tokenizer)).await.ok_or(Failure::Internal)
 }
 
 /// Whether the model accepts only text.
@@ -62,14 +63,14 @@ impl Admitted {
     pub(super) fn count_input(&self) {
         let (content, limits, tokenizer) = (self.seen.content.clone(), self.model.limits, self.model.tokenizer);
         let (count, factor) = (Arc::clone(&self.input_count), self.proxy.calibrations.factor(&self.outcome.target));
+        let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
-            let Ok(_turn) = TOKENIZERS.acquire().await else { return };
-            let counting = tokio::task::spawn_blocking(move || {
+            let counting = TOKENIZERS.run(holder, move || {
                 let tokens = local::input(&content, &limits, tokenizer);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead { charged: local::charged(tokens, factor), text: compares.then_some(tokens) }
             });
-            if let Ok(read) = counting.await {
+            if let Some(read) = counting.await {
                 let _ = count.set(read);
             }
         });
@@ -78,10 +79,10 @@ impl Admitted {
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
         let (tokenizer, factor) = (self.model.tokenizer, self.proxy.calibrations.factor(&self.outcome.target));
+        let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
-            let _turn = TOKENIZERS.acquire().await.ok()?;
-            let counting = tokio::task::spawn_blocking(move || local::charged(local::output(&sample, tokenizer), factor));
-            counting.await.ok().map(local::unrounded)
+            let counting = TOKENIZERS.run(holder, move || local::charged(local::output(&sample, tokenizer), factor));
+            counting.await.map(local::unrounded)
         })
     }
 
@@ -91,12 +92,11 @@ impl Admitted {
             (self.model.limits, self.model.tokenizer, self.input_count.get().map(|read| read.charged));
         let (content, shown) = (std::mem::take(&mut self.seen.content), std::mem::take(&mut self.shown));
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
-        let _turn = TOKENIZERS.acquire().await.ok()?;
-        let counting = tokio::task::spawn_blocking(move || Local {
+        let counting = TOKENIZERS.run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| local::charged(local::input(&content, &limits, tokenizer), factor)),
             output: local::charged(local::output(&shown.sample(clock::seed()), tokenizer), factor),
         });
-        counting.await.ok()
+        counting.await
     }
 
     /// Updates the calibration with what the target counted for a finished request.

@@ -123,11 +123,11 @@ impl Proxy {
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
         let seals = cut_seals(&mut request, &mut seen)?;
-        documents::read(&request.body, &mut seen).await;
-        let estimate = capabilities::fits(&model, &mut seen).await?;
+        documents::read(holder(key.id), &request.body, &mut seen).await;
+        let estimate = capabilities::fits(holder(key.id), &model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
-        let predicted = counting::predicted(&mut seen, &model).await?;
+        let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
         let ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
         let (hold, terms) = admit::admit(&self.ledger, &request, key.account, &model, &ask, limit_field).await?;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
 use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
 
-use super::{Failure, Request, documents};
+use super::{Failure, Request, documents, holder};
+use crate::byte_room::Holder;
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
@@ -73,7 +74,8 @@ impl Forms {
                 carried = Some(target);
                 continue;
             }
-            match Form::encode(&all.original, request.family, family, abilities, model).await {
+            let (key, caller) = (holder(request.key), request.family);
+            match Form::encode(key, &all.original, caller, family, abilities, model).await {
                 Ok(form) => {
                     all.forms.push(form);
                     carried = Some(target);
@@ -181,6 +183,7 @@ impl Forms {
 
 impl Form {
     async fn encode(
+        key: Holder,
         original: &Bytes,
         caller: Family,
         family: Family,
@@ -194,7 +197,7 @@ impl Form {
             tracing::error!(slug = %model.slug, %caller, %family, param = bad.param, "a translated request is not valid");
         })?;
         let body = Bytes::from(body);
-        documents::read(&body, &mut seen).await;
+        documents::read(key, &body, &mut seen).await;
         let estimate = estimate::input(&seen.content, &model.limits);
         Ok(Self { family, abilities, body: body.into(), seen, memo, losses, estimate, limit: None })
     }

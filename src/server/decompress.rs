@@ -1,7 +1,7 @@
 //! Decompresses request bodies, within the same limits as plain ones.
 //!
-//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes. Runs on a blocking thread. Must not
-//! interpret the content.
+//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes. Runs on blocking threads, a few at
+//! a time and key by key. Must not interpret the content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use salvo::http::header::CONTENT_ENCODING;
 use salvo::prelude::Request;
 
 use super::body::{self, Body, LARGEST, reserve};
-use crate::byte_room::{ByteRoom, Share};
-use crate::proxy::Failure;
+use crate::byte_room::{ByteRoom, Holder, Share};
+use crate::proxy::{Failure, holder};
+use crate::turns::Turns;
 
 /// Reads the whole body of a key's request and decodes it.
 ///
@@ -25,9 +26,11 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
     let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
-    coding.decode(body::read(req, room, key).await?).await
+    coding.decode(holder(key.id), body::read(req, room, key).await?).await
 }
 
+/// Bodies that are decoded at the same time, over all requests.
+static DECODERS: Turns = Turns::new(2);
 /// Bytes decoded at a time.
 const STEP: u64 = 256 * 1024;
 
@@ -60,11 +63,11 @@ impl Coding {
     ///
     /// # Errors
     /// 413 over the limit, 503 when too much is in flight, 400 for a body that is not in this encoding.
-    async fn decode(self, body: Body) -> Result<Body, Failure> {
+    async fn decode(self, holder: Holder, body: Body) -> Result<Body, Failure> {
         if self == Self::Identity {
             return Ok(body);
         }
-        let decoding = tokio::task::spawn_blocking(move || {
+        let decoding = DECODERS.run(holder, move || {
             let Body { bytes, mut room } = body;
             let bytes = match self {
                 Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?, &mut room)?,

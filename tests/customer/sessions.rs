@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Secret, SecretHash, Timestamp};
+use farebox_ledger::{KeySettings, Secret, SecretHash, Timestamp};
 use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
@@ -193,6 +193,22 @@ async fn sign_ins_of_a_key_have_a_rate_and_hold_up_nobody_else() {
     let most = 20 + 10 * (begun.elapsed().as_secs() + 1);
     assert!(u64::try_from(let_in).unwrap() <= most, "{let_in} sign-ins in {:?}", begun.elapsed());
     Visitor::signed_in(&gateway, &other).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_downloaded_counts_among_the_running_requests() {
+    let (_upstream, gateway) = gateway().await;
+    let one = KeySettings { concurrency: Some(1), ..KeySettings::default() };
+    let key = gateway.key_with("5.00", one).await;
+    let visitor = Visitor::signed_in(&gateway, &key).await;
+    for file in ["/requests.csv", "/requests.json", "/usage.csv"] {
+        assert_eq!(visitor.get(file).await.status, 200);
+    }
+    let running = gateway.front.rate_limits.enter_free(&gateway.account(&key).await, tokio::time::Instant::now()).unwrap();
+    assert_eq!(visitor.get("/requests.csv").await.status, 429);
+    assert_eq!(visitor.get("").await.status, 200, "a view is short");
+    drop(running);
+    assert_eq!(visitor.get("/requests.csv").await.status, 200);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! How much memory a provider can make the gateway use: many large answers at once, and frames after the last one.
+//! How much memory others can make the gateway use: customers with heads, documents and tiny values, a provider with many large
+//! answers at once and frames after the last one.
 
 use std::fs;
 use std::time::Duration;
@@ -6,10 +7,13 @@ use std::time::Duration;
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 
-use tokio::io::AsyncWriteExt;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::load::UPSTREAM_KEY;
+use crate::support::pdf::pdf;
 use crate::support::process::{Served, client, json};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, ask, chat, path, routes, talking};
@@ -46,6 +50,38 @@ async fn three_hundred_unfinished_heads_of_395_kb_cost_64_kib_each() {
     let grown = peak(served.id()) - before;
     assert!(grown < 60, "{grown} MiB for 300 heads, of which each may take 64 KiB");
     drop(connections);
+}
+
+/// A reading that goes on after its customer has left still takes its place, so that leaving starts no more of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_that_are_sent_and_left_are_read_two_at_a_time() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    fs::write(folder.path().join("routes.toml"), routes(&upstream.base_url())).unwrap();
+    let made = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "nothing-on-it"]);
+    let served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY]);
+    // 20 MB of text in 40 KB.
+    let document = STANDARD.encode(pdf(&[&"some words ".repeat(1_800_000)]));
+    let source = serde_json::json!({"type": "base64", "media_type": "application/pdf", "data": document});
+    let content = serde_json::json!([{"type": "document", "source": source}]);
+    let messages = serde_json::json!([{"role": "user", "content": content}]);
+    let body = serde_json::json!({"model": "test-model", "max_tokens": 9, "messages": messages}).to_string();
+    let head = format!(
+        "POST /native/v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-length: {}\r\n\r\n",
+        made["secret"].as_str().unwrap(),
+        body.len()
+    );
+    let (before, address) = (peak(served.id()), served.base.trim_start_matches("http://"));
+    for _ in 0..30 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        // Time enough for the reading to begin; nothing is answered before it ends.
+        let _ = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let grown = peak(served.id()) - before;
+    assert!(grown < 500, "{grown} MiB for documents of 20 MB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

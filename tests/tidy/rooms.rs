@@ -162,7 +162,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/proxy/",
         module: "farebox::proxy",
         job: "the spine: the steps of a request in order; the only room that opens and settles holds",
-        ours: &["byte_room", "config", "deadline", "ledger", "metering", "protocol", "upstream"],
+        ours: &["byte_room", "config", "deadline", "ledger", "metering", "protocol", "turns", "upstream"],
         crates: &["bytes", "serde", "serde_json", "tokio", "tokio_util", "tracing"],
         pure: false,
     },
@@ -221,6 +221,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::paths",
             "proxy",
             "telemetry",
+            "turns",
         ],
         crates: &[
             "arc_swap",
@@ -289,6 +290,15 @@ pub(crate) const ROOMS: &[Room] = &[
         job: "a memory budget shared between keys; no key can take all of it",
         ours: &[],
         crates: &["bytes", "tokio"],
+        pure: false,
+    },
+    Room {
+        name: "turns",
+        folder: "src/turns.rs",
+        module: "farebox::turns",
+        job: "a few threads for heavy work; the keys that wait take turns",
+        ours: &["byte_room::Holder"],
+        crates: &["tokio"],
         pure: false,
     },
     Room {

@@ -26,7 +26,7 @@ impl Decoding<'_> {
         table: &[Row],
         mut take: impl FnMut(&mut Self, &str, &Node<'a>, &mut Prompt<'a>) -> Result<(), BadRequest>,
     ) -> Result<Prompt<'a>, BadRequest> {
-        let tree = Node::parse(body)?;
+        let tree = Node::of_request(body)?;
         if tree.kind != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));
         }

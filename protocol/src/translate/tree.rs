@@ -5,10 +5,15 @@
 use std::borrow::Cow;
 
 use super::text::Escaped;
+use crate::BadRequest;
 use crate::json::{Cursor, JsonError, Kind, unescape};
 
 /// Members whose objects are passed on as a whole and never walked.
 const OPAQUE: &[&str] = &["input_schema", "parameters", "schema", "input", "arguments"];
+
+/// Most values of a request: a long conversation of a coding client has about 20,000. Each takes a hundred times the two bytes that
+/// it may have in the body.
+const MOST_VALUES: usize = 100_000;
 
 /// One value.
 #[derive(Debug, Clone)]
@@ -23,31 +28,56 @@ pub(crate) struct Node<'a> {
 pub(crate) static MISSING: Node<'static> = Node { raw: "null", kind: Kind::Null, children: Vec::new() };
 
 impl<'a> Node<'a> {
-    /// The tree of a whole text.
+    /// The tree of a customer's request, which is larger than its text and therefore limited.
+    pub(crate) fn of_request(bytes: &'a [u8]) -> Result<Self, BadRequest> {
+        let mut left = MOST_VALUES;
+        let tree = Self::within(bytes, &mut left);
+        if left == 0 {
+            return Err(BadRequest {
+                code: Some("unsupported_by_model"),
+                ..BadRequest::new(format!(
+                    "The request has {MOST_VALUES} JSON values or more, too many for this model, which is served by translation. \
+                     Send fewer and longer parts, or use another model."
+                ))
+            });
+        }
+        Ok(tree?)
+    }
+
+    /// The tree of an upstream's text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        Self::within(bytes, &mut { usize::MAX })
+    }
+
+    /// The tree of a whole text with fewer than `left` values; `left` is 0 afterwards if it has more.
+    fn within(bytes: &'a [u8], left: &mut usize) -> Result<Self, JsonError> {
         // A request was inspected before, and is not deeper than requests may be.
         let mut cursor = Cursor::of_answer(bytes)?;
-        let node = Self::at(&mut cursor, false)?;
+        let node = Self::at(&mut cursor, false, left)?;
         cursor.end()?;
         Ok(node)
     }
 
-    fn at(cursor: &mut Cursor<'a>, opaque: bool) -> Result<Self, JsonError> {
+    fn at(cursor: &mut Cursor<'a>, opaque: bool, left: &mut usize) -> Result<Self, JsonError> {
         let kind = cursor.peek()?;
         let start = cursor.at();
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            return Err(JsonError { what: "too many values", at: start });
+        }
         let mut children = Vec::new();
         match kind {
             Kind::Object if !opaque => {
                 let mut walk = cursor.enter_object()?;
                 while let Some(key) = cursor.member(&mut walk)? {
                     let opaque = OPAQUE.contains(&key.name.as_ref());
-                    children.push((key.name, Self::at(cursor, opaque)?));
+                    children.push((key.name, Self::at(cursor, opaque, left)?));
                 }
             }
             Kind::Array => {
                 let mut walk = cursor.enter_array()?;
                 while cursor.element(&mut walk)? {
-                    children.push((Cow::Borrowed(""), Self::at(cursor, false)?));
+                    children.push((Cow::Borrowed(""), Self::at(cursor, false, left)?));
                 }
             }
             _ => return cursor.skip().map(|value| Self { raw: cursor.slice(value.span), kind, children }),
@@ -131,5 +161,26 @@ impl<'a> Node<'a> {
             Kind::Object => self.raw.trim_matches(['{', '}']).trim_ascii().is_empty(),
             Kind::Number => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_tiny_values_is_refused_and_one_long_text_is_not() {
+        let request = |parts: usize| format!(r#"{{"messages":[{}{{}}]}}"#, "{},".repeat(parts));
+        // The object and the list are values too.
+        assert_eq!(Node::of_request(request(MOST_VALUES - 4).as_bytes()).unwrap().members().count(), 1);
+        for parts in [MOST_VALUES - 3, MOST_VALUES * 3] {
+            let refused = Node::of_request(request(parts).as_bytes()).unwrap_err();
+            assert_eq!(refused.code, Some("unsupported_by_model"));
+            assert!(refused.message.contains("too many for this model"), "{}", refused.message);
+        }
+        // A schema is one value.
+        let schema = format!(r#"{{"tools":[{{"parameters":{}}}]}}"#, request(MOST_VALUES));
+        assert!(Node::of_request(schema.as_bytes()).is_ok());
+        assert!(Node::of_request(format!(r#"{{"x":"{}"}}"#, "long ".repeat(1_000_000)).as_bytes()).is_ok());
     }
 }
