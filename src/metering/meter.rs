@@ -276,7 +276,8 @@ impl Meter {
     /// Whether anything was shown or counted.
     #[must_use]
     pub fn made_anything(&self) -> bool {
-        self.shown_anything() || self.reported.is_some() || self.claimed.is_some()
+        let counted = |usage: &Usage| price::input_total(usage) > 0 || output_total(usage) > 0;
+        self.shown_anything() || self.reported.as_ref().is_some_and(counted) || self.claimed.is_some()
     }
 
     /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the highest

@@ -18,7 +18,7 @@ use super::record::{self, Record};
 use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
-use crate::config::{Model, Price};
+use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::redact::Redacted;
@@ -149,6 +149,13 @@ impl Admitted {
     /// Notes that the request is about to go to its upstream.
     pub(super) fn begin(&mut self) {
         self.outcome.prepared = self.request.arrived.elapsed();
+    }
+
+    /// Notes the target that answered, or worked on an answer.
+    pub(super) fn answered_by(&mut self, target: &Target) {
+        self.outcome.target = target.name();
+        self.outcome.cost.clone_from(&target.cost);
+        self.meter.reasoning_outside(target.provider.reasoning_outside);
     }
 
     /// Meters the wait for a stream's first frame, which has just arrived, from a target that may have reasoned meanwhile.

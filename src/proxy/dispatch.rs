@@ -58,8 +58,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     admitted.request.body = Bytes::new();
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
-    admitted.outcome.target = answer.target.name();
-    admitted.outcome.cost.clone_from(&answer.target.cost);
+    admitted.answered_by(&answer.target);
     admitted.outcome.secrets = answer.secrets;
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
@@ -76,7 +75,6 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
         admitted.outcome.lost = lost;
         admitted.translation = Some(Box::new(translation));
     }
-    admitted.meter.reasoning_outside(answer.target.provider.reasoning_outside);
     admitted.meter.mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
     answer.content
 }
@@ -84,9 +82,7 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all
 /// of it counts as hidden output.
 async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, worked: Duration, reply: ReplyTo) {
-    admitted.outcome.target = target.name();
-    admitted.outcome.cost.clone_from(&target.cost);
-    admitted.meter.reasoning_outside(target.provider.reasoning_outside);
+    admitted.answered_by(target);
     admitted.meter.hide(worked);
     let failure = Failure::GivenUp(why);
     let end = End { status: failure.status(admitted.request.family), ..End::cut(EndReason::MaxDuration) };
@@ -98,9 +94,10 @@ async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, wo
 /// No target answered; `left` says that the customer was gone by then.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let (failure, reason) = match error {
-        DispatchError::ClientFault { status, error, target, attempts } => {
-            admitted.outcome.target = target;
+        DispatchError::ClientFault { status, error, usage, target, attempts } => {
+            admitted.answered_by(&target);
             admitted.outcome.attempts.extend(attempts);
+            admitted.meter.report(&usage, true);
             (Failure::Upstream(status, error), EndReason::UpstreamRefused)
         }
         DispatchError::GivenUp { why, target, worked, attempts } => {
@@ -113,7 +110,13 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
         }
     };
     let status = failure.status(admitted.request.family);
-    admitted.settle(&if left { End::NEVER_BEGUN } else { End::nothing(reason, status) }).await;
+    // A refusal with a count is charged, as it is inside a stream.
+    let end = match left {
+        _ if admitted.meter.made_anything() => End { status, ..End::REFUSED },
+        true => End::NEVER_BEGUN,
+        false => End::nothing(reason, status),
+    };
+    admitted.settle(&end).await;
     // The send fails if the customer has left, which does not matter.
     let _ = reply.send(Err(failure));
 }

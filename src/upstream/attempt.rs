@@ -5,7 +5,7 @@
 //! Dropping the future closes the connection.
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader, UpstreamError};
+use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
@@ -109,7 +109,7 @@ async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun
     let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
     match call.family.protocol().read_answer(&bytes) {
         None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
-        Some(AnswerFacts { error: Some(error), .. }) => Err(classify::of_error(error)),
+        Some(AnswerFacts { error: Some(error), usage, .. }) => Err(classify::of_error(error, &usage)),
         // A 200 that contains no part of an answer is probably a proxy's error page in JSON.
         Some(facts) if call.operation == Operation::Generate && is_empty(&facts) => {
             Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
@@ -125,9 +125,9 @@ fn is_empty(facts: &AnswerFacts) -> bool {
 
 async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {
     let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
-    match family.protocol().read_answer(&bytes).and_then(|facts| facts.error) {
-        Some(error) => classify::of_error(error),
-        None => AttemptFailure::Broken("JSON instead of a stream".to_owned()),
+    match family.protocol().read_answer(&bytes) {
+        Some(AnswerFacts { error: Some(error), usage, .. }) => classify::of_error(error, &usage),
+        _ => AttemptFailure::Broken("JSON instead of a stream".to_owned()),
     }
 }
 
@@ -160,10 +160,11 @@ fn decides(frame: &Frame) -> bool {
 }
 
 fn check(frame: &Frame, family: Family) -> Result<(), AttemptFailure> {
-    let error: Option<UpstreamError> = family.protocol().reader().read(frame).error;
+    let mut reader = family.protocol().reader();
+    let error = reader.read(frame).error;
     let json = frame.data().is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
     match error {
-        Some(error) => Err(classify::of_error(error)),
+        Some(error) => Err(classify::of_error(error, reader.usage())),
         None if json => Ok(()),
         None => Err(AttemptFailure::Broken("the stream's first event is not JSON".to_owned())),
     }

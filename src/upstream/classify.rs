@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use farebox_protocol::UpstreamError;
+use farebox_protocol::{UpstreamError, WireUsage};
 
 use super::breaker::Fault;
 
@@ -56,6 +56,8 @@ pub(super) enum AttemptFailure {
         status: u16,
         /// Not redacted yet.
         error: UpstreamError,
+        /// What the provider counted for it all the same.
+        usage: Box<WireUsage>,
     },
     /// The operator's account or configuration is.
     Operator(String),
@@ -114,7 +116,7 @@ impl AttemptFailure {
     /// What went wrong, for the operator's log.
     pub(super) fn reason(&self) -> String {
         match self {
-            Self::Client { status, error } => format!("{status} {}", words(error)),
+            Self::Client { status, error, .. } => format!("{status} {}", words(error)),
             Self::GivenUp(why) => format!("the whole answer was given up: {why}"),
             Self::Operator(why)
             | Self::Account(why)
@@ -196,9 +198,26 @@ const OPERATOR_STARTS: [&str; 15] = [
 const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded", "slow_down"];
 
 /// Types and codes that put an error inside a good-looking answer down to the customer.
-const CLIENT_CODES: [&str; 6] = [
+const CLIENT_CODES: [&str; 23] = [
     "invalid_request_error",
     "invalid_prompt",
+    "bio_policy",
+    "misalignment_policy_violation",
+    "content_policy_violation",
+    "image_content_policy_violation",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_image_mode",
+    "invalid_image_url",
+    "invalid_base64_image",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "image_file_too_large",
+    "image_file_not_found",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
     "context_length_exceeded",
     "string_above_max_length",
     "request_too_large",
@@ -214,9 +233,9 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         401 | 402 => AttemptFailure::Account(why),
         403 | 404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
-        400 | 422 if json => AttemptFailure::Client { status: 400, error },
-        413 if json => AttemptFailure::Client { status, error },
-        413 => AttemptFailure::Client { status, error: too_large() },
+        400 | 422 if json => AttemptFailure::Client { status: 400, error, usage: Box::default() },
+        413 if json => AttemptFailure::Client { status, error, usage: Box::default() },
+        413 => AttemptFailure::Client { status, error: too_large(), usage: Box::default() },
         429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
         _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
         300..=399 => AttemptFailure::Failed(format!("{status} redirects are not followed")),
@@ -227,15 +246,15 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
     }
 }
 
-/// Judges an error inside an answer whose status reported success.
-pub(super) fn of_error(error: UpstreamError) -> AttemptFailure {
+/// Judges an error inside an answer whose status reported success, and in which the provider may have counted something.
+pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailure {
     let why = format!("200 with an error: {}", words(&error));
     if is_operators(&error) {
         AttemptFailure::Operator(why)
     } else if has(&error, &BUSY_CODES) {
         AttemptFailure::Busy { why, retry_after: None }
     } else if has(&error, &CLIENT_CODES) {
-        AttemptFailure::Client { status: 400, error }
+        AttemptFailure::Client { status: 400, error, usage: Box::new(usage.clone()) }
     } else {
         AttemptFailure::Failed(why)
     }
@@ -323,14 +342,14 @@ mod tests {
         for (status, billed) in [(500, false), (502, true), (504, true), (503, false), (401, false), (302, false), (400, false)] {
             assert_eq!(of_status(status, None, b"<html>").may_be_billed(), billed, "{status}");
         }
-        assert!(!of_error(error("api_error", "", "m")).may_be_billed(), "an error in place of an answer");
+        assert!(!of_error(error("api_error", "", "m"), &WireUsage::default()).may_be_billed(), "an error in place of an answer");
         assert!(AttemptFailure::Broken("reset".to_owned()).may_be_billed());
     }
 
     #[test]
     fn a_json_400_is_the_customers_with_its_wording() {
         let fault = of_status(422, None, &body("invalid_request_error", "", "max_tokens: too large"));
-        let AttemptFailure::Client { status: 400, error } = fault else { panic!("{fault:?}") };
+        let AttemptFailure::Client { status: 400, error, .. } = fault else { panic!("{fault:?}") };
         assert_eq!(error.message, "max_tokens: too large");
         assert_eq!(class(&of_status(413, None, &body("request_too_large", "", "no"))), "client");
     }
@@ -362,8 +381,11 @@ mod tests {
             ("server_error", "broken"),
             ("invalid_request_error", "client"),
             ("authentication_error", "operator"),
+            ("image_parse_error", "client"),
+            ("image_content_policy_violation", "client"),
+            ("vector_store_timeout", "broken"),
         ] {
-            assert_eq!(class(&of_error(error(kind, "", "m"))), expected, "{kind}");
+            assert_eq!(class(&of_error(error(kind, "", "m"), &WireUsage::default())), expected, "{kind}");
         }
     }
 

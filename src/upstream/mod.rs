@@ -28,7 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Case, Family, Frame, UpstreamError, translate};
+use farebox_protocol::{AnswerFacts, Case, Family, Frame, UpstreamError, WireUsage, translate};
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -157,8 +157,10 @@ pub enum DispatchError {
         status: u16,
         /// The upstream's wording.
         error: CustomerError,
+        /// What the target counted for it all the same.
+        usage: Box<WireUsage>,
         /// The target that refused it.
-        target: String,
+        target: Target,
         /// Tries that failed before.
         attempts: Vec<Attempt>,
     },
@@ -261,10 +263,11 @@ impl Upstreams {
                     let Failures { attempts, .. } = failures;
                     return Ok(Answer { target: target.clone(), family: call.family, attempts, content, secrets });
                 }
-                Some(Err(AttemptFailure::Client { status, error })) => {
+                Some(Err(AttemptFailure::Client { status, error, usage })) => {
                     let error = if family == call.caller { error } else { translated(call.caller, error) };
                     let error = redact::for_customer(&error, call.route);
-                    return Err(DispatchError::ClientFault { status, error, target: target.name(), attempts: failures.attempts });
+                    let (target, attempts) = (target.clone(), failures.attempts);
+                    return Err(DispatchError::ClientFault { status, error, usage, target, attempts });
                 }
                 Some(Err(AttemptFailure::GivenUp(why))) => {
                     let Failures { attempts, .. } = failures;

@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
         }
-        let client = AttemptFailure::Client { status: 400, error: UpstreamError::default() };
+        let client = AttemptFailure::Client { status: 400, error: UpstreamError::default(), usage: Box::default() };
         assert_eq!(after(&client, 1, 5, now, &mut budget), Move::Stop);
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Frame, FrameReader, UpstreamError};
+use farebox_protocol::{Frame, FrameReader, UpstreamError, WireUsage};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
@@ -186,7 +186,7 @@ impl FrameStream {
     pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Result<CustomerError, Redacted> {
         let word = error.kind.as_ref().or(error.code.as_ref()).map_or("unnamed", String::as_str);
         let word = redact::for_operator(word, route);
-        match classify::of_error(error) {
+        match classify::of_error(error, &WireUsage::default()) {
             AttemptFailure::Client { error, .. } => Ok(redact::for_customer(&error, route)),
             failure => {
                 if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {

@@ -91,6 +91,46 @@ async fn the_providers_error_in_a_stream_is_a_break_in_our_words() {
     }
 }
 
+/// A failed response: whole, as the first event of a stream, as its last, and as JSON in place of a stream.
+#[tokio::test]
+async fn a_failed_response_costs_what_was_counted_if_the_customer_caused_it() {
+    let usage = json!({"input_tokens": 900, "output_tokens": 0, "total_tokens": 900});
+    let zero = json!({"input_tokens": 0, "output_tokens": 0, "total_tokens": 0});
+    for (code, usage, cost) in [
+        (Some("image_parse_error"), &usage, 900 * 3_000_000),
+        (Some("invalid_prompt"), &usage, 900 * 3_000_000),
+        (Some("invalid_prompt"), &zero, 0),
+        (Some("invalid_prompt"), &Value::Null, 0),
+        (Some("server_error"), &usage, 0),
+        (None, &usage, 0),
+    ] {
+        let error = code.map(|code| json!({"code": code, "message": "see the picture"}));
+        let failed = json!({"id": "resp_1", "object": "response", "status": "failed", "model": "m", "output": [],
+            "error": error, "usage": usage});
+        let event = format!("event: response.failed\ndata: {}\n\n", json!({"type": "response.failed", "response": failed}));
+        let late = Speech::new(Family::Responses, "one two").stream().then(1, event.clone());
+        let whole = || Reply::json(200, &failed);
+        for (stream, reply, status) in
+            [(false, whole(), 400), (true, whole(), 400), (true, Reply::events([event]), 400), (true, late, 200)]
+        {
+            let upstream = ScriptedUpstream::start(reply).await;
+            let gateway = Gateway::before(&upstream).await;
+            let key = gateway.key("5").await;
+            let answer = gateway.post(path(Family::Responses), &key, &ask(Family::Responses, "test-model", stream)).await;
+            let refused = code.is_some_and(|code| code != "server_error");
+            let expected = if refused || status == 200 { status } else { 503 };
+            assert_eq!((answer.status, answer.text.contains("see the picture")), (expected, refused), "{}", answer.text);
+            gateway.settled().await;
+            let charge = gateway.charges(&key).await.remove(0);
+            let bill = charge.bill.unwrap();
+            assert_eq!(-charge.amount.picos(), cost, "{code:?} {usage} {stream} {expected}");
+            assert_eq!(bill.end_reason.as_str() == "upstream_refused", refused, "{}", bill.end_reason);
+            let states = gateway.front.proxy.upstreams.states();
+            assert_eq!(states.iter().all(|state| state.errors == 0), refused, "{code:?}: {states:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_last_event_of_a_stream_may_lack_its_blank_line() {
     for family in Family::ALL {

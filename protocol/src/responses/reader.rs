@@ -58,6 +58,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
+    let failed = said.error || said.status.as_ref().is_some_and(|status| cursor.string_at(status.clone()) == "failed");
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
         marks: Marks {
@@ -69,7 +70,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         usage: WireUsage { input_is_total: true, ..usage.wire },
         shown: said.shown,
         stop,
-        error: said.error.then(|| UpstreamError::parse(body)),
+        error: failed.then(|| UpstreamError::parse(body)),
     })
 }
 

@@ -50,7 +50,7 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
         let Err(DispatchError::ClientFault { status, error, target, .. }) = desk.ask(Family::Messages, false).await else {
             panic!()
         };
-        assert_eq!((status, target.as_str()), (400, "a/a-model"));
+        assert_eq!((status, target.name().as_str()), (400, "a/a-model"));
         let expected = UpstreamError {
             kind: Some("invalid_request_error".to_owned()),
             message: "max_tokens: 9 > 8 for slug at [host], see request id [id]".to_owned(),
