@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::attacks::{
-    Attack, EVERY, HONEST, PROSE, SIDE_BY_SIDE, Written, anything, document, family, light, picture, png, random, said, streamed,
+    Attack, EVERY, HONEST, PROSE, Written, anything, document, family, light, picture, png, random, said, side_by_side, streamed,
     talk,
 };
 use crate::support::billing::{Bills, Manner};
@@ -89,7 +89,8 @@ pub(super) fn all() -> Vec<Attack> {
         },
         Attack {
             name: "streams that nobody reads",
-            manner: |_| Manner { pace: 1, piece: 400, limited: true, ..Manner::default() },
+            // Every day at most 5,000 characters a second on each stream: a busy machine reads more than that too late.
+            manner: |_| Manner { pace: sized(12, 1), piece: sized(60, 400) as usize, limited: true, ..Manner::default() },
             answers: |_| PROSE.repeat(700),
             asks: |dice| streamed(talk(dice, 5, 30_000)),
             deaf: true,
@@ -99,7 +100,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "prose and then consonants, on $3",
             balance: "3",
-            manner: |_| Manner { pace: SIDE_BY_SIDE, piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: side_by_side(), piece: 60, limited: true, ..Manner::default() },
             answers: |dice| PROSE.repeat(20) + &random(dice, "bcdfghjklmnpqrstvwxz", 6_000),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
@@ -144,7 +145,7 @@ pub(super) fn all() -> Vec<Attack> {
         },
         Attack {
             name: "long streams that nobody reads, all left at once",
-            manner: |_| Manner { pace: 1, piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: sized(12, 1), piece: 60, limited: true, ..Manner::default() },
             answers: |_| PROSE.repeat(sized(700, 2_500) as usize),
             asks: |dice| streamed(talk(dice, 5, 60_000)),
             deaf: true,

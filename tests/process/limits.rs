@@ -55,7 +55,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ("open dashboard pages", "| 16,", "src/customer/live.rs", "PAGES: usize = 16;"),
     ("open dashboard pages", "15 min", "src/customer/live.rs", "LIFE: Duration = Duration::from_secs(15 * 60);"),
     ("days of one usage", "| 366 |", "src/customer/usage.rs", "MOST_DAYS: i32 = 366;"),
-    ("log lines", "| 10 each second", "src/telemetry/log.rs", "ANONYMOUS_LINES: u64 = 10;"),
+    ("log lines", "| 10 each second", "src/telemetry/log.rs", "REFUSED_LINES: u64 = 10;"),
 ];
 
 fn read(path: &str) -> String {
