@@ -244,8 +244,10 @@ mod tests {
             (i64::MIN, "-9223372.036854775808"),
         ] {
             assert_eq!(Amount::from_picos(picos).to_string(), text);
+            assert_eq!(exact(picos.into()), text);
             assert_eq!(usd(text).picos(), picos);
         }
+        assert_eq!(exact(9_223_372_036_854_775_807_000), "9223372036.854775807");
         assert_eq!(usd("12.5"), usd("+12.50"));
         for wrong in ["", "-", ".", "1.", ".5", "1e3", "1,000", " 1", "1.0000000000001", "9223373", "--1", "٣"] {
             assert!(Amount::from_usd_str(wrong).is_err(), "{wrong}");

@@ -98,13 +98,13 @@ impl Args {
 /// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// For people
     Table,
-    /// One document.
+    /// One document
     Json,
-    /// For spreadsheets.
+    /// For spreadsheets
     Csv,
-    /// For documents (the model table only).
+    /// For documents (the model table only)
     Markdown,
 }
 

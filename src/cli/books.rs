@@ -64,6 +64,12 @@ pub(super) fn print_key(args: &Args, key: &Key) {
 pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     match args.format() {
         Format::Json => output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now())),
+        Format::Csv => {
+            let (mut header, mut row) = (HEADER.to_vec(), rows(std::slice::from_ref(key)));
+            header.push("secret");
+            row.iter_mut().for_each(|cells| cells.push(secret.reveal().to_owned()));
+            output::print(&csv::document(&header, &row));
+        }
         _ => {
             print_key(args, key);
             output::print(&format!("\nsecret  {}", secret.reveal()));

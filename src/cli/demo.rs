@@ -23,7 +23,6 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
         durability: args.durability.into(),
-        public_url: args.public_url.clone(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
     let app = App::start(&settings, config, Arc::new(RequestLog::default())).await?;

@@ -48,7 +48,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     match args.format() {
         Format::Json => output::print_json(&document(&against, &rows, keys_of)),
         Format::Csv => output::print(&csv::document(&CSV_HEADINGS, &cells(&rows, |change| word(change).to_owned(), keys_of))),
-        Format::Table | Format::Markdown => {
+        _ => {
             output::note(&against.shown(args));
             let table = if rows.is_empty() {
                 "no differences".to_owned()

@@ -6,6 +6,7 @@ mod check;
 mod dates;
 mod demo;
 mod diff;
+mod format;
 mod gateway;
 mod http;
 mod init;

@@ -10,14 +10,12 @@ use farebox_ledger::csv;
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let rows = check::load(args)?.catalog.rows();
+    let cells = || rows.iter().map(|row| row.cells().to_vec()).collect::<Vec<_>>();
     match args.format() {
         Format::Json => output::print_json(&json!({ "models": rows })),
-        Format::Csv => {
-            let cells: Vec<Vec<String>> = rows.iter().map(|row| row.cells().to_vec()).collect();
-            output::print(&csv::document(&TABLE_HEADINGS, &cells));
-        }
+        Format::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),
         Format::Markdown => output::print(&config::table_markdown(&rows)),
-        Format::Table => output::print(&config::table_text(&rows)),
+        Format::Table => output::print(&output::table(&TABLE_HEADINGS, &cells())),
     }
     Ok(())
 }

@@ -109,15 +109,18 @@ pub(super) fn complain(message: &str) {
     telemetry::last_words(&format!("farebox: {message}\n"));
 }
 
-/// Columns for people: as wide as their widest cell, numbers to the right.
+/// Columns for people, as wide as a terminal shows their widest cell; a column of numbers is aligned to the right.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
-    let widths: Vec<usize> = header.iter().enumerate().map(|(at, title)| width(at).max(title.len())).collect();
+    let column = |at: usize| rows.iter().filter_map(move |row| row.get(at));
+    let layout = header.iter().enumerate().map(|(at, title)| {
+        let width = column(at).map(|cell| cell.width()).max().unwrap_or(0).max(title.width());
+        (width, column(at).all(|cell| cell.is_empty() || is_number(cell)))
+    });
+    let layout: Vec<(usize, bool)> = layout.collect();
     let line = |cells: Vec<&str>| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            let numeric = cell.trim_start_matches(['-', '+', '$']).starts_with(|c: char| c.is_ascii_digit());
+        let padded = cells.iter().zip(&layout).map(|(cell, (width, numbers))| {
             let space = " ".repeat(width.saturating_sub(cell.width()));
-            if numeric { format!("{space}{cell}") } else { format!("{cell}{space}") }
+            if *numbers { format!("{space}{cell}") } else { format!("{cell}{space}") }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
@@ -126,14 +129,21 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
+/// Digits and a point, perhaps with a sign.
+fn is_number(cell: &str) -> bool {
+    let digits = cell.strip_prefix(['-', '+']).unwrap_or(cell);
+    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn columns_are_as_wide_as_a_terminal_shows_them() {
-        let rows = [["漢字 🦀", "5.00"], ["acme", "12.50"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&["label", "balance"], &rows), "label    balance\n漢字 🦀     5.00\nacme       12.50");
+        let rows = [["漢字 🦀", "5.00"], ["3M", "-12.50"], ["e\u{301}te\u{301}", ""]].map(|row| row.map(str::to_owned).to_vec());
+        let shown = "label    balance\n漢字 🦀     5.00\n3M        -12.50\ne\u{301}te\u{301}";
+        assert_eq!(table(&["label", "balance"], &rows), shown);
     }
 
     #[test]

@@ -7,9 +7,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::args::Args;
+use super::format;
 
 /// The process settings that `demo` uses.
-const OF_DEMO: [&str; 4] = ["listen", "public_url", "durability", "operator"];
+const OF_DEMO: [&str; 3] = ["listen", "durability", "operator"];
 
 /// The command line of this process.
 ///
@@ -19,7 +20,11 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let parsed = command.try_get_matches_from_mut(&typed).and_then(|matches| {
         refuse_unused(&matches, &mut command)?;
-        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let args = Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        match format::unprinted(&args) {
+            None => Ok(args),
+            Some(message) => Err(command.error(ErrorKind::ArgumentConflict, message)),
+        }
     });
     parsed.map_err(|mut error| {
         let lists =
@@ -43,8 +48,8 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
     })
 }
 
-/// Refuses flags that have no effect on `demo`, which has its own files and ledger. In the environment they are accepted, because
-/// they are meant for other commands.
+/// Refuses flags that have no effect on `demo`, which has its own files, ledger and address. In the environment they are accepted,
+/// because they are meant for other commands: a public URL there is the real gateway's, and must not receive the demo's key.
 fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap::Error> {
     if matches.subcommand_name() != Some("demo") {
         return Ok(());
@@ -59,7 +64,7 @@ fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap
         return Ok(());
     }
     let message = format!(
-        "the demo does not use {}: it has its own models and a temporary ledger, and prints text; leave that out, or run your own \
+        "the demo does not use {}: it has its own models, a temporary ledger and its own address, and prints text; leave that out, or run your own \
          files with `farebox serve`",
         unused.join(", ")
     );

@@ -71,7 +71,7 @@ fn list(format: Format) {
         _ => {
             let rows: Vec<_> =
                 clients.iter().map(|client| vec![client.id.clone(), client.title.clone(), client.family.clone()]).collect();
-            output::print(&output::table(&["CLIENT", "NAME", "SPEAKS"], &rows));
+            output::print(&output::table(&["client", "name", "speaks"], &rows));
             output::note("\nfarebox setup CLIENT prints what to paste.");
         }
     }

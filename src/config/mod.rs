@@ -44,7 +44,7 @@ pub use routes::{
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
-pub use table::{TABLE_HEADINGS, TableRow, table_markdown, table_text};
+pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 
 use findings::code::Code;
 use findings::report::{File, Report, Span};

@@ -1,4 +1,4 @@
-//! The canonical table: the six columns customers choose from, as rows, text and markdown.
+//! The canonical table: the six columns customers choose from, as rows and markdown.
 
 use serde::Serialize;
 
@@ -60,22 +60,6 @@ impl Catalog {
     pub fn rows(&self) -> Vec<TableRow> {
         self.models.iter().map(|model| model.row()).collect()
     }
-}
-
-/// The table for a terminal: columns aligned, two spaces apart. Ends with a newline.
-#[must_use]
-pub fn table_text(rows: &[TableRow]) -> String {
-    let lines: Vec<[String; 6]> =
-        std::iter::once(TABLE_HEADINGS.map(str::to_uppercase)).chain(rows.iter().map(TableRow::cells)).collect();
-    let width = |column: usize| lines.iter().map(|cells| cells[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let mut text = String::new();
-    for cells in &lines {
-        let padded: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 /// The table as markdown. Ends with a newline.

@@ -1,6 +1,6 @@
 //! Writes the Prometheus text format. Pure: names, labels and values in, text out.
 //!
-//! Numbers are written from integers, so that money and durations stay exact.
+//! Numbers are written from integers, so that durations stay exact; money comes as the exact text of `amount::exact`.
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -106,15 +106,6 @@ pub fn seconds(duration: Duration) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Picodollars as exact US dollars.
-#[must_use]
-pub fn usd(picos: i128) -> String {
-    const DOLLAR: u128 = 1_000_000_000_000;
-    let (sign, picos) = (if picos < 0 { "-" } else { "" }, picos.unsigned_abs());
-    let text = format!("{sign}{}.{:012}", picos / DOLLAR, picos % DOLLAR);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,11 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn money_and_time_are_exact() {
-        assert_eq!(usd(1), "0.000000000001");
-        assert_eq!(usd(-2_500_000_000_000), "-2.5");
-        assert_eq!(usd(9_223_372_036_854_775_807_000), "9223372036.854775807");
-        assert_eq!(usd(0), "0");
+    fn times_are_exact() {
         assert_eq!(seconds(Duration::from_micros(100)), "0.0001");
         assert_eq!(seconds(Duration::from_secs(120)), "120");
     }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::Usage;
+use farebox_ledger::{Usage, amount};
 
-use super::exposition::{Exposition, Kind, usd};
+use super::exposition::{Exposition, Kind};
 use crate::metering::Miscount;
 use crate::proxy::Record;
 
@@ -206,12 +206,12 @@ impl Tables {
         let help = "What a target may bill beyond the charges, at the catalog's prices.";
         out.metric("farebox_target_exposure_usd_total", Kind::Counter, help);
         for (target, of_target) in &self.by_target {
-            out.sample(&[("target", target)], usd(of_target.exposure));
+            out.sample(&[("target", target)], amount::exact(of_target.exposure));
         }
         let help = "What a target may bill at the operator's own prices, where they are known.";
         out.metric("farebox_target_cost_usd_total", Kind::Counter, help);
         for (target, cost) in self.by_target.iter().filter_map(|(target, of_target)| Some((target, of_target.cost?))) {
-            out.sample(&[("target", target)], usd(cost));
+            out.sample(&[("target", target)], amount::exact(cost));
         }
     }
 
@@ -266,16 +266,16 @@ impl Tables {
         }
         out.metric("farebox_charged_usd_total", Kind::Counter, "Charged to keys.");
         for (slug, of_slug) in &self.by_slug {
-            out.sample(&[("slug", slug)], usd(of_slug.charge));
+            out.sample(&[("slug", slug)], amount::exact(of_slug.charge));
         }
         out.metric("farebox_loss_usd_total", Kind::Counter, "Used but not paid: the operator's loss.");
         for (slug, of_slug) in &self.by_slug {
-            out.sample(&[("slug", slug)], usd(of_slug.loss));
+            out.sample(&[("slug", slug)], amount::exact(of_slug.loss));
         }
         let help = "What providers may bill beyond the charges, at the catalog's prices.";
         out.metric("farebox_exposure_usd_total", Kind::Counter, help);
         for (slug, of_slug) in &self.by_slug {
-            out.sample(&[("slug", slug)], usd(of_slug.exposure));
+            out.sample(&[("slug", slug)], amount::exact(of_slug.exposure));
         }
     }
 

@@ -11,7 +11,7 @@ mod miscounts;
 
 use std::sync::Arc;
 
-pub use exposition::{Exposition, Kind, seconds, usd};
+pub use exposition::{Exposition, Kind, seconds};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};

@@ -9,6 +9,7 @@ use farebox::clock;
 use farebox_ledger::key::Change;
 use farebox_ledger::{KeySettings, Secret, Timestamp};
 use farebox_protocol::Family;
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
@@ -225,10 +226,11 @@ async fn free_paths_have_a_rate_of_their_own() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let asking = (0..200).map(|_| gateway.get("/v1/models", &key));
-    let answers = futures_util::future::join_all(asking).await;
+    let asking = futures_util::stream::iter(0..200).map(|_| gateway.get("/v1/models", &key));
+    // With 1,024 descriptors a gateway takes fewer than 200 connections from one peer.
+    let answers: Vec<_> = asking.buffer_unordered(40).collect().await;
     let served = answers.iter().filter(|answer| answer.status == 200).count();
-    assert!((20..200).contains(&served), "a burst of 20 is served, and then so many a second: {served}");
+    assert!((20..200).contains(&served), "a burst of 20 is served, and then 10 a second: {served}");
     for refused in answers.iter().filter(|answer| answer.status != 200) {
         assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (429, json!("rate_limit_exceeded")));
         let wait: u32 = refused.header("retry-after").unwrap().parse().unwrap();

@@ -57,7 +57,9 @@ fn init_writes_a_known_service_without_simulated_models() {
 async fn the_demo_pays_on_each_path_and_prints_settings_for_both_kinds_of_clients() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = farebox(folder.path(), &["demo"]);
-    let mut demo = command.env("FAREBOX_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+    let for_serve = ("FAREBOX_PUBLIC_URL", "https://api.example.com");
+    let mut demo =
+        command.env("FAREBOX_LISTEN", "127.0.0.1:0").env(for_serve.0, for_serve.1).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut said: Vec<String> = Vec::new();
     for line in lines {

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::support::process::{farebox, json};
 
 /// Exit code and everything said, with some environment variables.
@@ -27,12 +29,13 @@ fn place() -> tempfile::TempDir {
 #[test]
 fn the_demo_refuses_settings_that_it_would_ignore() {
     let folder = tempfile::tempdir().unwrap();
-    let unused: [&[&str]; 5] = [
+    let unused: [&[&str]; 6] = [
         &["demo", "--ledger", "mine.db"],
         &["--catalog", "mine.toml", "demo", "--routes", "routes.toml"],
         &["demo", "--json"],
         &["demo", "--format", "csv"],
         &["--admin-listen", "127.0.0.1:1", "demo"],
+        &["demo", "--public-url", "https://api.example.com"],
     ];
     for arguments in unused {
         let (code, said) = run(folder.path(), arguments);
@@ -47,6 +50,45 @@ fn the_demo_refuses_settings_that_it_would_ignore() {
     let (code, said) = run_with(folder.path(), &["demo", "--listen", "192.0.2.1:1"], &meant_for_serve);
     assert!(code == 1 && !said.contains("the demo does not use"), "{said}");
     assert!(!folder.path().join("mine.db").exists());
+}
+
+/// A script must never read the text of one format as another.
+#[test]
+fn a_format_that_a_command_does_not_print_is_refused() {
+    let folder = place();
+    let markdown = "--format table or --format json or --format csv";
+    for (arguments, advice) in [
+        (&["ledger", "verify", "--format", "csv"][..], "does not print csv; write --format table or --format json"),
+        (&["ledger", "backup", "copy.db", "--format", "csv"], "does not print csv"),
+        (&["check", "--format", "csv"], "does not print csv"),
+        (&["setup", "curl", "--format", "csv"], "does not print csv"),
+        (&["keys", "list", "--format", "markdown"], markdown),
+        (&["ledger", "entries", "--format", "markdown"], markdown),
+        (&["setup", "--format", "markdown"], markdown),
+        (&["init", "--json", "--catalog", "c.toml", "--routes", "r.toml"], "does not print json; leave out --format and --json"),
+        (&["serve", "--json"], "does not print json; leave out"),
+    ] {
+        let (code, said) = run(folder.path(), arguments);
+        assert!(code == 2 && said.contains(advice), "{arguments:?}: {said}");
+    }
+    assert!(!folder.path().join("copy.db").exists() && !folder.path().join("c.toml").exists());
+    let (code, made) = run(folder.path(), &["keys", "create", "--label", "a, b", "--format", "csv"]);
+    let lines: Vec<&str> = made.lines().collect();
+    assert_eq!((code, lines.len(), lines[0]), (0, 2, "key,label,balance,held,available,status,secret"), "{made}");
+    assert!(lines[1].contains(",\"a, b\",0.00,0.00,0.00,active,sk-"), "{made}");
+}
+
+#[test]
+fn the_models_table_lines_up_as_a_terminal_shows_it() {
+    let folder = place();
+    let catalog = folder.path().join("catalog.toml");
+    let shipped = fs::read_to_string(&catalog).unwrap();
+    let name = shipped.lines().find(|line| line.starts_with("model ")).unwrap();
+    fs::write(&catalog, shipped.replacen(name, "model = \"漢字の 🦀\"", 1)).unwrap();
+    let (code, shown) = run(folder.path(), &["models"]);
+    let before = |line: &str| line.split_once(" sim-").map(|(before, _)| before.width());
+    let widths: Vec<usize> = shown.lines().filter_map(before).collect();
+    assert!(code == 0 && widths.len() == 3 && widths.iter().all(|width| *width == widths[0]), "{shown}");
 }
 
 #[test]

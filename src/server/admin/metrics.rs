@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farebox_ledger::{Gateway, Standby, Totals, WriterStats};
+use farebox_ledger::{Gateway, Standby, Totals, WriterStats, amount};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
 use crate::clock;
-use crate::telemetry::{Exposition, Kind, lost_lines, seconds, usd};
+use crate::telemetry::{Exposition, Kind, lost_lines, seconds};
 
 /// The handler.
 pub(super) struct Metrics {
@@ -153,24 +153,27 @@ fn books(out: &mut Exposition, totals: &Totals) {
     out.metric("farebox_keys", Kind::Gauge, "Keys.").sample(&[], totals.keys);
     out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.").sample(&[], totals.entries);
     out.metric("farebox_holds", Kind::Gauge, "Open holds.").sample(&[], totals.holds);
-    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.").sample(&[], usd(totals.held));
-    out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.").sample(&[], usd(totals.credit - totals.spent));
-    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Paid in since the ledger began.").sample(&[], usd(totals.credit));
-    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.").sample(&[], usd(totals.spent));
+    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.").sample(&[], amount::exact(totals.held));
+    out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.")
+        .sample(&[], amount::exact(totals.credit - totals.spent));
+    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Paid in since the ledger began.")
+        .sample(&[], amount::exact(totals.credit));
+    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.")
+        .sample(&[], amount::exact(totals.spent));
     out.metric("farebox_ledger_loss_usd", Kind::Gauge, "The operator's losses since the ledger began.")
-        .sample(&[], usd(totals.loss));
+        .sample(&[], amount::exact(totals.loss));
     out.metric(
         "farebox_ledger_exposure_usd",
         Kind::Gauge,
         "What providers may have billed beyond the charges since the ledger began.",
     )
-    .sample(&[], usd(totals.exposure));
+    .sample(&[], amount::exact(totals.exposure));
     out.metric(
         "farebox_ledger_cost_usd",
         Kind::Gauge,
         "At the operator's own prices since the ledger began, where they are known.",
     )
-    .sample(&[], usd(totals.cost));
+    .sample(&[], amount::exact(totals.cost));
 }
 
 fn files(out: &mut Exposition, admin: &Admin) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{Gateway, Standby, Timestamp, Totals, WriterStats};
+use farebox_ledger::{Gateway, Standby, Timestamp, Totals, WriterStats, amount};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -15,7 +15,6 @@ use super::Admin;
 use crate::clock;
 use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
 use crate::server::{failure, models};
-use crate::telemetry::usd;
 
 /// The handler.
 pub(super) struct Status {
@@ -245,8 +244,8 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
         "operations": stats.operations,
         "commit_p99_us": commit_p99(stats),
         "totals": totals.map(|totals| json!({
-            "credit": usd(totals.credit), "spent": usd(totals.spent), "held": usd(totals.held),
-            "loss": usd(totals.loss), "exposure": usd(totals.exposure), "cost": usd(totals.cost),
+            "credit": amount::exact(totals.credit), "spent": amount::exact(totals.spent), "held": amount::exact(totals.held),
+            "loss": amount::exact(totals.loss), "exposure": amount::exact(totals.exposure), "cost": amount::exact(totals.cost),
         })),
     })
 }

@@ -1,0 +1,41 @@
+//! The formats of results, and which command prints which. A command that cannot print the format asked for is refused before it
+//! does anything, because a script would read the text of another format as data.
+
+use clap::ValueEnum;
+
+use super::args::{Args, Command, Format, KeysCommand, LedgerCommand};
+
+const TEXT: &[Format] = &[Format::Table];
+const DOCUMENT: &[Format] = &[Format::Table, Format::Json];
+const LIST: &[Format] = &[Format::Table, Format::Json, Format::Csv];
+
+/// The formats in which a command prints its result.
+fn printed(command: &Command) -> &'static [Format] {
+    match command {
+        Command::Serve(_) | Command::Demo(_) | Command::Init(_) => TEXT,
+        Command::Check(_) | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
+        Command::Setup(options) if options.client.is_some() => DOCUMENT,
+        Command::Diff | Command::Setup(_) | Command::Keys(_) | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
+        Command::Ledger(_) => DOCUMENT,
+        Command::Models => Format::value_variants(),
+    }
+}
+
+/// What to type instead of a format that the command does not print.
+pub(super) fn unprinted(args: &Args) -> Option<String> {
+    let (wanted, printed) = (args.format(), printed(&args.command));
+    if printed.contains(&wanted) {
+        return None;
+    }
+    let instead = if printed.len() == 1 {
+        "leave out --format and --json".to_owned()
+    } else {
+        let flags: Vec<String> = printed.iter().map(|format| format!("--format {}", name(*format))).collect();
+        format!("write {}", flags.join(" or "))
+    };
+    Some(format!("this command does not print {}; {instead}", name(wanted)))
+}
+
+fn name(format: Format) -> String {
+    format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
