@@ -97,7 +97,7 @@ fn a_gateway_that_stands_still_before_its_commit_confirms_only_what_is_stored() 
         }
         let begun = Instant::now();
         let mut second = other.open_hold(new_hold(1, 21, "1")).await;
-        while matches!(second, Err(LedgerError::Unavailable(_))) && begun.elapsed() < Duration::from_secs(8) {
+        while matches!(second, Err(LedgerError::Unavailable(_))) && begun.elapsed() < PATIENCE {
             second = other.open_hold(new_hold(1, 21, "1")).await;
         }
         let late = late.await.unwrap();

@@ -167,6 +167,122 @@ fn the_upstreams_own_price_is_cut() {
     assert!(facts.marks.usage_empty);
 }
 
+/// Reports as services and servers document them; each is charged as it says.
+#[test]
+fn every_services_chat_usage_is_read() {
+    let counts = |[input, cache_read, cache_write, cache_write_1h, output, reasoning]: [u64; 6]| {
+        Reading::Counted(Usage { input, cache_read, cache_write, cache_write_1h, output, reasoning })
+    };
+    let details = |name: &str, value: u64| {
+        json!({"prompt_tokens": 3_019, "completion_tokens": 104, "total_tokens": 3_123,
+        "prompt_tokens_details": {"cached_tokens": 0, name: value}})
+    };
+    for (service, usage, expected) in [
+        (
+            "DeepSeek",
+            json!({"prompt_tokens": 100, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36, "completion_tokens": 30,
+            "total_tokens": 130, "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 20}}),
+            [36, 64, 0, 0, 10, 20],
+        ),
+        (
+            "Kimi",
+            json!({"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109, "cached_tokens": 80}),
+            [20, 80, 0, 0, 9, 0],
+        ),
+        ("Qwen", details("cache_creation_input_tokens", 1_605), [1_414, 0, 1_605, 0, 104, 0]),
+        (
+            "Qwen for an hour",
+            json!({"prompt_tokens": 3_019, "completion_tokens": 104, "prompt_tokens_details": {"cached_tokens": 0,
+            "cache_type": "ephemeral", "cache_creation_input_tokens": 1_605,
+            "cache_creation": {"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 1_005}}}),
+            [1_414, 0, 600, 1_005, 104, 0],
+        ),
+        (
+            "LiteLLM",
+            json!({"prompt_tokens": 98_805, "completion_tokens": 5_120, "total_tokens": 103_925, "cache_read_input_tokens": 66_360,
+            "cache_creation_input_tokens": 32_435, "prompt_tokens_details": {"text_tokens": null, "cached_tokens": 66_360,
+            "cache_creation_tokens": 32_435, "cache_creation_token_details": {"ephemeral_5m_input_tokens": 2_435,
+            "ephemeral_1h_input_tokens": 30_000}}, "completion_tokens_details": {"reasoning_tokens": 1_710, "text_tokens": null}}),
+            [10, 66_360, 2_435, 30_000, 3_410, 1_710],
+        ),
+        ("OpenRouter", details("cache_write_tokens", 1_605), [1_414, 0, 1_605, 0, 104, 0]),
+        (
+            "xAI",
+            json!({"prompt_tokens": 40, "completion_tokens": 30, "total_tokens": 626, "num_sources_used": 0,
+            "prompt_tokens_details": {"text_tokens": 40, "image_tokens": 0, "cached_tokens": 32},
+            "completion_tokens_details": {"reasoning_tokens": 556}, "cost_in_usd_ticks": 12}),
+            [8, 32, 0, 0, 30, 556],
+        ),
+        (
+            "Groq",
+            json!({"queue_time": 0.02, "prompt_tokens": 60, "prompt_time": 0.0004, "completion_tokens": 10, "completion_time": 0.01,
+            "total_tokens": 70, "prompt_tokens_details": {"cached_tokens": 50}}),
+            [10, 50, 0, 0, 10, 0],
+        ),
+        (
+            "Mistral",
+            json!({"prompt_tokens": 60, "total_tokens": 70, "completion_tokens": 10, "prompt_audio_seconds": {},
+            "prompt_tokens_details": {"cached_tokens": 48}}),
+            [12, 48, 0, 0, 10, 0],
+        ),
+        (
+            "vLLM",
+            json!({"prompt_tokens": 60, "total_tokens": 70, "completion_tokens": 10, "prompt_tokens_details": null}),
+            [60, 0, 0, 0, 10, 0],
+        ),
+        (
+            "SGLang",
+            json!({"prompt_tokens": 60, "total_tokens": 90, "completion_tokens": 30, "prompt_tokens_details": {"cached_tokens": 16},
+            "reasoning_tokens": 20}),
+            [44, 16, 0, 0, 30, 0],
+        ),
+        (
+            "llama.cpp",
+            json!({"completion_tokens": 10, "prompt_tokens": 60, "total_tokens": 70,
+            "prompt_tokens_details": {"cached_tokens": 59}}),
+            [1, 59, 0, 0, 10, 0],
+        ),
+        (
+            "Z.ai",
+            json!({"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90, "prompt_tokens_details": {"cached_tokens": 43},
+            "completion_tokens_details": {"reasoning_tokens": 20}}),
+            [17, 43, 0, 0, 10, 20],
+        ),
+    ] {
+        assert_eq!(
+            chat(&[json!({"prompt_tokens": 0, "completion_tokens": 0}), usage]).reading(false),
+            counts(expected),
+            "{service}"
+        );
+    }
+}
+
+#[test]
+fn every_services_native_and_responses_usage_is_read() {
+    let counted = |input, cache_read, cache_write, cache_write_1h, output, reasoning| {
+        Reading::Counted(Usage { input, cache_read, cache_write, cache_write_1h, output, reasoning })
+    };
+    let vertex = native(
+        &json!({"input_tokens": 10, "cache_read_input_tokens": 500, "cache_creation_input_tokens": 300, "output_tokens": 40,
+        "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200}, "service_tier": "standard",
+        "server_tool_use": {"web_search_requests": 0}, "output_tokens_details": {"thinking_tokens": 25}}),
+    );
+    assert_eq!(vertex.reading(false), counted(10, 500, 100, 200, 15, 25));
+    let plain = native(&json!({"input_tokens": 1, "cache_read_input_tokens": 59, "output_tokens": 10}));
+    assert_eq!(plain.reading(false), counted(1, 59, 0, 0, 10, 0), "llama.cpp");
+    let bedrock =
+        json!({"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 9, "outputTokenCount": 9}});
+    let mut reader = Family::Messages.protocol().reader();
+    let facts = reader.read(&frames(format!("data: {bedrock}\n\n").as_bytes()).pop().expect("one frame"));
+    assert_eq!((facts.end, facts.usage, reader.usage().reading(false)), (true, false, Reading::Missing));
+    let turns = json!({"input_tokens": 300, "input_tokens_details": {"cached_tokens": 120, "input_tokens_per_turn": [100, 200],
+        "cached_tokens_per_turn": [0, 120]}, "output_tokens": 50, "total_tokens": 350, "output_tokens_details": {"reasoning_tokens": 20,
+        "tool_output_tokens": 0, "output_tokens_per_turn": [20, 30]}});
+    let body = json!({"object": "response", "status": "completed", "usage": turns}).to_string();
+    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
+    assert_eq!(facts.usage.reading(false), counted(180, 120, 0, 0, 30, 20), "vLLM");
+}
+
 /// A native stream's usage.
 fn native(usage: &Value) -> WireUsage {
     let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
@@ -202,6 +318,21 @@ fn the_steps_of_an_answer_are_its_counts_only_if_they_add_up() {
     assert_eq!(odd.further_steps(&counted(51)), []);
     let endless = native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": vec![step(1); 33]}));
     assert_eq!(endless.reading(false), Reading::Absurd);
+}
+
+#[test]
+fn an_answer_that_is_only_a_compaction_is_counted_once() {
+    let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 2_930, "output_tokens": 1}}});
+    let step = json!({"type": "compaction", "input_tokens": 2_930, "output_tokens": 1_313});
+    let usage = json!({"input_tokens": 0, "output_tokens": 0, "iterations": [step]});
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}, "usage": usage});
+    let mut reader = Family::Messages.protocol().reader();
+    for event in [start, delta] {
+        reader.read(&frames(format!("data: {event}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    let counted = Usage { input: 2_930, output: 1_313, ..Usage::default() };
+    assert_eq!(reader.usage().reading(false), Reading::Counted(counted));
+    assert_eq!(reader.usage().further_steps(&counted), [counted]);
 }
 
 /// The summary that a compaction shows is output.

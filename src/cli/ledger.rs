@@ -101,7 +101,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
         Format::Json => output::print_json(&json!({ "to": options.to.to_string(), "verified": report })),
         _ => output::print(&format!("{} is a verified copy: {}", options.to, summary(&report))),
     }
-    output::note(&format!("Serve from one of them only; {} is as it was.", args.ledger));
+    output::note(&format!("Both have the same keys and money: serve from one of them only. {} is as it was.", args.ledger));
     Ok(())
 }
 

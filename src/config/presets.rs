@@ -51,6 +51,8 @@ pub struct Starter {
     price: BTreeMap<String, String>,
     context: u32,
     output: u32,
+    /// `picture_tokens`, if the rules by size count less than the model does.
+    pictures: Option<u32>,
     capabilities: Vec<String>,
     /// `tokenizer`, if the usual one is far off.
     tokenizer: Option<String>,
@@ -109,6 +111,13 @@ impl Preset {
         let model = &self.model;
         let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
         let tokenizer = model.tokenizer.as_ref().map(|name| format!("tokenizer         = \"{name}\"\n")).unwrap_or_default();
+        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
+        let limits = format!(
+            "{{ context = {}, max_output = {}{} }}",
+            underscored(model.context),
+            underscored(model.output),
+            model.pictures.map(pictures).unwrap_or_default()
+        );
         let rates = |fill: &dyn Fn(&str) -> String| {
             // In the order of a price list, not alphabetically.
             let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
@@ -136,7 +145,7 @@ impl Preset {
              best_environments = [\"SDKs\", \"backend\"]\n\
              price             = {{ {price} }}\n\
              capabilities      = {capabilities}\n\
-             limits            = {{ context = {context}, max_output = {output} }}\n\
+             limits            = {limits}\n\
              {tokenizer}\
              \n\
              # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
@@ -149,15 +158,13 @@ impl Preset {
              # best_environments = [\"backend\"]\n\
              # price             = {{ {blank} }}\n\
              # capabilities      = {capabilities}\n\
-             # limits            = {{ context = {context}, max_output = {output} }}\n",
+             # limits            = {limits}\n",
             title = model.title,
             slug = format!("\"{}\"", model.slug),
             owner = format!("\"{}\"", model.provider),
             path = format!("\"{}\"", model.best_path),
             provider = model.provider,
             best_path = model.best_path,
-            context = underscored(model.context),
-            output = underscored(model.output),
             blank = rates(&|_| "…".to_owned()),
         )
     }

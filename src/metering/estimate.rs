@@ -171,6 +171,7 @@ mod tests {
     use farebox_protocol::token_estimate::Weight;
 
     use super::*;
+    use crate::config::{self, Capability, ProcessSecrets, Source, presets};
 
     fn text(ascii: u64) -> Content {
         let mut weight = Weight::default();
@@ -197,6 +198,51 @@ mod tests {
         assert_eq!(input(&content, &limits(200_000)), Estimate { input: 200_000, ceiling: 200_000, least: 2, known: 15 });
         let content = Content { documents: vec![Document { bytes: 10, place: 0..0, tokens: Some(9_000) }], ..text(10) };
         assert_eq!(input(&content, &limits(200_000)).input, 9_015);
+    }
+
+    /// Each model's own rule, as its vendor documents it.
+    #[test]
+    fn the_models_of_the_presets_count_a_picture_at_no_less_than_their_vendors() {
+        let rule = |slug: &str, (width, height): (u32, u32)| match slug {
+            "gpt-5.4-mini" => (patches(width, height).min(1_536) * 162).div_ceil(100),
+            "gemini-3.8-flash" => 1_120,
+            // Larger pictures count more; see `picture_tokens` in docs/config.md.
+            "claude-sonnet-5.5" if width.max(height) <= 1_568 => {
+                (u64::from(width.div_ceil(28)) * u64::from(height.div_ceil(28))).min(1_568)
+            }
+            "claude-sonnet-5.5" => 0,
+            other => panic!("{other}: what does its vendor say about pictures?"),
+        };
+        let mut models = 0;
+        for preset in presets() {
+            let (catalog, routes) = (preset.starter_catalog(), preset.starter_routes());
+            let files = (Source::new("catalog.toml", &catalog), Source::new("routes.toml", &routes));
+            let config = config::load(&files.0, &files.1, &ProcessSecrets { lenient: true }).0.unwrap();
+            let model = &config.catalog.models[0];
+            if !model.can(Capability::Vision) {
+                continue;
+            }
+            models += 1;
+            for (detail, size) in [Detail::Auto, Detail::High].into_iter().flat_map(|detail| {
+                let sizes = [
+                    (1, 1),
+                    (256, 256),
+                    (800, 600),
+                    (1_024, 1_024),
+                    (1_280, 800),
+                    (1_568, 1_100),
+                    (1_920, 1_080),
+                    (4_032, 3_024),
+                ];
+                sizes.map(|size| (detail, size))
+            }) {
+                let counted = super::picture(&Picture { bytes: Some(100), size: Some(size), detail }, &model.limits);
+                assert!(counted >= rule(&model.slug, size), "{} {size:?}: {counted}", model.slug);
+            }
+            let unknown = super::picture(&Picture { bytes: None, size: None, detail: Detail::Auto }, &model.limits);
+            assert!(unknown >= rule(&model.slug, (8_000, 8_000)), "{}: by its address", model.slug);
+        }
+        assert_eq!(models, 4);
     }
 
     #[test]

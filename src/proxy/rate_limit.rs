@@ -23,7 +23,7 @@ const TURN_PATIENCE: Duration = Duration::from_secs(30);
 /// For a customer whose requests cost the operator far more than they pay, and whose turn did not come in time.
 const SLOWED: &str = "this key may run one request at a time for now, because many of its requests in the last hour were left \
      early or broke and were paid only in part; read answers to their end, and the limit is lifted within the hour";
-/// From this many keys on, idle keys with full buckets are forgotten.
+/// From this many keys on, idle keys with full buckets are forgotten; again when there are twice as many as were left.
 const KEYS_REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,14 @@ struct Rate {
 /// Counts of every key that was active lately.
 #[derive(Debug, Default)]
 pub struct RateLimits {
-    keys: Mutex<HashMap<KeyId, Traffic>>,
+    keys: Mutex<Keys>,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    known: HashMap<KeyId, Traffic>,
+    /// Keys that were left when idle ones were last forgotten.
+    left: usize,
 }
 
 #[derive(Debug, Default)]
@@ -136,8 +143,8 @@ impl RateLimits {
     /// [`Failure::RateLimited`].
     pub fn admit_visitor(&self, key: KeyId, now: Instant) -> Result<(), Failure> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        forget_idle(&mut keys, now);
-        keys.entry(key).or_default().free.take(FREE_RATE, now)
+        keys.forget_idle(now);
+        keys.known.entry(key).or_default().free.take(FREE_RATE, now)
     }
 
     fn begin(
@@ -148,8 +155,8 @@ impl RateLimits {
         take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
     ) -> Result<Pass, Refused> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        forget_idle(&mut keys, now);
-        let traffic = keys.entry(key.id).or_default();
+        keys.forget_idle(now);
+        let traffic = keys.known.entry(key.id).or_default();
         let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if traffic.running >= most {
             let words = format!("at most {most} may run at the same time");
@@ -166,13 +173,13 @@ impl RateLimits {
 
     fn traffic<T>(&self, key: KeyId, with: impl FnOnce(&mut Traffic) -> T) -> T {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        with(keys.entry(key).or_default())
+        with(keys.known.entry(key).or_default())
     }
 
     /// Whether a key runs one request at a time because of its uncharged exposure.
     pub(super) fn is_slowed(&self, key: KeyId, now: Timestamp) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(&key).is_some_and(|traffic| traffic.is_slowed(now))
+        keys.known.get(&key).is_some_and(|traffic| traffic.is_slowed(now))
     }
 
     /// Whether the caller should read a key's last hour; otherwise another task is reading it and will read it again.
@@ -207,7 +214,7 @@ impl RateLimits {
     pub fn slowed(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.last_hour?.standing(now)));
-        let mut slowed: Vec<_> = keys.iter().filter_map(standing).filter(|(_, standing)| standing.runs_away()).collect();
+        let mut slowed: Vec<_> = keys.known.iter().filter_map(standing).filter(|(_, standing)| standing.runs_away()).collect();
         slowed.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
         slowed
     }
@@ -216,7 +223,7 @@ impl RateLimits {
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut keys = self.rate_limits.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(traffic) = keys.get_mut(&self.key) {
+        if let Some(traffic) = keys.known.get_mut(&self.key) {
             traffic.running = traffic.running.saturating_sub(1);
             traffic.running_paid = traffic.running_paid.saturating_sub(u32::from(self.paid));
             if let Some(turn) = traffic.turn.as_ref().filter(|_| self.paid) {
@@ -251,11 +258,33 @@ impl Bucket {
     }
 }
 
-fn forget_idle(keys: &mut HashMap<KeyId, Traffic>, now: Instant) {
-    if keys.len() >= KEYS_REMEMBERED {
-        let wall = clock::now();
-        keys.retain(|_, traffic| {
-            traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now) || traffic.is_slowed(wall)
-        });
+impl Keys {
+    /// Forgets idle keys when there are many. All keys may be busy, so the next search waits until there are twice as many.
+    fn forget_idle(&mut self, now: Instant) {
+        if self.known.len() >= KEYS_REMEMBERED.max(self.left.saturating_mul(2)) {
+            let wall = clock::now();
+            self.known.retain(|_, traffic| {
+                traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now) || traffic.is_slowed(wall)
+            });
+            self.left = self.known.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_busy_keys_are_not_searched_at_every_request() {
+        let (limits, begun) = (RateLimits::default(), Instant::now());
+        let visit = |numbers: std::ops::Range<i64>, now| {
+            numbers.for_each(|number| limits.admit_visitor(KeyId::from_random(number.unsigned_abs()), now).unwrap());
+            let keys = limits.keys.lock().unwrap();
+            (keys.known.len(), keys.left)
+        };
+        assert_eq!(visit(1..30_001, begun), (30_000, 20_000), "searched at 10,000 and at 20,000");
+        let later = begun + Duration::from_secs(61);
+        assert_eq!(visit(30_001..40_002, later), (10_001, 10_000), "searched at 40,000: three quarters were idle");
     }
 }

@@ -1,7 +1,9 @@
 //! The log on standard error: for people, or as JSON for machines; one line for each request. Ids and counts, never bodies.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use farebox_ledger::KeyId;
 use tracing_subscriber::EnvFilter;
 
 use super::log_writer::{LogGuard, LogWriter};
@@ -47,39 +49,41 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
     guard
 }
 
-/// Lines for requests without a key, in each window of a second.
-const ANONYMOUS_LINES: u64 = 10;
+/// Lines for the refused requests of one key, or of all strangers, in each window of a second.
+const REFUSED_LINES: u64 = 10;
 
-/// Writes one line for each ended request. Requests without a valid key get at most 10 lines a second plus a count of the rest, so
-/// that a stranger cannot fill the disk.
+/// Writes one line for each request for which money was held. Refused requests cost nothing, so of each key's, and of those without
+/// a key, at most 10 a second get a line; the rest is counted. Otherwise a stranger or a key without money could fill the disk.
 #[derive(Debug, Default)]
 pub struct RequestLog {
-    anonymous: Mutex<Window>,
+    refused: Mutex<Window>,
 }
 
-/// Lines requested within one second.
+/// Requests refused within one second.
 #[derive(Debug, Default)]
 struct Window {
     since: i64,
-    asked: u64,
+    asked: HashMap<Option<KeyId>, u64>,
 }
 
 impl RequestLog {
     /// Whether a request gets a line.
     fn admits(&self, record: &Record) -> bool {
-        if record.key.is_some() {
+        let was_refused = !record.message.is_empty();
+        if !was_refused {
             return true;
         }
-        let mut window = self.anonymous.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if record.at.millis().saturating_sub(window.since) >= 1_000 {
-            let left_out = window.asked.saturating_sub(ANONYMOUS_LINES);
-            *window = Window { since: record.at.millis(), asked: 0 };
+            let left_out: u64 = window.asked.values().map(|asked| asked.saturating_sub(REFUSED_LINES)).sum();
+            *window = Window { since: record.at.millis(), asked: HashMap::new() };
             if left_out > 0 {
-                tracing::info!(left_out, "more requests without a key");
+                tracing::info!(left_out, "more refused requests");
             }
         }
-        window.asked += 1;
-        window.asked <= ANONYMOUS_LINES
+        let asked = window.asked.entry(record.key).or_default();
+        *asked += 1;
+        *asked <= REFUSED_LINES
     }
 }
 
@@ -122,7 +126,7 @@ impl Observer for RequestLog {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{KeyId, OperationId, Timestamp};
+    use farebox_ledger::{OperationId, Timestamp};
     use farebox_protocol::Family;
     use tokio::time::Instant;
 
@@ -130,7 +134,7 @@ mod tests {
     use crate::proxy::{Failure, Known, Origin};
 
     #[test]
-    fn requests_without_a_key_are_written_ten_times_a_second() {
+    fn refused_requests_of_a_key_or_of_nobody_are_written_ten_times_a_second() {
         let log = RequestLog::default();
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
@@ -139,9 +143,11 @@ mod tests {
             let record = Record::refused(&failure, Family::Chat, known, id, Instant::now(), Origin::default());
             Record { at: Timestamp::from_millis(at), ..record }
         };
-        let written = |at| (0..100).filter(|_| log.admits(&record(at, None))).count();
-        assert_eq!((written(5_000), written(5_999), written(6_000)), (10, 0, 10));
-        let key = Some(KeyId::from_random(1));
-        assert!((0..100).all(|_| log.admits(&record(6_000, key))), "customers' requests are all written");
+        let written = |at, key| (0..100).filter(|_| log.admits(&record(at, key))).count();
+        let (ann, bob) = (Some(KeyId::from_random(1)), Some(KeyId::from_random(2)));
+        assert_eq!((written(5_000, None), written(5_999, None), written(6_000, None)), (10, 0, 10));
+        assert_eq!((written(6_000, ann), written(6_001, bob), written(6_002, ann), written(7_000, ann)), (10, 10, 0, 10));
+        let held = Record { message: String::new(), ..record(7_000, ann) };
+        assert!((0..100).all(|_| log.admits(&held)), "requests for which money was held are all written");
     }
 }

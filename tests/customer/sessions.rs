@@ -360,13 +360,12 @@ async fn open_pages_of_a_key_are_bounded() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(open().await.status(), 429);
     drop(pages);
-    for _ in 0..40 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        if open().await.status() == 200 {
-            return;
+    let places = async {
+        while open().await.status() != 200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-    }
-    panic!("closed pages give their places back");
+    };
+    tokio::time::timeout(Duration::from_secs(60), places).await.expect("closed pages give their places back");
 }
 
 #[tokio::test]
@@ -380,7 +379,8 @@ async fn an_open_page_does_not_hold_up_a_stop() {
     let Visitor { .. } = visitor;
     let began = Instant::now();
     gateway.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // A page that held it up would do so until the requests' 30 s are over.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -109,7 +110,7 @@ async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
     allow(served.id(), getrlimit(Resource::Nofile).maximum);
     ask(&customer, &served.base, "test-blind", &secret).await.unwrap();
     let mut answer = String::new();
-    tokio::time::timeout(Duration::from_secs(10), stranger.read_to_string(&mut answer)).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), stranger.read_to_string(&mut answer)).await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let log = served.log();
     assert!(log.lines().count() < 2_000, "it did not fill the log while nothing could be accepted");
@@ -178,17 +179,17 @@ async fn with_few_descriptors_a_crowd_is_refused_and_the_others_are_served() {
             let begun = Instant::now();
             // On a new connection each time: an idle one may be closed for a new one.
             ask(&client(), &served.base, "test-model", &secret).await.unwrap();
-            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+            // Less than the 120 s for which an idle connection may keep its place.
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         }
     }
     ask(&client(), &served.base, "test-blind", &secret).await.unwrap();
-    let mut closed = 0;
-    for stream in &mut crowd {
-        let ended = tokio::time::timeout(Duration::from_millis(20), stream.read_u8()).await;
-        closed += usize::from(ended.is_ok());
-    }
     let most = (220 - 128) / 2;
-    assert!(closed >= 400 - most, "{closed} of 400 were closed");
+    let mut closed: FuturesUnordered<_> = crowd.iter_mut().map(AsyncReadExt::read_u8).collect();
+    for number in 0..400 - most {
+        let ended = tokio::time::timeout(Duration::from_secs(60), closed.next()).await;
+        assert!(ended.is_ok(), "{number} of 400 were closed");
+    }
     let metrics = operator.get(format!("{}/metrics", served.admin)).send().await.unwrap().text().await.unwrap();
     let of = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok()).unwrap();
     assert!(of("farebox_connections ") <= most);

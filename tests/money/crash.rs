@@ -24,7 +24,7 @@ use crate::support::{TestKey, path, payment, sized};
 /// Kills per ledger, before the next round starts with a new one.
 const ERA: u64 = 20;
 /// Far above the time of a restart on any machine; the actual time is printed.
-const FAR: Duration = Duration::from_secs(20);
+const FAR: Duration = Duration::from_secs(60);
 
 /// Starts the gateway, waits until it is ready, and returns how long that took.
 async fn start(folder: &Path, durability: &str) -> (Served, Duration) {
@@ -172,7 +172,7 @@ fn pictured() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoint() {
-    let answer = "words of an answer that goes on and on ".repeat(4_000);
+    let answer = "words of an answer that goes on and on ".repeat(30_000);
     let reply = Speech::new(Family::Chat, &answer).in_pieces_of(300).stream().paced(Duration::from_millis(20));
     let upstream = ScriptedUpstream::start(reply).await;
     let (folder, file) = place(&upstream);

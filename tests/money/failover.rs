@@ -11,6 +11,7 @@ use farebox_ledger::store::SharedStore;
 use farebox_ledger::{LedgerAddress, OpenMode, Opening, anchor};
 use tokio::task::block_in_place;
 
+use super::fleet::UNNOTICED;
 use crate::process::alerts::OF_DATABASES;
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
@@ -189,6 +190,11 @@ impl Fleet {
             Blow::Freeze => {
                 self.gateways[victim].signal("STOP");
                 tokio::time::sleep(LONGER_THAN_A_LEASE).await;
+                // The others may be slow to find it.
+                while block_in_place(|| self.pair.sql(UNNOTICED)) != "0" {
+                    assert!(struck.elapsed() < PATIENCE, "nobody misses it");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
                 self.wires[victim].release();
                 self.gateways[victim].signal("CONT");
                 let ended = block_in_place(|| self.gateways[victim].ended());

@@ -24,6 +24,8 @@ const BOUND: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Longer than ten seconds of silence and a round of the others.
 const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
+/// How many gateways are silent for longer than a lease and not yet considered dead.
+pub(super) const UNNOTICED: &str = "SELECT count(*) FROM nodes WHERE ended IS NULL AND renewed_at < now() - interval '11 s'";
 
 /// These databases have no standby.
 const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");
@@ -99,6 +101,11 @@ impl Fleet {
             Fault::Stop => {
                 self.gateways[victim].signal("STOP");
                 tokio::time::sleep(LONGER_THAN_A_LEASE).await;
+                // The others may be slow to find it.
+                while self.cluster.psql(&self.database, UNNOTICED).unwrap() != "0" {
+                    assert!(lost.elapsed() < PATIENCE, "nobody misses it");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
                 self.gateways[victim].signal("CONT");
                 let ended = self.gateways[victim].ended();
                 assert!(!ended.success(), "it was fenced off, says so and ends: {}", self.gateways[victim].log());

@@ -68,16 +68,20 @@ async fn up(client: &reqwest::Client, base: &str) {
 async fn passes_everything_on(client: &reqwest::Client, base: &str, secret: &str) {
     up(client, base).await;
     let body = json!({ "model": "sim-chat", "stream": true, "max_tokens": 64, "messages": [{ "role": "user", "content": "Count to five" }] });
-    let answer = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).json(&body).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut arrivals = Vec::new();
-    let mut pieces = answer.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        piece.unwrap();
-        arrivals.push(Instant::now());
+    // A client that did not get the processor reads several pieces as one; a proxy that keeps them back does so in every try.
+    let mut tries = Vec::new();
+    while !tries.iter().any(|(pieces, apart)| *pieces >= 4 && *apart > Duration::from_millis(200)) {
+        assert!(tries.len() < 5, "the stream is not passed on piece by piece: {tries:?}");
+        let answer = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let mut arrivals = Vec::new();
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            piece.unwrap();
+            arrivals.push(Instant::now());
+        }
+        tries.push((arrivals.len(), arrivals.last().unwrap().duration_since(arrivals[0])));
     }
-    let apart = arrivals.last().unwrap().duration_since(arrivals[0]);
-    assert!(arrivals.len() >= 4 && apart > Duration::from_millis(200), "{} pieces within {apart:?}", arrivals.len());
 
     let large = "x".repeat(33 * 1024 * 1024);
     let refused = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).body(large).send().await.unwrap();

@@ -53,7 +53,7 @@ impl Browser {
             options["mobileEmulation"] =
                 json!({ "deviceMetrics": { "width": window.width, "height": window.height, "pixelRatio": 2, "touch": true } });
         }
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "timeouts": { "implicit": 20_000 }, "goog:chromeOptions": options } } });
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "timeouts": { "implicit": 60_000, "script": 120_000 }, "goog:chromeOptions": options } } });
         let base = format!("http://127.0.0.1:{port}/session");
         let answer: Value = client.post(&base).json(&wanted).send().await.unwrap().json().await.unwrap();
         let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no Chromium: {answer}"));
@@ -114,7 +114,7 @@ impl Browser {
 
     /// Waits until a script returns true.
     pub(crate) async fn until(&self, what: &str, script: &str) {
-        for _ in 0..400 {
+        for _ in 0..1_200 {
             if self.ask(script).await == true {
                 return;
             }
@@ -125,7 +125,7 @@ impl Browser {
 
     /// Waits until a person sees this in the first element that matches; needs no scripts in the page.
     pub(crate) async fn shows(&self, selector: &str, part: &str) {
-        for _ in 0..400 {
+        for _ in 0..1_200 {
             let found = json!({ "using": "css selector", "value": selector });
             let sent = self.client.post(format!("{}/element", self.session)).json(&found).send().await.unwrap();
             let found: Value = sent.json().await.unwrap();

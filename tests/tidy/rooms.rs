@@ -171,7 +171,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/telemetry/",
         module: "farebox::telemetry",
         job: "log, counters and the live feed; observes and decides nothing",
-        ours: &["ledger::Usage", "ledger::amount", "metering::Miscount", "proxy::record"],
+        ours: &["ledger::KeyId", "ledger::Usage", "ledger::amount", "metering::Miscount", "proxy::record"],
         crates: &["tokio", "tracing", "tracing_subscriber"],
         pure: false,
     },

@@ -76,6 +76,7 @@ impl Calls {
         let again = fragment.id.is_empty()
             && call.depth.whole
             && !fragment.name.is_empty()
+            && !call.name.is_empty()
             && (fragment.name != call.name || !fragment.arguments.is_empty());
         if other_id { by_id() } else { (!again).then_some(at) }
     }

@@ -77,10 +77,7 @@ impl Decoder {
             return;
         }
         let Ok(chunk) = Cursor::of_answer(data).and_then(|mut cursor| chunk(&mut cursor)) else {
-            if error {
-                self.flow.fail(UpstreamError::parse(data), sink);
-            }
-            return;
+            return self.flow.unreadable(data, error, sink);
         };
         if chunk.error || error {
             return self.flow.fail(UpstreamError::parse(data), sink);

@@ -13,14 +13,20 @@ use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize,
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
-    ("",                           "prompt_tokens",           Slot::Input),
-    ("prompt_tokens_details",      "cached_tokens",           Slot::CacheRead),
-    ("",                           "prompt_cache_hit_tokens", Slot::CacheRead),
-    ("prompt_tokens_details",      "cache_write_tokens",      Slot::CacheWrite),
-    ("",                           "completion_tokens",       Slot::Output),
-    ("completion_tokens_details",  "reasoning_tokens",        Slot::Reasoning),
-    ("",                           "total_tokens",            Slot::Total),
-    ("cache_write_tokens_details", "ttl_12h_tokens",          Slot::CacheWrite1h),
+    ("",                             "prompt_tokens",               Slot::Input),
+    ("prompt_tokens_details",        "cached_tokens",               Slot::CacheRead),
+    ("",                             "cached_tokens",               Slot::CacheRead),
+    ("",                             "prompt_cache_hit_tokens",     Slot::CacheRead),
+    ("prompt_tokens_details",        "cache_write_tokens",          Slot::CacheWrite),
+    ("prompt_tokens_details",        "cache_creation_input_tokens", Slot::CacheWrite),
+    ("prompt_tokens_details",        "cache_creation_tokens",       Slot::CacheWrite),
+    ("cache_creation",               "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
+    ("cache_creation",               "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("cache_creation_token_details", "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("",                             "completion_tokens",           Slot::Output),
+    ("completion_tokens_details",    "reasoning_tokens",            Slot::Reasoning),
+    ("",                             "total_tokens",                Slot::Total),
+    ("cache_write_tokens_details",   "ttl_12h_tokens",              Slot::CacheWrite1h),
 ];
 
 /// The content of one chunk or one whole answer.

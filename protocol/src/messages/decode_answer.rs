@@ -100,10 +100,7 @@ impl flow::Decoder for Decoder {
         }
         let Some(data) = frame.data() else { return self.flow.ping(sink) };
         let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
-            if frame.event() == Some("error") {
-                self.flow.fail(UpstreamError::parse(&data), sink);
-            }
-            return;
+            return self.flow.unreadable(&data, frame.event() == Some("error"), sink);
         };
         if said.kind.is_empty() {
             said.kind = Cow::Owned(frame.event().unwrap_or_default().to_owned());

@@ -83,6 +83,15 @@ impl Flow {
         }
     }
 
+    /// A frame that is not JSON: an error in the upstream's own words, or something that the caller does not get.
+    pub(crate) fn unreadable(&mut self, data: &[u8], is_error: bool, sink: &mut dyn Sink) {
+        if is_error {
+            self.fail(UpstreamError::parse(data), sink);
+        } else if !data.trim_ascii().is_empty() {
+            self.lose("frame", sink);
+        }
+    }
+
     /// The answer broke without an error from the upstream.
     pub(crate) fn broke(&mut self, why: &str, sink: &mut dyn Sink) {
         self.fail(UpstreamError { message: why.to_owned(), ..UpstreamError::default() }, sink);

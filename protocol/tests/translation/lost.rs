@@ -115,6 +115,20 @@ fn arguments_that_are_no_object_are_wrapped_and_a_cut_call_is_told() {
 }
 
 #[test]
+fn a_frame_that_is_not_json_is_told() {
+    for upstream in [Chat, Messages, Responses] {
+        let caller = if upstream == Chat { Messages } else { Chat };
+        let own = data_of(&relay(Messages, upstream, Memo::default(), &native(&[text_block("a")], "end_turn")));
+        let own = if upstream == Messages { native(&[text_block("a")], "end_turn") } else { own };
+        let mut stream = own.clone();
+        stream.insert(own.len() / 2, String::new());
+        assert_eq!(streamed(upstream, caller, &stream), "", "a sign of life is no loss");
+        stream.insert(own.len() / 2, "{\"text\":\"a\u{1}b\"}".to_owned());
+        assert_eq!(streamed(upstream, caller, &stream), "answer.frame=dropped", "{upstream}");
+    }
+}
+
+#[test]
 fn an_ordinary_answer_loses_nothing() {
     let upstream = native(&[text_block("a"), call_block("t1", "f", &["{}"])], "tool_use");
     for (from, to) in PAIRS {

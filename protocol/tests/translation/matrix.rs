@@ -29,7 +29,8 @@ A field that no table names is dropped and named. Values that request nothing (`
 never dropped or refused. Some carried and converted fields depend on the target's abilities; then `x-farebox-lost` names them too:
 `temperature=clamped`, `max_tokens=raised`, `thinking=off(no_signature)`, `effort=clamped`, `schema=relaxed`,
 `tools.strict=dropped`, `cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures,
-documents and JSON schemas for a target without that ability are refused.
+documents and JSON schemas for a target without that ability are refused. So is a request of 100,000 JSON values or more, where a
+schema or a tool's input counts as one value: its tree would take a hundred times the memory of its text.
 
 ## Thinking
 
@@ -55,7 +56,8 @@ searches and other tools that ran on the provider's side, redacted thinking, aud
 losses are known, so `x-farebox-lost` names only losses of the request; the receipt and the log also name those of the answer,
 prefixed with `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole native answers, arguments that
 are not an object are wrapped (`answer.arguments=wrapped`), and a call that the limit cut is left out (`answer.tool_use=cut`).
-Unknown blocks and items are reported as `answer.block` and `answer.item`. A chat answer has one text: texts around calls are joined.
+Unknown blocks and items are reported as `answer.block` and `answer.item`, frames that are not JSON as `answer.frame`. A chat
+answer has one text: texts around calls are joined.
 ";
 
 fn word(from: Family, to: Family, row: &Row) -> String {

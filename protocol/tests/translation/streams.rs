@@ -54,6 +54,19 @@ fn b67_b68_b69_b82_calls_are_numbered_from_zero_without_empty_chunks() {
 }
 
 #[test]
+fn a_call_that_is_named_after_its_arguments_keeps_them() {
+    let call = |call: Value| json!({"tool_calls": [call]});
+    let arguments = json!({"index": 0, "id": "c1", "function": {"arguments": "{\"a\":1}"}});
+    let stream = chat(&[call(arguments), call(json!({"index": 0, "function": {"name": "f"}}))], "tool_calls");
+    let shown = events(&relay(Chat, Messages, Memo::default(), &stream));
+    let inputs: Vec<&str> = shown.iter().filter_map(|event| event["delta"]["partial_json"].as_str()).collect();
+    let calls: Vec<&Value> =
+        shown.iter().map(|event| &event["content_block"]).filter(|block| block["type"] == "tool_use").collect();
+    assert_eq!((inputs.concat().as_str(), calls.len()), ("{\"a\":1}", 1));
+    assert_eq!((&calls[0]["id"], &calls[0]["name"]), (&json!("c1"), &json!("f")));
+}
+
+#[test]
 fn b75_responses_events_are_complete_and_in_order() {
     let stream = events(&relay(Messages, Responses, Memo::default(), &two_calls()));
     let kinds: Vec<&str> = stream.iter().filter_map(|event| event["type"].as_str()).collect();
