@@ -319,7 +319,7 @@ pub enum Refusal {
     #[error("there is no open hold {0}")]
     NoSuchHold(OperationId),
     /// A refund names a request that was not charged, or exceeds what is left of its charge.
-    #[error("at most {refundable} of request {request} can be refunded")]
+    #[error("at most {refundable} USD of request req_{request} can be refunded")]
     NotRefundable {
         /// The charged request.
         request: OperationId,
