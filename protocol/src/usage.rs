@@ -64,8 +64,11 @@ pub enum Reading {
 }
 
 impl WireUsage {
-    /// Merges a later frame: the last non-null value wins, and zero never replaces a positive one.
+    /// Merges a later frame: the last non-null value wins, and zero never replaces a positive one. Only beside a compaction it does:
+    /// an answer that is nothing else has no counts of its own, although the stream may have begun with the prompt's.
     pub fn merge(&mut self, later: &Self) {
+        let replace: fn(&mut Option<u64>, Option<u64>) = |slot, count| *slot = count.or(*slot);
+        let fill = if later.compactions.is_empty() { fill } else { replace };
         fill(&mut self.input, later.input);
         fill(&mut self.cache_read, later.cache_read);
         fill(&mut self.cache_write, later.cache_write);

@@ -507,6 +507,7 @@ fn a_compaction_is_expected_from_its_trigger_on() {
         Some(0),
         "not read"
     );
+    assert_eq!(with(Family::Messages, "compaction", json!({"type": "summarize"})).expect("on demand").unknown, [""; 0]);
     for none in [Value::Null, json!([]), json!({"edits": [clears]}), json!({"edits": {}}), json!("compact_20260112")] {
         assert_eq!(compacts(none.clone()), None, "{none}");
     }

@@ -320,6 +320,21 @@ fn the_steps_of_an_answer_are_its_counts_only_if_they_add_up() {
     assert_eq!(endless.reading(false), Reading::Absurd);
 }
 
+#[test]
+fn an_answer_that_is_only_a_compaction_is_counted_once() {
+    let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 2_930, "output_tokens": 1}}});
+    let step = json!({"type": "compaction", "input_tokens": 2_930, "output_tokens": 1_313});
+    let usage = json!({"input_tokens": 0, "output_tokens": 0, "iterations": [step]});
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}, "usage": usage});
+    let mut reader = Family::Messages.protocol().reader();
+    for event in [start, delta] {
+        reader.read(&frames(format!("data: {event}\n\n").as_bytes()).pop().expect("one frame"));
+    }
+    let counted = Usage { input: 2_930, output: 1_313, ..Usage::default() };
+    assert_eq!(reader.usage().reading(false), Reading::Counted(counted));
+    assert_eq!(reader.usage().further_steps(&counted), [counted]);
+}
+
 /// The summary that a compaction shows is output.
 #[test]
 fn the_summary_of_a_compaction_is_shown_text() {

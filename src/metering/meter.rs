@@ -263,8 +263,8 @@ impl Meter {
         }
         self.shown_at_report = self.shown;
         self.reported = Some(usage);
-        self.counted_cost = self.price_counted();
         self.complete |= last;
+        self.counted_cost = self.price_counted();
     }
 
     /// Whether anything was shown.
@@ -310,15 +310,16 @@ impl Meter {
     fn price_counted(&self) -> i128 {
         let rates = self.rates();
         match &self.reported {
-            Some(usage) => {
+            Some(usage) if self.complete || price::input_total(usage) > 0 => {
                 let (first, further) = self.steps(usage);
                 price::picos(&self.model.price, &first, further)
             }
-            None => {
+            // Some providers report zeros until the end.
+            _ => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
                 let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
-                let predicted = price::dearest_output(rates) * i128::from(self.predicted);
-                input + images + predicted + i128::from(rates.per_request.picos())
+                let output = price::dearest_output(rates) * i128::from(self.predicted.max(self.counted_output()));
+                input + images + output + i128::from(rates.per_request.picos())
             }
         }
     }
@@ -361,8 +362,8 @@ impl Meter {
     /// The rates that apply to the input known so far.
     #[must_use]
     pub fn rates(&self) -> &Rates {
-        let input = self.reported.as_ref().map_or(self.estimated_input, |usage| price::input_total(&self.steps(usage).0));
-        self.model.price.for_input(input)
+        let counted = self.reported.as_ref().map_or(0, |usage| price::input_total(&self.steps(usage).0));
+        self.model.price.for_input(if counted > 0 { counted } else { self.estimated_input })
     }
 
     /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of

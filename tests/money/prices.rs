@@ -149,10 +149,10 @@ async fn each_step_of_a_compacted_answer_has_its_own_tier() {
             (180_000 * 6 + 3_500 * 30 + 120_000 * 3 + 500 * 15),
         ),
         (json!([step("message", 130_000, 200), step("message", 140_000, 300)]), 270_000, (270_000 * 3 + 500 * 15)),
-        (json!([step("compaction", 160_000, 3_000)]), 0, (160_000 * 6 + 3_000 * 30 + 15)),
+        (json!([step("compaction", 160_000, 3_000)]), 0, (160_000 * 6 + 3_000 * 30)),
     ];
     for (iterations, input, micros) in cases {
-        let usage = json!({"input_tokens": input, "output_tokens": if input == 0 { 1 } else { 500 }, "iterations": iterations});
+        let usage = json!({"input_tokens": input, "output_tokens": if input == 0 { 0 } else { 500 }, "iterations": iterations});
         let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
             let speech = Speech::new(Family::Messages, "one two three").claims(usage.clone());
             if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }

@@ -36,7 +36,7 @@ const REFUSED: &[Rule] = &[
 ];
 
 /// Fields that pass untouched.
-const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "safeguards"];
+const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "compaction", "safeguards"];
 
 /// The upstream compacts from this many input tokens on, if the request names no other number.
 const COMPACTS_FROM: u64 = 150_000;

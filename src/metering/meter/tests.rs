@@ -263,6 +263,18 @@ fn step(input: u64, output: u64) -> farebox_protocol::Usage {
 }
 
 #[test]
+fn zeros_before_the_end_do_not_lower_what_is_held_for_the_prompt() {
+    let mut meter = meter();
+    meter.report(&says(0, 0), false);
+    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000);
+    meter.observe(&shows(350), &WireUsage::default());
+    meter.report(&says(0, 90), false);
+    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 90 * 15_000_000);
+    meter.report(&says(800, 95), true);
+    assert_eq!(meter.cost_at_most().picos(), 800 * 3_000_000 + 95 * 15_000_000);
+}
+
+#[test]
 fn each_step_of_an_answer_may_fill_the_context() {
     let mut meter = meter();
     let wire = WireUsage { compactions: vec![step(180_000, 3_500)], ..says(150_000, 1_000) };
