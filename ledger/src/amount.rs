@@ -111,7 +111,7 @@ impl Amount {
         if text.contains([',', '\'', '_']) {
             return error("it is ambiguous: type 1000 for a thousand dollars, 1.50 for one dollar and a half");
         }
-        if text.contains(['e', 'E']) {
+        if text.starts_with(|c: char| c.is_ascii_digit()) && text.contains(['e', 'E']) {
             return error("type it without an exponent, like 1000");
         }
         if text.starts_with(['+', '-']) {
@@ -277,6 +277,8 @@ mod tests {
             assert!(Amount::parse_payment(wrong).is_err(), "{wrong}");
         }
         assert!(Amount::parse_payment("1,000").unwrap_err().to_string().contains("type 1000"));
+        assert!(Amount::parse_payment("1e3").unwrap_err().to_string().contains("without an exponent"));
+        assert!(Amount::parse_payment("test").unwrap_err().to_string().ends_with("type a number of US dollars, like 12.50"));
         assert!(Amount::parse_payment("99999999999999.5").unwrap_err().to_string().contains("too large"));
         assert_eq!(Amount::parse_adjustment("-5").unwrap(), usd("-5"));
         assert_eq!(Amount::parse_adjustment("+5").unwrap(), usd("5"));

@@ -230,8 +230,15 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
     async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+        // Anybody may try tokens, and a wrong one must not reach the writer.
+        if !self.has_link(token, now).await? {
+            return Ok(None);
+        }
         self.apply(Operation::ConsumeLink { token, now }).await?.owner()
     }
+
+    /// Whether a link is known and has not expired.
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError>;
 
     /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session
     /// ends.
@@ -319,7 +326,7 @@ pub enum Refusal {
     #[error("there is no open hold {0}")]
     NoSuchHold(OperationId),
     /// A refund names a request that was not charged, or exceeds what is left of its charge.
-    #[error("at most {refundable} of request {request} can be refunded")]
+    #[error("at most {refundable} USD of request req_{request} can be refunded")]
     NotRefundable {
         /// The charged request.
         request: OperationId,

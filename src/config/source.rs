@@ -43,7 +43,7 @@ impl Source {
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
                 let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
-                Err(refuse(format!("it is not UTF-8 (line {line}, byte {at})")))
+                Err(refuse(format!("it is not UTF-8 (line {line}, byte {at}); save it as UTF-8")))
             }
         }
     }

@@ -332,6 +332,30 @@ fn differences_are_rows() {
 }
 
 #[test]
+fn habits_of_other_formats_are_named() {
+    let habits = [
+        ("slug              = \"sim-chat\"", "slug: \"sim-chat\"", "TOML has `=` between"),
+        ("slug              = \"sim-chat\"", "slug = \"sim-chat\";", "without `;`"),
+        ("slug              = \"sim-chat\"", "slug = sim-chat", "write it in quotes"),
+        ("slug              = \"sim-chat\"", "slug\u{a0}= \"sim-chat\"", "not an ordinary space"),
+        ("slug              = \"sim-chat\"", "<<<<<<< HEAD\nslug = \"sim-chat\"", "left by a merge"),
+        ("slug              = \"sim-chat\"", "slug = \"a\"\nslug = \"sim-chat\"", "keep one of the two"),
+        ("[\"vision\", \"tools\", \"streaming\"]", "\"vision\", \"tools\"", "need brackets"),
+        ("simulated = true", "simulated = yes", "write true or false"),
+        ("simulated = true", "simulated = True", "write true or false"),
+        ("simulated = true", "simulated = true\n[provider.sim]", "keep one of the two"),
+    ];
+    for (from, to, help) in habits {
+        let report = after_an_edit(from, to).render(Paint::Plain);
+        assert!(report.contains(help) && report.contains("1 error"), "{from} → {to}: {report}");
+        assert_eq!(report.contains("first here"), help.starts_with("keep one of the two"), "{report}");
+    }
+    let old_mac = Source::new("catalog.toml", base().0.text.replace('\n', "\r"));
+    let report = load(&old_mac, &base().1, &secrets(false)).1.render(Paint::Plain);
+    assert!(report.contains("line ends") && report.contains("1 error, 1 note"), "{report}");
+}
+
+#[test]
 fn canonical_table() {
     let (catalog, routes) = pairs("valid").remove("full").unwrap();
     let rows = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog.rows();

@@ -67,6 +67,12 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
+/// `1 entry`, `2 entries`.
+pub(crate) fn entries(number: impl TryInto<u64>) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+}
+
 /// `1 error`, `2 errors`.
 pub(crate) fn many(number: impl TryInto<u64>, what: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
@@ -226,6 +232,12 @@ pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([entries(1_u64), entries(1_000_u64)], ["1 entry", "1,000 entries"]);
+        assert_eq!([many(1_u64, "key"), many(0_u64, "key")], ["1 key", "0 keys"]);
+    }
 
     #[test]
     fn money_is_grouped_and_rounded_down() {

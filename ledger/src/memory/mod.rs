@@ -292,6 +292,10 @@ impl Ledger for MemoryLedger {
         Ok(state.published.iter().map(|(slug, since)| PublishedSlug { slug: slug.clone(), since: *since }).collect())
     }
 
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
+        Ok(self.state().links.get(&token.0).is_some_and(|(_, expires)| now < *expires))
+    }
+
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
         let state = self.state();
         Ok(state.sessions.get(&token.0).filter(|session| now < session.expires).map(|session| session.key))

@@ -411,6 +411,10 @@ impl Ledger for PostgresLedger {
         self.readers.with(|link| async move { reads::published(&link).await }).await
     }
 
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
+        self.readers.with(|link| async move { reads::has_link(&link, token, now).await }).await
+    }
+
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
         self.readers.with(|link| async move { reads::find_session(&link, token, now).await }).await
     }

@@ -19,6 +19,11 @@ pub(super) async fn find_session(link: &Link, token: SecretHash, now: Timestamp)
     Ok(rows.first().map(|row| Columns::of(row).key()).transpose()?)
 }
 
+pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> Answer<bool> {
+    let sql = "SELECT 1 FROM links WHERE token = $1 AND expires > $2";
+    Ok(!link.query(sql, &[&token.0.as_slice(), &now.millis()]).await?.is_empty())
+}
+
 pub(super) async fn entry(link: &Link, operation: OperationId) -> Answer<Option<Entry>> {
     let rows = link.query(&format!("{SELECT_ENTRY} WHERE e.operation = $1"), &[&operation.to_bytes().as_slice()]).await?;
     Ok(rows.first().map(rows::stored_entry).transpose()?.map(|stored| stored.entry))

@@ -278,6 +278,10 @@ impl Ledger for SqliteLedger {
         self.current()?.readers.scan(|conn, _| reads::published(conn)).await
     }
 
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
+        self.current()?.readers.point(|conn| reads::has_link(conn, token, now))
+    }
+
     async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
         self.current()?.readers.point(|conn| reads::find_session(conn, token, now))
     }

@@ -30,6 +30,10 @@ pub(super) fn find_session(conn: &Connection, token: SecretHash, now: Timestamp)
     statement.query_row(params![token, now], |row| row.get(0)).optional()
 }
 
+pub(super) fn has_link(conn: &Connection, token: SecretHash, now: Timestamp) -> Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM links WHERE token = ?1 AND expires > ?2")?.exists(params![token, now])
+}
+
 pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
     let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
     statement.query_row([operation], rows::stored_entry).optional().map(|stored| stored.map(|stored| stored.entry))

@@ -345,3 +345,23 @@ fn statements_are_prepared_once() {
     let statement = conn.prepare_cached(rows::KEY_BY_ID).unwrap();
     assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
 }
+
+#[test]
+fn a_token_that_nobody_was_given_does_not_reach_the_writer() {
+    run(async {
+        let (_dir, ledger) = open();
+        create(&ledger).await;
+        let (token, end) = (SecretHash([7; 32]), Timestamp::from_millis(900));
+        let act = Act { operation: op(9), actor: "ada".to_owned(), at: Timestamp::default() };
+        ledger.create_link(KeyId::from_random(1), token, end, act).await.unwrap();
+        let before = ledger.stats().operations;
+        for number in 100..200 {
+            assert_eq!(ledger.consume_link(SecretHash([number; 32]), Timestamp::default()).await.unwrap(), None);
+        }
+        assert_eq!(ledger.consume_link(token, end).await.unwrap(), None, "expired");
+        assert_eq!(ledger.stats().operations, before);
+        assert_eq!(ledger.consume_link(token, Timestamp::default()).await.unwrap(), Some(KeyId::from_random(1)));
+        assert_eq!(ledger.consume_link(token, Timestamp::default()).await.unwrap(), None, "once");
+        assert_eq!(ledger.stats().operations, before + 1);
+    });
+}

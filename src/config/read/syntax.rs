@@ -34,6 +34,9 @@ pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -
         if let Some(help) = mistake.help {
             finding.help(help);
         }
+        if let Some(first) = mistake.first {
+            finding.also(Span::new(file, first), "first here");
+        }
         let table = table_around(&text, mistake.span.start);
         if text[table.clone()].trim().is_empty() {
             break;
@@ -59,6 +62,8 @@ struct Mistake {
     span: Range<usize>,
     message: String,
     help: Option<String>,
+    /// Where a repeated name is written first.
+    first: Option<Range<usize>>,
 }
 
 fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
@@ -73,16 +78,64 @@ fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
     {
         let (bracket, closing, what) = if text[open..].starts_with('[') { ('[', ']', "list") } else { ('{', '}', "table") };
         let message = format!("this `{bracket}` is not closed");
-        return Mistake { span: open..open + 1, message, help: Some(format!("write `{closing}` where the {what} ends")) };
+        let help = Some(format!("write `{closing}` where the {what} ends"));
+        return Mistake { span: open..open + 1, message, help, first: None };
     }
-    let help = if text[span.start..].starts_with(['“', '”', '„', '‘', '’']) {
-        Some("TOML has only straight quotes: write \"…\"".to_owned())
-    } else if text[line].matches('"').count() % 2 == 1 {
-        Some("this line has an odd number of quotes: one is missing, or there is one too many".to_owned())
+    if message == "duplicate key" {
+        let first = first_of(text, start..line.start, &text[span.clone()], &text[line]);
+        let help = "a name stands once in a table, and a table once in the file: keep one of the two".to_owned();
+        return Mistake { span, message, help: Some(help), first };
+    }
+    let help = advice(&text[line.clone()], &text[span.start..], &text[line.start..span.start], &message).map(str::to_owned);
+    Mistake { span, message, help, first: None }
+}
+
+/// Where a name that is repeated later stands first: a header anywhere before, or a field of the same table.
+fn first_of(text: &str, table: Range<usize>, name: &str, repeated: &str) -> Option<Range<usize>> {
+    let header = repeated.trim_start().starts_with('[');
+    let part = if header { 0..table.end } else { table };
+    let mut from = part.start;
+    for line in text.get(part)?.split_inclusive('\n') {
+        let again = if header {
+            line.split('#').next().map(str::trim) == repeated.split('#').next().map(str::trim)
+        } else {
+            line.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+        };
+        if again {
+            let at = from + line.find(name)?;
+            return Some(at..at + name.len());
+        }
+        from += line.len();
+    }
+    None
+}
+
+/// What to write instead, where the parser's words do not say it: from the line, the text at the mistake and the line before it.
+fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static str> {
+    let next = at.chars().next().unwrap_or('\n');
+    if matches!(next, '“' | '”' | '„' | '‘' | '’') {
+        Some("TOML has only straight quotes: write \"…\"")
+    } else if ["<<<<<<<", "=======", ">>>>>>>"].iter().any(|mark| line.starts_with(mark)) {
+        Some("this line was left by a merge: keep one of the two versions and delete the marks")
+    } else if next.is_whitespace() && !next.is_ascii() {
+        Some("this is not an ordinary space: delete it and type a space")
+    } else if message.starts_with("carriage return") {
+        Some("save the file with line ends of Unix (LF) or Windows (CRLF)")
+    } else if line.matches('"').count() % 2 == 1 {
+        Some("this line has an odd number of quotes: one is missing, or there is one too many")
+    } else if next == ':' && !before.contains('=') {
+        Some("TOML has `=` between a name and its value")
+    } else if next == ';' {
+        Some("a line ends without `;`")
+    } else if next == ',' && before.contains('=') {
+        Some("several values need brackets: [\"…\", \"…\"]")
+    } else if message.starts_with("invalid boolean") || ["yes", "no", "on", "off"].iter().any(|word| at.starts_with(word)) {
+        Some("write true or false, in lower case and without quotes")
+    } else if message.starts_with("string values must be quoted") {
+        Some("write it in quotes; only numbers, dates, true and false have none")
     } else {
         None
-    };
-    Mistake { span, message, help }
+    }
 }
 
 /// Whether a line begins a field or a table.
@@ -196,6 +249,6 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
 /// Spaces in place of everything except line ends, byte for byte.
 fn blank(text: &mut String, part: Range<usize>) {
     let bytes = text[part.clone()].bytes();
-    let spaces: String = bytes.map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }).collect();
+    let spaces: String = bytes.map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
     text.replace_range(part, &spaces);
 }

@@ -22,7 +22,7 @@ impl App {
     pub(crate) fn in_modal(&mut self, action: Action) -> Vec<Effect> {
         if let Some(lines) = self.help.as_mut() {
             match action {
-                Action::Scroll(step) => *lines = lines.saturating_add_signed(step).min(60),
+                Action::Scroll(step) => *lines = lines.saturating_add_signed(step).min(150),
                 _ => self.help = None,
             }
             return Vec::new();

@@ -124,10 +124,10 @@ fn books(app: &App) -> Vec<Line> {
         let balances = totals.credit.saturating_sub(totals.spent);
         lines.push((
             format!(
-                "{} keys, {} entries, {} open holds",
-                format::count(totals.keys),
-                format::count(totals.entries),
-                format::count(totals.holds)
+                "{}, {}, {}",
+                format::many(totals.keys, "key"),
+                format::entries(totals.entries),
+                format::many(totals.holds, "open hold")
             ),
             Tone::Plain,
         ));
@@ -145,10 +145,10 @@ fn books(app: &App) -> Vec<Line> {
         Books::Failed(error) => lines.push((format!("not checked: {error}"), Tone::Bad)),
         Books::Checked { report, took_ms, at } => {
             let checked = format!(
-                "{} keys, {} entries, {} holds checked at {} in {}",
-                format::count(report.keys),
-                format::count(report.entries),
-                format::count(report.holds),
+                "{}, {}, {} checked at {} in {}",
+                format::many(report.keys, "key"),
+                format::entries(report.entries),
+                format::many(report.holds, "hold"),
                 format::time(*at),
                 format::span(*took_ms)
             );

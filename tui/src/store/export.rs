@@ -18,6 +18,7 @@ use crate::app::form::Export;
 use crate::app::keys::KeyFilter;
 use crate::app::margins::Answer;
 use crate::clock;
+use crate::format;
 
 const PAGE: usize = 1000;
 
@@ -35,7 +36,7 @@ impl Shared {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
         match self.write(what, filter, json, file).await {
-            Ok(rows) => Ok(format!("{rows} rows written to {}", path.display())),
+            Ok(rows) => Ok(format!("{} written to {}", format::many(rows, "row"), path.display())),
             Err(error) => {
                 let _ = fs::remove_file(path);
                 Err(error)

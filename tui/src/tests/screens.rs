@@ -123,6 +123,24 @@ fn pages_over_a_screen() {
     });
 }
 
+/// On a narrow terminal the texts continue on the next line; none is cut.
+#[test]
+fn help_is_read_to_its_end() {
+    for (width, height) in [(40, 10), (60, 18), (80, 24)] {
+        let mut bench = Bench::new(width, height).live();
+        bench.press("?");
+        for _ in 0..150 {
+            let screen = bench.screen();
+            assert!(!screen.lines().any(|line| line.contains('│') && line.contains('…')), "{screen}");
+            bench.press("j");
+        }
+        let end = bench.screen();
+        let place = end.lines().find_map(|line| line.split_once('–')?.1.split_once(" · j k")).unwrap().0.to_owned();
+        let (shown, all) = place.split_once(" of ").unwrap();
+        assert_eq!(shown, all, "{end}");
+    }
+}
+
 #[test]
 fn an_unknown_outcome_is_said_so() {
     at_all_sizes("unknown", |bench| {

@@ -276,11 +276,11 @@ fn check(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let (text, style) = match &detail.check {
         Check::NotYet => (String::new(), theme.faint()),
-        Check::Long(entries) => (format!("{} entries · v sums them up", format::count(entries.unsigned_abs())), theme.faint()),
+        Check::Long(entries) => (format!("{} · v sums them up", format::entries(entries.unsigned_abs())), theme.faint()),
         Check::Running => ("summing up the entries …".to_owned(), theme.faint()),
         Check::Sound { entries: 0, .. } => ("no entries, balance nothing ✓".to_owned(), theme.good()),
         Check::Sound { entries, at } => {
-            (format!("sum of {} entries = balance ✓ {}", format::count(*entries), format::time(*at)), theme.good())
+            (format!("sum of {} = balance ✓ {}", format::entries(*entries), format::time(*at)), theme.good())
         }
         Check::Wrong { sum, balance } => {
             (format!("✗ the entries sum up to {sum}, the balance is {balance}: run farebox ledger verify"), theme.bad())

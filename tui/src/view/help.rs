@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::command::{BINDINGS, Place};
 use crate::app::keys::window;
 use crate::app::modal::{Found, Modal, Shown};
-use crate::sanitize::width;
+use crate::sanitize::{width, wrap};
 
 /// The available keys, in a few words.
 pub(super) fn footer_keys(app: &App) -> Vec<(String, String)> {
@@ -56,35 +56,18 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
 pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &format!("Help · {}", name_of(app)));
     let theme = pen.theme;
-    let mut lines: Vec<(String, String, Option<String>)> = Vec::new();
-    if let Some(modal) = &app.modal {
-        lines.extend(owned(page_keys(app, modal)).into_iter().map(|(key, name)| (key, name, None)));
-        lines.extend(about(modal).into_iter().map(|text| (String::new(), text, None)));
-    } else {
-        let place = app.place();
-        let here = BINDINGS.iter().filter(|binding| binding.works_at(place));
-        let own = here.clone().filter(|binding| !binding.places.is_empty());
-        let common = here.filter(|binding| binding.places.is_empty());
-        lines.extend(own.chain(common).map(|binding| {
-            (binding.key.to_owned(), format!("{:<12} {}", binding.name, binding.help), binding.command.reason_against(app))
-        }));
-    }
+    let lines = help_lines(app, usize::from(inner.width));
     let height = usize::from(inner.height);
     let first = usize::from(app.help.unwrap_or(0)).min(lines.len().saturating_sub(height));
-    for (y, (key, text, reason)) in lines.iter().skip(first).take(height).enumerate() {
+    for (y, line) in lines.iter().skip(first).take(height).enumerate() {
         let y = u16::try_from(y).unwrap_or(u16::MAX);
-        match reason {
-            None => {
-                pen.text(Rect { width: 10, ..inner }, 0, y, key, theme.key());
-                pen.text(inner, 11, y, text, Style::new());
-            }
-            Some(reason) => {
-                let name = text.get(..13).unwrap_or(text);
-                pen.text(Rect { width: 10, ..inner }, 0, y, key, theme.faint());
-                let used = pen.text(inner, 11, y, name, theme.faint());
-                pen.text(inner, 11 + used, y, &format!("not now: {reason}"), theme.warn());
-            }
-        }
+        let (key, name, text) = match line.available {
+            true => (theme.key(), Style::new(), Style::new()),
+            false => (theme.faint(), theme.faint(), theme.warn()),
+        };
+        pen.text(Rect { width: 10, ..inner }, 0, y, line.key, key);
+        pen.text(inner, 11, y, line.name, name);
+        pen.text(inner, line.x, y, &line.text, text);
     }
     if lines.len() > height {
         let place = format!(" {}–{} of {} · j k ", first + 1, (first + height).min(lines.len()), lines.len());
@@ -92,9 +75,51 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
+/// Below this width the names have no column of their own.
+const NARROW: usize = 50;
+
+/// One line of the help page. The lines on which a long text continues have neither key nor name.
+struct HelpLine {
+    key: &'static str,
+    name: &'static str,
+    /// Where the text begins.
+    x: u16,
+    text: String,
+    available: bool,
+}
+
+/// The keys of this page or screen, with texts that are wrapped at its width.
+fn help_lines(app: &App, cells: usize) -> Vec<HelpLine> {
+    let wrapped = |key, name, x: u16, text: &str, available| {
+        let parts = wrap(text, cells.saturating_sub(usize::from(x))).into_iter().enumerate();
+        parts.map(move |(at, text)| {
+            let (key, name) = if at == 0 { (key, name) } else { ("", "") };
+            HelpLine { key, name, x, text, available }
+        })
+    };
+    if let Some(modal) = &app.modal {
+        let keys = page_keys(app, modal).iter().flat_map(|(key, name)| wrapped(*key, "", 11, name, true));
+        return keys.chain(wrapped("", "", 11, about(modal), true)).collect();
+    }
+    let place = app.place();
+    let here = BINDINGS.iter().filter(|binding| binding.works_at(place));
+    let own = here.clone().filter(|binding| !binding.places.is_empty());
+    let common = here.filter(|binding| binding.places.is_empty());
+    let lines = own.chain(common).flat_map(|binding| {
+        let reason = binding.command.reason_against(app);
+        let text = reason.as_ref().map_or_else(|| binding.help.to_owned(), |reason| format!("not now: {reason}"));
+        if cells < NARROW {
+            wrapped(binding.key, "", 11, &format!("{}: {text}", binding.name), reason.is_none())
+        } else {
+            wrapped(binding.key, binding.name, 24, &text, reason.is_none())
+        }
+    });
+    lines.collect()
+}
+
 /// The purpose of a page, for help.
-fn about(modal: &Modal) -> Vec<String> {
-    let text = match modal {
+fn about(modal: &Modal) -> &'static str {
+    match modal {
         Modal::Form(_) => {
             "Nothing is applied here: a review follows, and only y in the review applies it. Amounts are exact: 1,000 is refused because it is ambiguous."
         }
@@ -111,8 +136,7 @@ fn about(modal: &Modal) -> Vec<String> {
             "Only a hash of the secret is stored. A lost secret is replaced with R rotate; balance and history stay."
         }
         Modal::Receipt(_) | Modal::Request(_) | Modal::Text(..) => "",
-    };
-    crate::sanitize::wrap(text, 66)
+    }
 }
 
 fn name_of(app: &App) -> &'static str {

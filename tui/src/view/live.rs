@@ -34,7 +34,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         None => format!(" · {}", live.filter),
     };
     let paused = if live.paused { format!(" · PAUSED, {} waiting", live.waiting()) } else { String::new() };
-    let inner = pen.frame(area, &format!("Live{filter} · last {} requests{paused}", shown.len()));
+    let inner = pen.frame(area, &format!("Live{filter} · last {}{paused}", format::many(shown.len(), "request")));
     if live.events.is_empty() && app.gateway.link != Link::Live {
         return super::no_gateway(app, pen, inner);
     }

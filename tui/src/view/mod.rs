@@ -132,8 +132,8 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     parts.extend(refused.filter(|_| app.gateway.link == Link::Live));
     if let Some(totals) = &app.totals {
         parts.push((format!("balances {}", format::total(totals.credit.saturating_sub(totals.spent))), Style::new()));
-        parts.push((format!("{} keys", format::count(totals.keys)), Style::new()));
-        parts.push((format!("{} entries", format::count(totals.entries)), Style::new()));
+        parts.push((format::many(totals.keys, "key"), Style::new()));
+        parts.push((format::entries(totals.entries), Style::new()));
     }
     let mut x = 0;
     for (index, (text, style)) in parts.iter().enumerate() {
