@@ -134,7 +134,7 @@ fn balances_move_by_themselves_beside_a_writer() {
     console.press(&["/", "customer-2"]);
     console.wait_for("Keys · customer-2 · 1 of 3");
     console.press(&["Enter", "Enter"]);
-    console.wait_for("sum of 1 entries = balance ✓");
+    console.wait_for("sum of 1 entry = balance ✓");
     let writer: SharedLedger = Arc::new(SqliteLedger::open(console.ledger(), OpenMode::Write, Durability::Prompt).unwrap());
     run(async {
         for number in 0..200 {
