@@ -89,8 +89,8 @@ pub(super) fn all() -> Vec<Attack> {
         },
         Attack {
             name: "streams that nobody reads",
-            // Every day at most 5,000 characters a second on each stream: a busy machine reads more than that too late.
-            manner: |_| Manner { pace: sized(12, 1), piece: sized(60, 400) as usize, limited: true, ..Manner::default() },
+            // Every day at most 20,000 characters a second on each stream: a busy machine reads more than that too late.
+            manner: |_| Manner { pace: sized(3, 1), piece: sized(60, 400) as usize, limited: true, ..Manner::default() },
             answers: |_| PROSE.repeat(700),
             asks: |dice| streamed(talk(dice, 5, 30_000)),
             deaf: true,
@@ -145,7 +145,7 @@ pub(super) fn all() -> Vec<Attack> {
         },
         Attack {
             name: "long streams that nobody reads, all left at once",
-            manner: |_| Manner { pace: sized(12, 1), piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner { pace: sized(3, 1), piece: 60, limited: true, ..Manner::default() },
             answers: |_| PROSE.repeat(sized(700, 2_500) as usize),
             asks: |dice| streamed(talk(dice, 5, 60_000)),
             deaf: true,

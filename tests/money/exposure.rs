@@ -101,7 +101,7 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
             let asking = send(gateway, &key.secret, family, (body, headers), attack.deaf, &began);
             let served = match leaves {
                 None => asking.await,
-                Some(after) if attack.by_the_clock => leave_behind_the_head(asking, &began, after).await,
+                Some(after) if attack.by_the_clock || attack.deaf => leave_behind_the_head(asking, &began, after).await,
                 Some(after) => tokio::time::timeout(after, asking).await.unwrap_or(false),
             };
             watched.set(watched.get() + began.get().map_or(Duration::ZERO, |began: Instant| began.elapsed()));
