@@ -33,12 +33,14 @@ fn the_guide_makes_a_fleet_from_nothing() {
     let script = format!("set -euo pipefail\n{tidy}set -x\n{}trap - EXIT\necho the end", commands().replace("127.0.0.", &net));
     let binary = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin:/usr/sbin", binary.display());
-    let mut shell = ordinary(Path::new("/bin/bash"));
+    // It takes half a minute; a gateway that starts where it has to refuse would keep it for ever.
+    let mut shell = ordinary(Path::new("/usr/bin/timeout"));
     shell.env_clear().env("PATH", path).env("HOME", folder.path()).env("LC_ALL", "C").current_dir(folder.path());
     let output = fs::File::create(folder.path().join("output")).unwrap();
     let errors = output.try_clone().unwrap();
     // Into a file: a server that stayed behind would keep a pipe open.
-    let status = shell.args(["-c", &script]).stdin(Stdio::null()).stdout(output).stderr(errors).status().unwrap();
+    let status =
+        shell.args(["600", "/bin/bash", "-c", &script]).stdin(Stdio::null()).stdout(output).stderr(errors).status().unwrap();
     let said = fs::read_to_string(folder.path().join("output")).unwrap();
     assert!(status.success() && said.trim_end().ends_with("the end"), "{said}");
     for expected in ["the books are sound", "has gone back in time", "accepted; generation 2 begins", "generation 2 began"] {
